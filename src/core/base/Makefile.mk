@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: BSD-3-Clause
+libtorii_internal_la_SOURCES += \
+	src/core/base/counters.def \
+	src/core/base/counters.h \
+	src/core/base/data.cc \
+	src/core/base/data.h \
+	src/core/base/log.h \
+	src/core/base/param.h \
+	src/core/base/params.def \
+	src/core/base/status.cc \
+	src/core/base/status.h

@@ -1,0 +1,1 @@
+/* placeholder until the Portals API is written */

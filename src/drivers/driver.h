@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// What a NIC must do to carry Torii: six required functions, nine optional ones. A driver moves
+// frames (at most caps().mtu bytes) between processes and, if it can, reads and writes a peer's
+// memory. It knows nothing of matching, messages or MPI, and keeps no retry policy.
+//
+// Rules; each is a case of the conformance kit (test/conformance):
+//  1. One thread at a time calls a driver (the core's lock sees to it).
+//  2. Every upcall happens inside poll(). An upcall may call send, put, get, connect; never poll.
+//  3. A refused item leaves no trace. send() takes a prefix of the batch; the rest is
+//     back-pressure and the core offers it again.
+//  4. Frames between two processes that the driver takes are delivered once, unchanged and in
+//     order, if it declares kReliable and kOrdered.
+//  5. A body of at most caps().inline_max bytes, and every head, is copied before send() returns.
+//     A longer body belongs to the driver until done(cookie); then cookie must not be 0.
+//  6. done(cookie) comes exactly once for every accepted nonzero cookie, also when the peer dies.
+//  7. A driver reads no clock: time comes in with poll().
+//  8. A function whose capability is not declared answers `unsupported`.
+//  9. Nothing from another process is trusted: lengths, offsets and keys are checked before use.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "core/base/counters.h"
+#include "core/base/status.h"
+
+namespace torii {
+
+// A process (or a multicast group) as one driver names it. Dense small numbers, chosen by the
+// driver, valid from connect() (or the first packet of that process) until disconnect().
+using PeerId = uint32_t;
+inline constexpr PeerId kNoPeer = ~PeerId{0};
+
+enum Cap : uint32_t {
+  kReliable = 1u << 0,   // no loss, duplication or corruption
+  kOrdered = 1u << 1,    // frames to one peer arrive in the order of sending
+  kPeerDown = 1u << 2,   // reports processes that end or die
+  kNeedsReg = 1u << 3,   // registering memory costs much: keep registrations, copy small data
+  kPut = 1u << 4,        // remote write
+  kGet = 1u << 5,        // remote read
+  kMulticast = 1u << 6,  // join, leave and send to groups
+  kWait = 1u << 7,       // arm: sleep until something arrives
+};
+
+inline constexpr size_t kAddressMax = 64;  // bytes of a driver address
+inline constexpr size_t kKeyMax = 128;     // bytes of a memory key
+inline constexpr size_t kHeadMax = 192;    // bytes of a frame's head
+
+struct DriverCaps {
+  uint32_t flags = 0;         // Cap bits
+  uint32_t mtu = 0;           // largest frame (head and body), at least 512
+  uint32_t inline_max = 0;    // largest body that is copied before send() returns
+  uint32_t pieces_max = 1;    // most address ranges of one body, put or get
+  uint32_t batch_max = 1;     // most frames of one send() worth offering
+  uint32_t address_bytes = 0; // length of an address, at most kAddressMax
+  uint32_t key_bytes = 0;     // length of a memory key, at most kKeyMax
+  uint32_t peers_max = 0;     // most peers connected at once
+  uint64_t remote_max = 0;    // largest single put or get
+  uint32_t eager_advice = 0;  // message size up to which copying beats put or get; 0: one frame
+  uint32_t latency_ns = 0;    // hints for choosing among drivers; they promise nothing
+  uint32_t mbytes_per_s = 0;
+};
+
+// One frame to send. `head` is copied by the call; `body` is gathered from `pieces`.
+struct Tx {
+  PeerId peer = kNoPeer;
+  uint32_t head_bytes = 0;         // at most kHeadMax; head and body together at most mtu
+  const void* head = nullptr;
+  const iovec* pieces = nullptr;   // at most pieces_max ranges
+  uint32_t piece_count = 0;
+  uint32_t body_bytes = 0;         // sum of the ranges
+  uint64_t cookie = 0;             // nonzero: report done(cookie)
+};
+
+enum Access : uint32_t { kRemoteRead = 1, kRemoteWrite = 2 };
+
+// Local memory that peers may reach; filled by reg().
+struct Region {
+  void* base = nullptr;
+  uint64_t bytes = 0;
+  uint32_t access = 0;                     // Access bits
+  std::array<std::byte, kKeyMax> key{};    // first caps().key_bytes bytes; sent to peers
+  uint64_t driver_data = 0;                // the driver's own
+};
+
+// A remote write or read: `bytes` bytes between local pieces and `remote` + `remote_offset`.
+struct Rma {
+  PeerId peer = kNoPeer;
+  uint32_t remote = 0;             // from import()
+  uint64_t remote_offset = 0;      // from the start of the exported region
+  const iovec* pieces = nullptr;   // local memory, at most pieces_max ranges
+  uint32_t piece_count = 0;
+  uint64_t bytes = 0;              // at most remote_max
+  uint64_t cookie = 0;             // nonzero, for done() if the call answers `pending`
+};
+
+// The core, as a driver sees it.
+class Sink {
+ public:
+  // A frame arrived. The bytes die when the call returns. `from` is a peer to which send() works
+  // at once, or kNoPeer if the driver does not know the sender.
+  virtual void packet(PeerId from, std::span<const std::byte> frame) = 0;
+  // The operation with this cookie is complete: its memory belongs to the core again.
+  virtual void done(uint64_t cookie, Status status) = 0;
+  // peer_closed: the process left in good order; peer_dead: it did not. At most once per peer.
+  // Pending cookies of the peer are reported by done() as usual, before this call.
+  virtual void peer_down(PeerId peer, Status status) = 0;
+
+ protected:
+  ~Sink() = default;
+};
+
+// What a driver is given when it opens. All references outlive the driver.
+struct DriverEnv {
+  Sink* sink = nullptr;
+  Counters* counters = nullptr;
+  uint32_t local_peers = 1;     // processes of this job on this node; for sizing
+  std::string options;          // the text after "NAME:" for decorators, else empty
+};
+
+class Driver {
+ public:
+  virtual ~Driver() = default;  // closing tells connected peers, where that is possible
+
+  // --- required ---------------------------------------------------------------------------
+  // Constant after opening.
+  virtual const DriverCaps& caps() const = 0;
+  // Writes this process's address, caps().address_bytes bytes, for peers' connect().
+  virtual void address(std::byte* out) const = 0;
+  // Makes the process at `address` reachable; may be lazy. The same address gives the same
+  // peer. `unreachable` (or another error) is an answer: *why then holds one sentence for the
+  // user naming the thing, the value and the remedy. `address` comes from outside: check it.
+  virtual Status connect(std::span<const std::byte> address, PeerId* peer, std::string* why) = 0;
+  // Forgets a peer. Frames already taken are still sent.
+  virtual void disconnect(PeerId peer) = 0;
+  // Sends a prefix of the batch; returns how many frames it took.
+  virtual size_t send(std::span<const Tx> batch) = 0;
+  // Makes upcalls for at most about `budget` events; returns how many. Idle cost: a few ns.
+  // `now_ns` is monotonic and may be some microseconds old.
+  virtual unsigned poll(uint64_t now_ns, unsigned budget) = 0;
+
+  // --- optional ---------------------------------------------------------------------------
+  // Makes memory reachable by peers (kPut, kGet). dereg() after the last use by any peer.
+  virtual Status reg(void* base, uint64_t bytes, uint32_t access, Region* out);
+  virtual void dereg(Region& region);
+  // Turns a peer's key into a handle for put and get; drop() gives it back.
+  virtual Status import(PeerId peer, std::span<const std::byte> key, uint32_t* remote);
+  virtual void drop(uint32_t remote);
+  // Answer `ok` (finished, no done()), `pending` (done() follows), `again`, or an error after
+  // which nothing was or will be moved by this call. `denied` means: use frames for this peer.
+  virtual Status put(const Rma& rma);
+  virtual Status get(const Rma& rma);
+  // A group is named by 1 to 16 bytes and is a PeerId: send() reaches all members but this one.
+  virtual Status join(std::span<const std::byte> group, PeerId* peer);
+  virtual void leave(PeerId peer);
+  // Prepares to sleep: `ok` and *fd, which turns readable when there is work for poll(), or
+  // `again` if work is waiting already. The descriptor stays the driver's. Each sleep needs an
+  // arm() of its own.
+  virtual Status arm(int* fd);
+};
+
+// One row of the table of drivers (list.cc).
+struct DriverInfo {
+  const char* name;
+  const char* doc;  // one sentence for torii-info
+  // Opens the driver, or returns null with the reason and the remedy in *why.
+  std::unique_ptr<Driver> (*open)(const DriverEnv& env, std::string* why);
+};
+
+// All drivers built in.
+std::span<const DriverInfo> driver_list();
+// Opens by name; "fault:NAME" wraps NAME. Null with the reason in *why.
+std::unique_ptr<Driver> open_driver(const std::string& name, const DriverEnv& env,
+                                    std::string* why);
+
+}  // namespace torii
