@@ -4,7 +4,9 @@ libtorii_internal_la_SOURCES += \
 	src/core/base/counters.h \
 	src/core/base/data.cc \
 	src/core/base/data.h \
+	src/core/base/log.cc \
 	src/core/base/log.h \
+	src/core/base/param.cc \
 	src/core/base/param.h \
 	src/core/base/params.def \
 	src/core/base/status.cc \

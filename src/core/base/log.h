@@ -2,19 +2,24 @@
 // Copyright (c) 2026, the Torii authors
 //
 // Messages to the user on standard error, one line each, prefixed "torii[host:pid]".
-// Errors and warnings are always shown; info and debug by TORII_LOG=info|debug.
+// TORII_LOG=error|warning|info|debug names the least severe level shown; the default is warning.
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace torii {
 
 enum class LogLevel : int { error, warning, info, debug };
 
-// Writes one message (printf format, %m works). Never allocates while the level is off.
+// Writes one message (printf format, %m works) and preserves errno. Control characters are masked.
+// Never allocates while the level is off.
 void log_message(LogLevel level, const char* format, ...) __attribute__((format(printf, 2, 3)));
 void set_log_level(LogLevel level);
+// Before the first set_log_level(): what TORII_LOG says, or warning.
 LogLevel log_level();
+// Turns "error", "warning", "info" or "debug" into *level; false for any other text.
+bool parse_log_level(std::string_view text, LogLevel* level);
 
 // std::string from a printf format.
 std::string format_text(const char* format, ...) __attribute__((format(printf, 1, 2)));
@@ -24,16 +29,17 @@ std::string format_text(const char* format, ...) __attribute__((format(printf, 1
 #define TORII_ERROR(...) ::torii::log_message(::torii::LogLevel::error, __VA_ARGS__)
 #define TORII_WARN(...) ::torii::log_message(::torii::LogLevel::warning, __VA_ARGS__)
 #define TORII_INFO(...) ::torii::log_message(::torii::LogLevel::info, __VA_ARGS__)
-#define TORII_DEBUG(...)                                                      \
-  do {                                                                        \
-    if (::torii::log_level() >= ::torii::LogLevel::debug)                     \
-      ::torii::log_message(::torii::LogLevel::debug, __VA_ARGS__);            \
+#define TORII_DEBUG(...)                                           \
+  do {                                                             \
+    if (::torii::log_level() >= ::torii::LogLevel::debug)          \
+      ::torii::log_message(::torii::LogLevel::debug, __VA_ARGS__); \
   } while (0)
 
 // An assertion about our own code; stays on in release builds. Never used on input from outside.
-#define TORII_ASSERT(condition)                                                             \
-  do {                                                                                      \
-    if (__builtin_expect(!(condition), 0)) ::torii::assertion_failed(#condition, __FILE__, __LINE__); \
+#define TORII_ASSERT(condition)                                  \
+  do {                                                           \
+    if (__builtin_expect(!(condition), 0))                       \
+      ::torii::assertion_failed(#condition, __FILE__, __LINE__); \
   } while (0)
 
 namespace torii {

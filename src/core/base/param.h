@@ -29,8 +29,8 @@ struct Params {
 enum class ParamKind { size, integer, boolean, text };
 
 struct ParamInfo {
-  const char* name;          // as in the table
-  const char* variable;      // TORII_NAME
+  const char* name;      // as in the table
+  const char* variable;  // TORII_NAME
   ParamKind kind;
   const char* default_text;  // as the user would write it
   const char* doc;

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+#include "core/base/log.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace torii {
+namespace {
+
+constexpr const char* kLevelNames[] = {"error", "warning", "info", "debug"};
+constexpr int kUnset = -1;
+std::atomic<int> level_in_force{kUnset};
+
+std::string format_list(const char* format, va_list arguments) {
+  char small[512];
+  va_list copy;
+  va_copy(copy, arguments);
+  int length = vsnprintf(small, sizeof small, format, copy);
+  va_end(copy);
+  if (length < 0) return format;
+  if (static_cast<size_t>(length) < sizeof small) return std::string(small, length);
+  std::string text(length, '\0');
+  vsnprintf(text.data(), text.size() + 1, format, arguments);
+  return text;
+}
+
+// One write, so that the lines of several processes do not mix.
+void write_line(LogLevel level, const std::string& text) {
+  char host[65] = "?";
+  gethostname(host, sizeof host - 1);
+  std::string line = format_text("torii[%s:%ld] %s: ", host, static_cast<long>(getpid()),
+                                 kLevelNames[static_cast<int>(level)]);
+  size_t end = text.find_last_not_of('\n');
+  for (size_t i = 0; end != std::string::npos && i <= end; ++i) {
+    // Names from other processes may be quoted in a message: no terminal control gets through.
+    unsigned char c = text[i];
+    line += c == '\n' ? ' ' : c < 0x20 || c == 0x7f ? '?' : static_cast<char>(c);
+  }
+  line += '\n';
+  const char* from = line.data();
+  size_t left = line.size();
+  while (left) {
+    ssize_t n = write(STDERR_FILENO, from, left);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return;
+    from += n;
+    left -= static_cast<size_t>(n);
+  }
+}
+
+}  // namespace
+
+bool parse_log_level(std::string_view text, LogLevel* level) {
+  for (int i = 0; i < 4; ++i) {
+    if (text != kLevelNames[i]) continue;
+    *level = static_cast<LogLevel>(i);
+    return true;
+  }
+  return false;
+}
+
+void set_log_level(LogLevel level) {
+  level_in_force.store(static_cast<int>(level), std::memory_order_relaxed);
+}
+
+LogLevel log_level() {
+  int level = level_in_force.load(std::memory_order_relaxed);
+  if (level != kUnset) return static_cast<LogLevel>(level);
+  // Messages may come before the parameters are read, which then report a bad TORII_LOG.
+  LogLevel first = LogLevel::warning;
+  const char* text = getenv("TORII_LOG");
+  if (text) parse_log_level(text, &first);
+  set_log_level(first);
+  return first;
+}
+
+void log_message(LogLevel level, const char* format, ...) {
+  int saved = errno;
+  if (level > log_level()) return;
+  errno = saved;
+  va_list arguments;
+  va_start(arguments, format);
+  std::string text = format_list(format, arguments);
+  va_end(arguments);
+  write_line(level, text);
+  errno = saved;
+}
+
+std::string format_text(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  std::string text = format_list(format, arguments);
+  va_end(arguments);
+  return text;
+}
+
+void assertion_failed(const char* condition, const char* file, int line) {
+  write_line(LogLevel::error,
+             format_text("%s:%d: internal error: %s does not hold; please report this", file, line,
+                         condition));
+  abort();
+}
+
+}  // namespace torii

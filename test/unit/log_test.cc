@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+#include "core/base/log.h"
+
+#include <errno.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <string>
+
+using namespace torii;
+
+namespace {
+
+std::string captured(LogLevel threshold, void (*speak)()) {
+  set_log_level(threshold);
+  testing::internal::CaptureStderr();
+  speak();
+  return testing::internal::GetCapturedStderr();
+}
+
+TEST(Log, OneLineWithHostAndProcess) {
+  char host[65] = "";
+  gethostname(host, sizeof host - 1);
+  std::string expected = "torii[" + std::string(host) + ":" + std::to_string(getpid()) +
+                         "] warning: value 7 of name\n";
+  EXPECT_EQ(captured(LogLevel::warning, [] { TORII_WARN("value %d of %s\n", 7, "name"); }),
+            expected);
+}
+
+TEST(Log, TheLevelDecides) {
+  auto speak = [] {
+    TORII_ERROR("e");
+    TORII_WARN("w");
+    TORII_INFO("i");
+    TORII_DEBUG("d");
+  };
+  const char* const names[] = {"error", "warning", "info", "debug"};
+  for (int level = 0; level < 4; ++level) {
+    std::string text = captured(static_cast<LogLevel>(level), speak);
+    for (int i = 0; i < 4; ++i) {
+      bool shown = text.find(std::string("] ") + names[i] + ": ") != std::string::npos;
+      EXPECT_EQ(shown, i <= level) << names[i] << " at level " << names[level];
+    }
+  }
+}
+
+TEST(Log, MasksControlCharacters) {
+  std::string text = captured(LogLevel::warning, [] { TORII_WARN("a\nb\x1b[31mc\x7f"); });
+  EXPECT_NE(text.find(": a b?[31mc?\n"), std::string::npos) << text;
+}
+
+TEST(Log, PreservesErrnoAndFormatsIt) {
+  std::string text = captured(LogLevel::warning, [] {
+    errno = ENOENT;
+    TORII_WARN("open: %m");
+    TORII_INFO("not shown");
+    EXPECT_EQ(errno, ENOENT);
+  });
+  EXPECT_NE(text.find("open: No such file or directory\n"), std::string::npos) << text;
+}
+
+TEST(Log, LongTextIsWhole) {
+  std::string text = format_text("%s%d", std::string(5000, 'x').c_str(), 42);
+  EXPECT_EQ(text, std::string(5000, 'x') + "42");
+  EXPECT_EQ(format_text("%s", ""), "");
+  EXPECT_EQ(format_text("%s", std::string(511, 'y').c_str()).size(), 511u);
+  EXPECT_EQ(format_text("%s", std::string(512, 'y').c_str()).size(), 512u);
+}
+
+TEST(Log, ParsesLevels) {
+  LogLevel level = LogLevel::info;
+  EXPECT_TRUE(parse_log_level("error", &level));
+  EXPECT_EQ(level, LogLevel::error);
+  EXPECT_FALSE(parse_log_level("Error", &level));
+  EXPECT_FALSE(parse_log_level("", &level));
+  EXPECT_EQ(level, LogLevel::error);
+}
+
+TEST(LogDeath, AnAssertionNamesItsPlace) {
+  TORII_ASSERT(1 + 1 == 2);
+  EXPECT_DEATH(TORII_ASSERT(1 + 1 == 3), "log_test.cc:[0-9]+: internal error: 1 \\+ 1 == 3");
+}
+
+}  // namespace
