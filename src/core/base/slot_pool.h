@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// A pool of objects named by checked 64-bit handles {generation:32, index:32}: a handle that
+// outlived its object is recognised. Memory is taken in chunks, never given back before the
+// pool dies, and never moves. Handles are never 0.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+namespace torii {
+
+template <typename T>
+class SlotPool {
+ public:
+  explicit SlotPool(uint32_t limit = 1u << 30) : limit_(limit) {}
+  SlotPool(const SlotPool&) = delete;
+  SlotPool& operator=(const SlotPool&) = delete;
+  ~SlotPool() {
+    for (Slot* chunk : chunks_) std::free(chunk);
+  }
+
+  // A default-initialised object, or null when memory or the limit is exhausted.
+  T* get() {
+    if (!free_ && !grow()) return nullptr;
+    Slot* slot = free_;
+    free_ = slot->next_free;
+    slot->in_use = true;
+    ++used_;
+    return new (slot->storage) T;
+  }
+
+  void put(T* object) {
+    Slot* slot = slot_of(object);
+    object->~T();
+    slot->in_use = false;
+    if (++slot->generation == 0) slot->generation = 1;
+    slot->next_free = free_;
+    free_ = slot;
+    --used_;
+  }
+
+  static uint64_t handle(const T* object) {
+    const Slot* slot = slot_of(const_cast<T*>(object));
+    return uint64_t{slot->generation} << 32 | slot->index;
+  }
+
+  // The object a handle names, or null if there is none (any more).
+  T* find(uint64_t handle) const {
+    const uint32_t index = uint32_t(handle);
+    if (index >= chunks_.size() * kChunk) return nullptr;
+    Slot* slot = chunks_[index / kChunk] + index % kChunk;
+    if (!slot->in_use || slot->generation != uint32_t(handle >> 32)) return nullptr;
+    return object_of(slot);
+  }
+
+  uint32_t used() const { return used_; }
+
+  template <typename F>
+  void for_each(F f) {
+    for (Slot* chunk : chunks_)
+      for (uint32_t i = 0; i < kChunk; ++i)
+        if (chunk[i].in_use) f(object_of(&chunk[i]));
+  }
+
+ private:
+  static constexpr uint32_t kChunk = 64;
+
+  struct Slot {
+    alignas(T) unsigned char storage[sizeof(T)];
+    Slot* next_free;
+    uint32_t index;
+    uint32_t generation;
+    bool in_use;
+  };
+
+  static Slot* slot_of(T* object) { return reinterpret_cast<Slot*>(object); }
+  static T* object_of(Slot* slot) { return std::launder(reinterpret_cast<T*>(slot->storage)); }
+
+  bool grow() {
+    const uint32_t base = uint32_t(chunks_.size()) * kChunk;
+    if (base + kChunk > limit_ && base >= limit_) return false;
+    auto* chunk = static_cast<Slot*>(std::aligned_alloc(alignof(Slot), sizeof(Slot) * kChunk));
+    if (!chunk) return false;
+    chunks_.push_back(chunk);
+    for (uint32_t i = kChunk; i-- > 0;) {
+      chunk[i].index = base + i;
+      chunk[i].generation = 1;
+      chunk[i].in_use = false;
+      chunk[i].next_free = free_;
+      free_ = &chunk[i];
+    }
+    return true;
+  }
+
+  uint32_t limit_;
+  uint32_t used_ = 0;
+  Slot* free_ = nullptr;
+  std::vector<Slot*> chunks_;
+};
+
+}  // namespace torii

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// The two ordered queues of matching, both O(1) in their length:
+//   MatchList     entries with wildcards (posted receives, match entries), searched with the
+//                 exact source and bits of an arriving message;
+//   ArrivalList   messages with exact source and bits that nobody has matched yet, searched
+//                 with the wildcards of a new receive.
+// The first entry in list order that matches and is accepted wins, as Portals and MPI demand.
+//
+// Short queues are plain lists. A queue that grows past kIndexAbove entries is indexed by hash:
+// entries with the same wildcard shape and the same remaining key form a group in list order; a
+// search probes one group per shape and takes the earliest candidate. The nodes are intrusive
+// and owned by the caller; nothing is allocated while a queue is short.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace torii {
+
+// Membership of an entry in a hash group.
+struct GroupLink {
+  GroupLink* next = nullptr;       // in the group, by order
+  GroupLink* prev = nullptr;
+  GroupLink* slot_next = nullptr;  // group leaders of one hash slot
+  GroupLink* slot_prev = nullptr;
+  GroupLink* tail = nullptr;       // leader only
+  uint64_t source = 0;             // key, masked by the shape
+  uint64_t bits = 0;
+  uint64_t order = 0;
+  uint32_t shape = 0;
+};
+
+// Groups of links by (shape, source, bits); grows by doubling.
+class GroupTable {
+ public:
+  void insert(GroupLink* link);
+  void remove(GroupLink* link);
+  GroupLink* find(uint32_t shape, uint64_t source, uint64_t bits) const;  // leader or null
+  void clear();  // forgets all links without touching them
+
+ private:
+  GroupLink** slot(uint32_t shape, uint64_t source, uint64_t bits) const;
+  void grow();
+  void add_leader(GroupLink* link);
+  void remove_leader(GroupLink* link);
+
+  std::unique_ptr<GroupLink*[]> slots_;
+  size_t slot_count_ = 0;
+  size_t links_ = 0;
+};
+
+// An entry of a MatchList. Bits set in an ignore mask are wildcards.
+struct MatchNode {
+  uint64_t source = 0;
+  uint64_t source_ignore = 0;
+  uint64_t bits = 0;
+  uint64_t ignore = 0;
+
+  MatchNode* prev = nullptr;  // list
+  MatchNode* next = nullptr;
+  GroupLink link;             // link.order is the order label
+
+  bool matches(uint64_t from, uint64_t with) const {
+    return ((source ^ from) & ~source_ignore) == 0 && ((bits ^ with) & ~ignore) == 0;
+  }
+};
+
+class MatchList {
+ public:
+  static constexpr size_t kIndexAbove = 16;
+  static constexpr uint32_t kShapes = 16;
+
+  MatchNode* first() const { return head_; }
+  size_t size() const { return size_; }
+
+  void append(MatchNode* node) { insert(node, tail_, nullptr); }
+  void prepend(MatchNode* node) { insert(node, nullptr, head_); }
+  void insert_before(MatchNode* base, MatchNode* node) { insert(node, base->prev, base); }
+  void insert_after(MatchNode* base, MatchNode* node) { insert(node, base, base->next); }
+  void remove(MatchNode* node);
+
+  // The first node in list order with matches(source, bits) and accept(node).
+  template <typename Accept>
+  MatchNode* find(uint64_t source, uint64_t bits, Accept accept) const {
+    if (!indexed_) {
+      for (MatchNode* n = head_; n; n = n->next)
+        if (n->matches(source, bits) && accept(n)) return n;
+      return nullptr;
+    }
+    MatchNode* best = nullptr;
+    for (uint32_t s = 0; s < shape_count_; ++s) {
+      const Shape& shape = shapes_[s];
+      if (shape.members == 0) continue;
+      GroupLink* link = groups_.find(s, source & ~shape.source_ignore, bits & ~shape.ignore);
+      for (; link; link = link->next) {
+        if (best && link->order > best->link.order) break;
+        MatchNode* node = node_of(link);
+        if (accept(node)) {
+          best = node;
+          break;
+        }
+      }
+    }
+    return best;
+  }
+
+ private:
+  struct Shape {
+    uint64_t source_ignore = 0;
+    uint64_t ignore = 0;
+    size_t members = 0;
+  };
+
+  static MatchNode* node_of(GroupLink* link) {
+    return reinterpret_cast<MatchNode*>(reinterpret_cast<std::byte*>(link) -
+                                        offsetof(MatchNode, link));
+  }
+  void insert(MatchNode* node, MatchNode* before, MatchNode* after);
+  void label(MatchNode* node);
+  void index(MatchNode* node);
+  void unindex();
+  void build_index();
+
+  MatchNode* head_ = nullptr;
+  MatchNode* tail_ = nullptr;
+  size_t size_ = 0;
+  bool indexed_ = false;
+  bool too_many_shapes_ = false;
+  uint32_t shape_count_ = 0;
+  Shape shapes_[kShapes];
+  GroupTable groups_;
+};
+
+// A message waiting in an ArrivalList.
+struct ArrivalNode {
+  static constexpr uint32_t kShapes = 4;
+  uint64_t source = 0;
+  uint64_t bits = 0;
+  uint64_t order = 0;
+  ArrivalNode* prev = nullptr;
+  ArrivalNode* next = nullptr;
+  GroupLink links[kShapes];
+};
+
+class ArrivalList {
+ public:
+  static constexpr size_t kIndexAbove = 16;
+
+  ArrivalNode* first() const { return head_; }
+  size_t size() const { return size_; }
+  void append(ArrivalNode* node);
+  void remove(ArrivalNode* node);
+  // The earliest message with equal source and bits outside the ignore masks, or null.
+  ArrivalNode* find(uint64_t source, uint64_t source_ignore, uint64_t bits, uint64_t ignore);
+
+ private:
+  struct Shape {
+    uint64_t source_ignore = 0;
+    uint64_t ignore = 0;
+  };
+
+  void index(ArrivalNode* node, uint32_t shape);
+  int shape_for(uint64_t source_ignore, uint64_t ignore);
+  ArrivalNode* walk(uint64_t source, uint64_t source_ignore, uint64_t bits, uint64_t ignore) const;
+
+  ArrivalNode* head_ = nullptr;
+  ArrivalNode* tail_ = nullptr;
+  size_t size_ = 0;
+  uint64_t next_order_ = 1;
+  uint32_t shape_count_ = 0;  // shapes indexed now; 0 while the queue is short
+  Shape shapes_[ArrivalNode::kShapes];
+  GroupTable groups_;
+};
+
+}  // namespace torii

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// An operation in flight: one message, seen from one side. Small eager messages that a driver
+// takes at once need none.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <array>
+#include <cstdint>
+
+#include "core/base/data.h"
+#include "core/base/status.h"
+#include "core/protocol/wire.h"
+#include "drivers/driver.h"
+
+namespace torii {
+
+struct Op;
+struct Peer;
+
+// What the owner of an operation learns. Which events an operation owes is said where it is
+// begun; after the last of them the operation is gone.
+enum class OpEvent : uint8_t {
+  sent,      // put: the source memory may be reused
+  acked,     // put with acknowledgement: delivered; `bytes` the target accepted
+  dropped,   // put with acknowledgement, or get: the target had no place for it
+  received,  // the destination (of an accepted put, or of a get) holds `bytes` bytes
+  replied,   // target of a get: the source memory is no longer read
+};
+
+// Runs while the protocol is at work: it may begin operations, but must not make progress.
+// With a status other than ok the operation failed and no other event follows.
+using Notify = void (*)(Op* op, OpEvent event, Status status, uint64_t bytes);
+
+// Whom an operation belongs to, in the room above. The protocol only stores it.
+struct Owner {
+  Notify notify = nullptr;
+  void* object = nullptr;
+  void* argument = nullptr;
+  uint64_t words[2] = {0, 0};
+};
+
+// A doubly linked list through one of the links of an operation.
+struct OpLink {
+  Op* prev = nullptr;
+  Op* next = nullptr;
+};
+
+enum class OpRole : uint8_t {
+  control,    // one small frame waiting for room in the driver
+  send,       // outgoing payload: put or reply
+  request,    // get or getput waiting for its reply
+  incoming,   // payload on its way in, destination known
+  held,       // an arrival nobody has matched yet
+};
+
+enum class OpStage : uint8_t {
+  queued,     // in the peer's backlog, frames still to be handed to the driver
+  flying,     // handed over; waiting for done() of the driver
+  waiting,    // waiting for a frame from the peer
+  streaming,  // source: sending data frames
+  moving,     // remote read or write under way
+  finished,   // only the owner's last word is missing
+};
+
+struct Op {
+  OpRole role = OpRole::control;
+  OpStage stage = OpStage::queued;
+  Status status = Status::ok;
+  bool announced = false;    // payload moves after the match
+  bool want_ack = false;
+  bool sent_told = false;    // the owner had its `sent`
+  bool is_reply = false;     // source side of a get
+  bool in_backlog = false;
+  uint8_t head_bytes = 0;    // of `head`
+  Peer* peer = nullptr;
+  Owner owner;
+
+  Data data;                 // local memory: source, or destination when known
+  uint64_t length = 0;       // bytes of the whole message
+  uint64_t accepted = 0;     // bytes to be moved into or out of `data`
+  uint64_t moved = 0;        // bytes handed to the driver, or received
+  uint64_t landed = 0;       // bytes whose move is complete (asynchronous drivers)
+  uint64_t peer_op = 0;      // the other side's handle
+
+  std::byte* buffer = nullptr;  // held eager payload, or a packed body; owned
+  uint32_t buffer_bytes = 0;
+  uint32_t credit_owed = 0;  // eager bytes to give back once the payload is consumed
+  uint32_t pending_dones = 0;
+
+  uint32_t remote = ~0u;     // imported key at the driver
+  bool has_region = false;
+  Region* region = nullptr;  // exported memory; owned
+  std::array<std::byte, kKeyMax> key{};  // the peer's key, held announcements
+  uint16_t key_bytes = 0;
+
+  OpLink queue;              // backlog, stream or pull list
+  OpLink all;                // all operations of the peer
+  std::array<std::byte, kHeadMax> head{};  // encoded first frame header (and key)
+};
+
+}  // namespace torii

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// What a process keeps of another one that it talks to.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/protocol/op.h"
+
+namespace torii {
+
+// Who a process is; travels in addresses and hellos.
+struct Identity {
+  uint64_t job = 0;
+  uint32_t rank = ~0u;
+  uint32_t nid = 0;
+  uint32_t pid = 0;
+  uint32_t uid = 0;
+  uint32_t os_pid = 0;
+  char host[64] = {};
+};
+
+// A list through OpLink `Link` of operations.
+template <OpLink Op::*Link>
+struct OpList {
+  Op* head = nullptr;
+  Op* tail = nullptr;
+  bool empty() const { return head == nullptr; }
+  void push(Op* op) {
+    (op->*Link) = {tail, nullptr};
+    (tail ? (tail->*Link).next : head) = op;
+    tail = op;
+  }
+  void remove(Op* op) {
+    OpLink& link = op->*Link;
+    (link.prev ? (link.prev->*Link).next : head) = link.next;
+    (link.next ? (link.next->*Link).prev : tail) = link.prev;
+    link = {};
+  }
+};
+
+enum class PeerState : uint8_t { up, closed, dead };
+
+struct Peer {
+  // Hot: read for every message.
+  PeerState state = PeerState::up;
+  bool hello_sent = false;
+  bool hello_received = false;
+  bool remote_denied = false;    // remote read and write were refused once: use frames
+  uint8_t driver = 0;            // index among the interface's drivers
+  PeerId route = kNoPeer;
+  uint64_t number = 0;           // unique in this interface; the source in tagged matching
+  uint64_t process = 0;          // nid << 32 | pid; the source in Portals matching
+  int64_t credit = 0;            // eager bytes that may still be sent
+  uint32_t owed = 0;             // eager bytes consumed and not yet given back
+  uint32_t owed_limit = 0;       // give back in a frame of its own from here on
+  OpList<&Op::queue> backlog;    // frames waiting for room, in order
+  OpList<&Op::queue> streams;    // sources sending data frames, served in turn
+  Op* inflow = nullptr;          // eager message whose `more` frames are arriving
+
+  // Cold.
+  OpList<&Op::all> ops;
+  uint64_t window = 0;           // eager bytes this process grants the peer
+  bool listed = false;           // in the list of peers with something to send
+  Peer* next_listed = nullptr;
+  Identity id;
+  std::string path_note;         // why a better path was refused, for reports
+  void* context = nullptr;       // the face's
+};
+
+}  // namespace torii

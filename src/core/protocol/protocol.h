@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// Messages over drivers: eager, announced (rendezvous) by remote read, remote write or a stream
+// of frames, get and reply, acknowledgement, flow control, failure of peers. Matching happens in
+// the room above, which is asked once for every arriving request, in order per peer.
+//
+// Owner: one interface; the caller holds the interface's lock. Memory given to an operation stays
+// the caller's and must not change (source) or be used (destination) until its last event.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/base/counters.h"
+#include "core/base/slot_pool.h"
+#include "core/protocol/op.h"
+#include "core/protocol/peer.h"
+#include "core/protocol/wire.h"
+#include "drivers/driver.h"
+
+namespace torii {
+
+// Which of the two kinds of match space a request addresses.
+enum class Space : uint8_t { portal, tagged };
+
+// What a request says, apart from its payload.
+struct Envelope {
+  Space space = Space::portal;
+  uint8_t index = 0;      // portal table entry or tagged port
+  bool want_ack = false;
+  bool ready = false;
+  uint32_t ac_index = 0;
+  uint64_t bits = 0;
+  uint64_t hdr_data = 0;  // tagged: the low 32 bits are the user's
+  uint64_t offset = 0;
+  uint64_t length = 0;    // of the whole message
+};
+
+// A request that just arrived. Valid only during the upcall.
+struct Arrival {
+  Peer* peer = nullptr;
+  wire::Kind kind = wire::Kind::put;  // put, put_announce, get or getput
+  Envelope env;
+  std::span<const std::byte> payload;  // first bytes of an eager put; all bytes of a getput
+  // The protocol's own.
+  std::span<const std::byte> key;
+  uint64_t peer_op = 0;
+  uint32_t credit = 0;
+};
+
+// The room above: it owns matching.
+class Upper {
+ public:
+  // Must call exactly one of accept, hold, drop for the arrival.
+  virtual void on_put(Arrival& arrival) = 0;
+  // A get or getput: must call exactly one of reply, drop. For a getput, arrival.payload has the
+  // whole put part, to be consumed before reply.
+  virtual void on_get(Arrival& arrival) = 0;
+  // The peer is gone (peer_dead or peer_closed). Its operations have been told already.
+  virtual void on_peer_down(Peer& peer, Status why) = 0;
+
+ protected:
+  ~Upper() = default;
+};
+
+struct ProtocolConfig {
+  Identity self;
+  uint64_t eager_limit = 0;    // 0: the driver's advice
+  uint64_t eager_window = 0;   // granted to each peer
+};
+
+class Protocol final {
+ public:
+  Protocol(const ProtocolConfig& config, Upper* upper, Counters* counters);
+  ~Protocol();
+  Protocol(const Protocol&) = delete;
+
+  // The sink to open the next driver with, then the driver itself, best first.
+  Sink* next_sink();
+  void add_driver(const std::string& name, std::unique_ptr<Driver> driver);
+
+  // --- peers --------------------------------------------------------------------------------
+  // This interface's address: identity and one address for each driver. At most kAddressBytes.
+  static constexpr size_t kAddressBytes = 512;
+  size_t address(std::byte* out, size_t capacity) const;
+  // Finds or makes the peer with that address; *why says why no driver reaches it.
+  Status connect(std::span<const std::byte> address, Peer** out, std::string* why);
+  // The connected peer of this job with these ids, or null.
+  Peer* find_process(uint32_t nid, uint32_t pid) const;
+  // "rank 3 on n1 (pid 77) by shm" and so on.
+  std::string describe(const Peer& peer) const;
+
+  // --- initiator ----------------------------------------------------------------------------
+  // Sends a put. `ok`: the memory may be reused and nothing follows. `pending`: owes `sent`, and
+  // with env.want_ack (always pending) `acked` or `dropped`; *out (may be null) is the operation.
+  Status put(Peer& peer, const Envelope& env, const Data& source, const Owner& owner, Op** out);
+  // Fetches env.length bytes. Owes `received` or `dropped`.
+  Status get(Peer& peer, const Envelope& env, const Data& destination, const Owner& owner,
+             Op** out);
+  // Sends `source` (at most getput_max) and receives the old content. Owes `received` or
+  // `dropped`; the source is copied before return.
+  Status getput(Peer& peer, const Envelope& env, const Data& source, const Data& destination,
+                const Owner& owner, Op** out);
+  static constexpr uint32_t kGetputMax = 256;
+  // Withdraws a put that no frame of has left yet. False: too late.
+  bool withdraw(Op* op);
+
+  // --- target -------------------------------------------------------------------------------
+  // Places the first `accepted` bytes of the message. `ok`: they are in place; `pending`: owes
+  // `received`. Acknowledges when asked to, unless `no_ack`.
+  Status accept(Arrival& arrival, const Data& destination, uint64_t accepted, bool no_ack,
+                const Owner& owner, Op** out);
+  // Keeps an unmatched put for later. Null if memory is exhausted: drop it then.
+  Op* hold(Arrival& arrival);
+  // Gives a held put its destination; returns as accept, and the held operation is consumed.
+  Status claim(Op* held, const Data& destination, uint64_t accepted, bool no_ack,
+               const Owner& owner, Op** out);
+  // Gives up a held put.
+  void discard(Op* held);
+  // Refuses a request. Senders that wait for an answer learn `dropped`.
+  void drop(Arrival& arrival);
+  // Answers a get with the first `accepted` bytes of `source`. `ok`: the source is no longer
+  // read; `pending`: owes `replied`.
+  Status reply(Arrival& arrival, const Data& source, uint64_t accepted, const Owner& owner,
+               Op** out);
+
+  // --- progress -----------------------------------------------------------------------------
+  // Moves what can be moved; returns the number of events.
+  unsigned progress(uint64_t now_ns);
+  // Nothing is waiting to be handed to a driver.
+  bool drained() const;
+  // Arms every driver; fills descriptors to sleep on. False: work is waiting, or a driver
+  // cannot sleep.
+  bool arm(std::vector<int>* fds);
+  // Says goodbye to every peer.
+  void say_bye();
+
+  SlotPool<Op>& ops() { return ops_; }
+  const std::vector<std::unique_ptr<Driver>>& drivers() const { return drivers_; }
+  const std::string& driver_name(size_t index) const { return driver_names_[index]; }
+  const Identity& self() const { return config_.self; }
+  const std::vector<std::unique_ptr<Peer>>& peers() const { return peers_; }
+
+ private:
+};
+
+}  // namespace torii

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// Every header that travels between two processes. All fields are little-endian. A frame is one
+// of these headers, then an optional memory key, then payload; the first byte is its kind.
+//
+//   tagged      16 bytes: a whole small message for a tagged port
+//   request     56 bytes: put, get, getput and the announcement of a large put
+//   control     32 bytes: everything about a message both sides already know
+//   hello      104 bytes: who I am; the first frame to a peer
+//
+// The sender is the peer that the driver names; its identity came with its hello. Handles are
+// those of SlotPool: the receiver of a handle looks it up and checks that the object belongs to
+// the peer that sent the frame.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace torii::wire {
+
+inline constexpr uint8_t kVersion = 1;
+
+enum class Kind : uint8_t {
+  hello = 1,
+  tagged,         // tagged: whole message follows
+  put,            // request: payload follows, continued by `more` frames
+  put_announce,   // request: key follows, payload moves after the match
+  get,            // request
+  getput,         // request: payload follows
+  more,           // control: next piece of the peer's last eager message, in order
+  reply,          // control: answer to a get; payload follows, continued by `more`
+  reply_announce, // control: key follows, payload moves as for put_announce
+  stream,         // control: "send me the bytes by frames" (or by remote write, if a key follows)
+  data,           // control: payload of a stream at an offset
+  finish,         // control: the announced payload has been moved, or will not be
+  ack,            // control: a put was delivered
+  credit,         // control: eager bytes consumed
+  bye,            // control: the sender closes
+};
+inline constexpr uint8_t kKindLast = static_cast<uint8_t>(Kind::bye);
+
+enum RequestFlags : uint8_t {
+  kWantAck = 1u << 0,  // answer with ack when delivered, or finish(dropped)
+  kReady = 1u << 1,    // the sender says that the receive is posted
+  kTaggedSpace = 1u << 2,  // index names a tagged port, not a portal table entry
+};
+
+// Integers in wire order; a no-op on little-endian machines.
+template <typename T>
+constexpr T little(T value) {
+  if constexpr (std::endian::native == std::endian::big) {
+    T swapped = 0;
+    for (size_t i = 0; i < sizeof(T); ++i) swapped = T(swapped << 8) | T((value >> (8 * i)) & 0xff);
+    return swapped;
+  }
+  return value;
+}
+
+// Eager bytes handed back to the sender travel in units of this many bytes.
+inline constexpr uint32_t kCreditUnit = 64;
+
+struct Tagged {
+  Kind kind;
+  uint8_t port;
+  uint16_t credit;
+  uint32_t user;
+  uint64_t bits;
+};
+static_assert(sizeof(Tagged) == 16);
+
+struct Request {
+  Kind kind;
+  uint8_t flags;
+  uint8_t index;      // portal table entry or tagged port
+  uint8_t reserved;   // 0
+  uint16_t credit;
+  uint16_t key_bytes;
+  uint32_t ac_index;
+  uint32_t pad;       // 0
+  uint64_t bits;
+  uint64_t hdr_data;
+  uint64_t length;    // of the whole message
+  uint64_t offset;    // remote offset
+  uint64_t op;        // the sender's handle; 0: expects no answer
+};
+static_assert(sizeof(Request) == 56);
+
+struct Control {
+  Kind kind;
+  uint8_t status;      // torii::Status
+  uint16_t credit;
+  uint16_t key_bytes;
+  uint16_t reserved;   // 0
+  uint64_t op;         // handle at the receiver of this frame
+  uint64_t sender_op;  // handle at its sender
+  uint64_t length;     // bytes accepted, or the offset of `data`
+};
+static_assert(sizeof(Control) == 32);
+
+struct Hello {
+  Kind kind;
+  uint8_t version;
+  uint16_t reserved;       // 0
+  uint32_t eager_window;   // bytes the receiver of this frame may send unconsumed
+  uint64_t job;
+  uint32_t rank;
+  uint32_t nid;
+  uint32_t pid;            // Portals process id
+  uint32_t uid;
+  uint32_t os_pid;
+  uint32_t pad;            // 0
+  char host[64];           // zero-terminated
+};
+static_assert(sizeof(Hello) == 104);
+
+// A checked view of a received frame: `kind` is valid, the header is complete, key and payload
+// lie inside the frame, reserved fields are 0. Fields are already in host order.
+struct Frame {
+  Kind kind;
+  union {
+    Tagged tagged;
+    Request request;
+    Control control;
+    Hello hello;
+  };
+  std::span<const std::byte> key;
+  std::span<const std::byte> payload;
+
+  Frame() : kind(Kind::bye), control() {}
+};
+
+// False if any check fails; then nothing of *out may be used.
+bool parse(std::span<const std::byte> bytes, Frame* out);
+
+// Writes a header in wire order; returns its length.
+size_t encode(const Tagged& header, std::byte* out);
+size_t encode(const Request& header, std::byte* out);
+size_t encode(const Control& header, std::byte* out);
+size_t encode(const Hello& header, std::byte* out);
+
+}  // namespace torii::wire
