@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libtorii_internal_la_SOURCES += \
 	src/drivers/driver.cc \
-	src/drivers/driver.h
+	src/drivers/driver.h \
+	src/drivers/random.h
 include src/drivers/self/Makefile.mk
 include src/drivers/shm/Makefile.mk
 include src/drivers/sim/Makefile.mk

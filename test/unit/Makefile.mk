@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: BSD-3-Clause
 include test/unit/base.mk
+include test/unit/sim.mk

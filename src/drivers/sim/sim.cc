@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// The template to copy from: every function of drivers/driver.h, nothing shared but the fabric.
+//
+// Each endpoint has an inbox, a heap of events ordered by time. send() puts a frame into the
+// inbox of the target, the target's poll() hands it up and puts `done` into the inbox of the
+// sender. All that one endpoint does to another goes through an inbox, so every upcall happens
+// in poll().
+#include "drivers/sim/sim.h"
+
+#include <errno.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/base/log.h"
+#include "drivers/sim/fabric.h"
+
+namespace torii {
+
+SimDriver::SimDriver(SimFabric::Net& net, uint32_t number, const DriverEnv& env)
+    : net_(net), self_(&net.endpoints[number]), number_(number), sink_(*env.sink) {
+  const SimOptions& options = net.options;
+  caps_.flags = options.flags;
+  caps_.mtu = options.mtu;
+  caps_.inline_max = std::min(options.inline_max, options.mtu);
+  caps_.pieces_max = options.pieces_max;
+  caps_.batch_max = 16;
+  caps_.address_bytes = kSimAddressBytes;
+  caps_.key_bytes = options.flags & (kPut | kGet) ? kSimKeyBytes : 0;
+  caps_.peers_max = options.peers_max;
+  caps_.remote_max = options.flags & (kPut | kGet) ? 1ull << 40 : 0;
+  caps_.latency_ns = static_cast<uint32_t>(options.latency_min_ns);
+  caps_.mbytes_per_s = 1000;
+}
+
+SimDriver::~SimDriver() {
+  if (!dead()) net_.end(number_, Status::peer_closed);
+  if (event_fd_ >= 0) close(event_fd_);
+}
+
+void SimDriver::address(std::byte* out) const { net_.write_address(number_, out); }
+
+Status SimDriver::connect(std::span<const std::byte> address, PeerId* peer, std::string* why) {
+  uint32_t number;
+  if (!net_.parse_address(address, &number)) {
+    *why = format_text(
+        "sim: this address of %zu bytes names none of the %u endpoints of this "
+        "fabric; use one that address() of the same fabric gave",
+        address.size(), net_.known);
+    return Status::unreachable;
+  }
+  const auto there = net_.endpoints.find(number);
+  if (there != net_.endpoints.end() && there->second.end != Status::ok) {
+    *why = format_text("sim: endpoint %u has ended (%s); open a new one", number,
+                       status_text(there->second.end));
+    return Status::unreachable;
+  }
+  *peer = add_peer(number, {});
+  if (*peer != kNoPeer) return Status::ok;
+  *why = format_text("sim: all %u peers are in use; disconnect one", caps_.peers_max);
+  return Status::no_memory;
+}
+
+// The peer of that endpoint or group, made if need be; kNoPeer if the table is full.
+PeerId SimDriver::add_peer(uint32_t number, const std::string& group) {
+  PeerId slot = kNoPeer;
+  if (const auto it = by_number_.find(number); group.empty() && it != by_number_.end()) {
+    slot = it->second;
+  } else if (!free_peers_.empty()) {
+    slot = free_peers_.back();
+    free_peers_.pop_back();
+  } else if (peers_.size() < caps_.peers_max) {
+    slot = static_cast<PeerId>(peers_.size());
+    peers_.emplace_back();
+  } else {
+    return kNoPeer;
+  }
+  Peer& peer = peers_[slot];
+  peer.used = peer.connected = true;
+  peer.number = number;
+  peer.group = group;
+  if (group.empty()) {
+    by_number_[number] = slot;
+    self_->neighbours.insert(number);
+    net_.endpoints[number].neighbours.insert(number_);
+  }
+  return slot;
+}
+
+void SimDriver::disconnect(PeerId slot) {
+  TORII_ASSERT(slot < peers_.size() && peers_[slot].connected);
+  peers_[slot].connected = false;
+  release_if_idle(slot);
+}
+
+void SimDriver::release_if_idle(PeerId slot) {
+  Peer& peer = peers_[slot];
+  if (!peer.used || peer.connected || peer.in_flight) return;
+  if (peer.group.empty()) by_number_.erase(peer.number);
+  peer = Peer{};
+  free_peers_.push_back(slot);
+}
+
+void SimDriver::frame_left(PeerId slot) {
+  peers_[slot].in_flight--;
+  release_if_idle(slot);
+}
+
+size_t SimDriver::send(std::span<const Tx> batch) {
+  size_t taken = 0;
+  if (dead()) return 0;
+  for (const Tx& tx : batch) {
+    TORII_ASSERT(tx.peer < peers_.size() && peers_[tx.peer].connected);
+    TORII_ASSERT(tx.head_bytes <= kHeadMax && tx.body_bytes <= caps_.mtu - tx.head_bytes);
+    TORII_ASSERT(tx.cookie || tx.body_bytes <= caps_.inline_max);
+    TORII_ASSERT(tx.piece_count <= caps_.pieces_max);
+    Peer& peer = peers_[tx.peer];
+    if (peer.in_flight >= net_.options.depth) break;
+    if (net_.random.chance(net_.options.again_ppm)) break;
+    send_one(tx, peer);
+    taken++;
+  }
+  return taken;
+}
+
+void SimDriver::send_one(const Tx& tx, Peer& peer) {
+  SimEvent frame;
+  frame.kind = SimEvent::Kind::frame;
+  frame.peer_number = number_;
+  frame.slot = tx.peer;
+  frame.cookie = tx.cookie;
+  const auto* head = static_cast<const std::byte*>(tx.head);
+  frame.bytes.assign(head, head + tx.head_bytes);
+  const bool copy = tx.body_bytes <= caps_.inline_max || !peer.group.empty();
+  if (copy) {
+    sim_gather(frame.bytes, std::span(tx.pieces, tx.piece_count));
+  } else {
+    frame.pieces.assign(tx.pieces, tx.pieces + tx.piece_count);
+  }
+  frame.at_ns = net_.now_ns + net_.random_latency();
+  frame.salt = net_.random.next() >> 1 | 1;  // after `done` (0), before `down` (all ones)
+  if ((caps_.flags & kOrdered) && frame.at_ns <= peer.last_at_ns) {
+    frame.at_ns = peer.last_at_ns;
+    frame.salt = peer.last_salt;
+  }
+  peer.last_at_ns = frame.at_ns;
+  peer.last_salt = frame.salt;
+  last_event_ns_ = std::max(last_event_ns_, frame.at_ns);
+  if (peer.group.empty()) {
+    peer.in_flight++;
+    net_.post(peer.number, std::move(frame));
+    return;
+  }
+  frame.cookie = 0;
+  for (const uint32_t member : net_.groups[peer.group]) {
+    if (member == number_) continue;
+    peer.in_flight++;
+    self_->neighbours.insert(member);
+    net_.post(member, frame);
+  }
+  net_.post_done(number_, tx.cookie, Status::ok);
+}
+
+unsigned SimDriver::poll(uint64_t now_ns, unsigned budget) {
+  net_.now_ns = std::max(net_.now_ns, now_ns);
+  unsigned count = 0;
+  std::vector<SimEvent>& inbox = self_->inbox;
+  while (count < budget && !inbox.empty() && inbox.front().at_ns <= net_.now_ns) {
+    std::pop_heap(inbox.begin(), inbox.end());
+    SimEvent event = std::move(inbox.back());
+    inbox.pop_back();
+    deliver(event);
+    count++;
+  }
+  return count;
+}
+
+void SimDriver::deliver(SimEvent& event) {
+  switch (event.kind) {
+    case SimEvent::Kind::frame: {
+      sim_gather(event.bytes, event.pieces);
+      // A sender that has closed since has neither a queue nor a use for `done`.
+      if (SimDriver* sender = net_.endpoints[event.peer_number].driver) {
+        sender->frame_left(event.slot);
+        net_.post_done(event.peer_number, event.cookie, Status::ok);
+      }
+      sink_.packet(add_peer(event.peer_number, {}), event.bytes);
+      break;
+    }
+    case SimEvent::Kind::done:
+      sink_.done(event.cookie, event.status);
+      break;
+    case SimEvent::Kind::rma:
+      sink_.done(event.cookie, move(event));
+      break;
+    case SimEvent::Kind::down:
+      if (const auto it = by_number_.find(event.peer_number);
+          it != by_number_.end() && peers_[it->second].connected)
+        sink_.peer_down(it->second, event.status);
+      break;
+  }
+}
+
+Status SimDriver::reg(void* base, uint64_t bytes, uint32_t access, Region* out) {
+  if (!(caps_.flags & (kPut | kGet))) return Status::unsupported;
+  if (!base && bytes) return Status::invalid;
+  *out = Region{base, bytes, access, {}, next_handle_++};
+  // The random tag makes keys of regions that are gone, and forged keys, recognizable.
+  const SimKey key{number_, static_cast<uint32_t>(out->driver_data), net_.random.next()};
+  std::memcpy(out->key.data(), &key, sizeof(key));
+  regions_[key.slot] = *out;
+  return Status::ok;
+}
+
+void SimDriver::dereg(Region& region) {
+  regions_.erase(static_cast<uint32_t>(region.driver_data));
+  region = Region{};
+}
+
+Status SimDriver::import(PeerId peer, std::span<const std::byte> key, uint32_t* remote) {
+  if (!(caps_.flags & (kPut | kGet))) return Status::unsupported;
+  SimKey parsed;
+  if (key.size() != sizeof(parsed) || peer >= peers_.size()) return Status::invalid;
+  std::memcpy(&parsed, key.data(), sizeof(parsed));
+  if (parsed.owner != peers_[peer].number) return Status::invalid;
+  *remote = next_handle_++;
+  imports_[*remote] = parsed;
+  return Status::ok;
+}
+
+void SimDriver::drop(uint32_t remote) { imports_.erase(remote); }
+
+Status SimDriver::transfer(const Rma& rma, Cap cap) {
+  if (!(caps_.flags & cap)) return Status::unsupported;
+  const auto import = imports_.find(rma.remote);
+  if (import == imports_.end() || dead()) return Status::invalid;
+  if (net_.random.chance(net_.options.again_ppm)) return Status::again;
+  SimEvent event;
+  event.kind = SimEvent::Kind::rma;
+  event.write = cap == kPut;
+  event.peer_number = import->second.owner;
+  event.key = import->second;
+  event.offset = rma.remote_offset;
+  event.length = rma.bytes;
+  event.cookie = rma.cookie;
+  event.pieces.assign(rma.pieces, rma.pieces + rma.piece_count);
+  if (!net_.options.pending_rma) return move(event);
+  TORII_ASSERT(rma.cookie);
+  event.at_ns = net_.now_ns + net_.random_latency();
+  last_event_ns_ = std::max(last_event_ns_, event.at_ns);
+  net_.post(number_, std::move(event));
+  return Status::pending;
+}
+
+// Checks a remote access as the target's NIC would, then moves the bytes: all or nothing.
+Status SimDriver::move(const SimEvent& event) {
+  const SimEndpoint& target = net_.endpoints[event.peer_number];
+  if (target.end != Status::ok) return target.end;
+  if (!target.driver) return Status::invalid;
+  const auto it = target.driver->regions_.find(event.key.slot);
+  if (it == target.driver->regions_.end()) return Status::invalid;
+  const Region& region = it->second;
+  if (std::memcmp(region.key.data(), &event.key, sizeof(event.key)) != 0) return Status::invalid;
+  if (!(region.access & (event.write ? kRemoteWrite : kRemoteRead))) return Status::invalid;
+  if (event.offset > region.bytes || event.length > region.bytes - event.offset)
+    return Status::invalid;
+  auto* remote = static_cast<std::byte*>(region.base) + event.offset;
+  for (const iovec& piece : event.pieces) {
+    if (!piece.iov_len) continue;
+    if (event.write) {
+      std::memcpy(remote, piece.iov_base, piece.iov_len);
+    } else {
+      std::memcpy(piece.iov_base, remote, piece.iov_len);
+    }
+    remote += piece.iov_len;
+  }
+  return Status::ok;
+}
+
+Status SimDriver::join(std::span<const std::byte> group, PeerId* peer) {
+  if (!(caps_.flags & kMulticast)) return Status::unsupported;
+  if (group.empty() || group.size() > 16) return Status::invalid;
+  const std::string name(reinterpret_cast<const char*>(group.data()), group.size());
+  *peer = add_peer(number_, name);
+  if (*peer == kNoPeer) return Status::no_memory;
+  net_.groups[name].insert(number_);
+  return Status::ok;
+}
+
+void SimDriver::leave(PeerId slot) {
+  TORII_ASSERT(slot < peers_.size() && !peers_[slot].group.empty());
+  net_.groups[peers_[slot].group].erase(number_);
+  disconnect(slot);
+}
+
+Status SimDriver::arm(int* fd) {
+  if (!(caps_.flags & kWait)) return Status::unsupported;
+  if (event_fd_ < 0) event_fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  if (event_fd_ < 0) {
+    TORII_ERROR("sim: eventfd failed: %m; raise the limit of open files (ulimit -n)");
+    return Status::io_error;
+  }
+  // An event that is not yet due counts as work too: nothing else would wake the sleeper then.
+  if (!self_->inbox.empty()) return Status::again;
+  uint64_t value;
+  const ssize_t n = read(event_fd_, &value, sizeof(value));
+  TORII_ASSERT(n == sizeof(value) || errno == EAGAIN);
+  armed_ = true;
+  *fd = event_fd_;
+  return Status::ok;
+}
+
+void SimDriver::wake() {
+  if (!armed_) return;
+  armed_ = false;
+  const uint64_t one = 1;
+  const ssize_t n = write(event_fd_, &one, sizeof(one));
+  TORII_ASSERT(n == sizeof(one));
+}
+
+}  // namespace torii
