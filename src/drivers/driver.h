@@ -57,7 +57,7 @@ inline constexpr size_t kHeadMax = 192;    // bytes of a frame's head
 struct DriverCaps {
   uint32_t flags = 0;         // Cap bits
   uint32_t mtu = 0;           // largest frame (head and body), at least 512
-  uint32_t inline_max = 0;    // largest body that is copied before send() returns
+  uint32_t inline_max = 0;    // largest body copied before send() returns; at least 256
   uint32_t pieces_max = 1;    // most address ranges of one body, put or get
   uint32_t batch_max = 1;     // most frames of one send() worth offering
   uint32_t address_bytes = 0; // length of an address, at most kAddressMax

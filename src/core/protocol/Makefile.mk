@@ -1,1 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
+libtorii_internal_la_SOURCES += \
+	src/core/protocol/move.cc \
+	src/core/protocol/op.h \
+	src/core/protocol/peer.h \
+	src/core/protocol/peers.cc \
+	src/core/protocol/protocol.h \
+	src/core/protocol/receive.cc \
+	src/core/protocol/send.cc \
+	src/core/protocol/wire.cc \
+	src/core/protocol/wire.h

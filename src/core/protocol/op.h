@@ -65,6 +65,8 @@ enum class OpStage : uint8_t {
   finished,   // only the owner's last word is missing
 };
 
+inline constexpr uint32_t kNoRemote = ~uint32_t{0};
+
 struct Op {
   OpRole role = OpRole::control;
   OpStage stage = OpStage::queued;
@@ -73,7 +75,8 @@ struct Op {
   bool want_ack = false;
   bool sent_told = false;    // the owner had its `sent`
   bool is_reply = false;     // source side of a get
-  bool in_backlog = false;
+  bool first_sent = false;   // the frame with `head` has left
+  bool functions = false;    // data is reached by pack and unpack only
   uint8_t head_bytes = 0;    // of `head`
   Peer* peer = nullptr;
   Owner owner;
@@ -85,13 +88,12 @@ struct Op {
   uint64_t landed = 0;       // bytes whose move is complete (asynchronous drivers)
   uint64_t peer_op = 0;      // the other side's handle
 
-  std::byte* buffer = nullptr;  // held eager payload, or a packed body; owned
-  uint32_t buffer_bytes = 0;
-  uint32_t credit_owed = 0;  // eager bytes to give back once the payload is consumed
-  uint32_t pending_dones = 0;
+  std::byte* buffer = nullptr;  // held eager payload, or a packed body that had to wait; owned
+  uint32_t buffer_bytes = 0;    // of a packed body
+  uint32_t credit_owed = 0;     // eager credit to give back once the payload is consumed
+  uint32_t pending_dones = 0;   // the driver owes this many done()
 
-  uint32_t remote = ~0u;     // imported key at the driver
-  bool has_region = false;
+  uint32_t remote = kNoRemote;  // imported key at the driver
   Region* region = nullptr;  // exported memory; owned
   std::array<std::byte, kKeyMax> key{};  // the peer's key, held announcements
   uint16_t key_bytes = 0;

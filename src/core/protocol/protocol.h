@@ -79,7 +79,7 @@ class Protocol final {
   ~Protocol();
   Protocol(const Protocol&) = delete;
 
-  // The sink to open the next driver with, then the driver itself, best first.
+  // Drivers are added best first: open one with next_sink(), then hand it over.
   Sink* next_sink();
   void add_driver(const std::string& name, std::unique_ptr<Driver> driver);
 
@@ -146,6 +146,97 @@ class Protocol final {
   const std::vector<std::unique_ptr<Peer>>& peers() const { return peers_; }
 
  private:
+  // One driver with the peers it names; its upcalls come back here.
+  struct Rail final : Sink {
+    Protocol* protocol = nullptr;
+    uint8_t index = 0;
+    std::vector<Peer*> by_route;
+    void packet(PeerId from, std::span<const std::byte> frame) override;
+    void done(uint64_t cookie, Status status) override;
+    void peer_down(PeerId peer, Status status) override;
+    void set(PeerId route, Peer* peer);
+    Peer* get(PeerId route) const { return route < by_route.size() ? by_route[route] : nullptr; }
+  };
+
+  // peers.cc
+  Peer* find_identity(const Identity& id) const;
+  bool reach(Peer& peer, std::span<const std::byte> addresses, unsigned count, std::string* why);
+  Peer* make_peer(const Identity& id);
+  void set_route(Peer& peer, uint8_t rail, PeerId route);
+  wire::Hello own_hello() const;
+  void queue_hello(Peer& peer);
+  void on_hello(Rail& rail, PeerId from, const wire::Hello& hello);
+  static Status down_status(const Peer& peer);
+  void fail_peer(Peer& peer, Status why);
+  void fail_op(Op* op, Status why);
+
+  // send.cc
+  Status put_small(Peer& peer, const Envelope& env, const Data& source);
+  Status put_general(Peer& peer, const Envelope& env, const Data& source, const Owner& owner,
+                     Op** out);
+  Op* make_op(Peer& peer, OpRole role, const Owner& owner);
+  void free_op(Op* op);
+  bool export_memory(Op* op, uint32_t access);
+  void set_request_head(Op* op, wire::Kind kind, const Envelope& env);
+  void set_control_head(Op* op, wire::Kind kind, Status status, uint64_t length);
+  Status start(Op* op, Op** out);
+  void send_control(Peer& peer, wire::Kind kind, Status status, uint64_t op, uint64_t sender_op,
+                    uint64_t length);
+  void queue_op(Op* op);
+  void list_peer(Peer& peer);
+  unsigned flush_listed();
+  unsigned flush(Peer& peer);
+  bool send_next_frame(Op* op);
+  bool stream_next_frame(Op* op);
+  bool send_frame(Op* op, const std::byte* head, uint32_t head_bytes, uint64_t offset,
+                  uint64_t want);
+  void frames_handed_over(Op* op);
+  void source_done(Op* op, Status status);
+  uint16_t take_credit(Peer& peer);
+  void give_back(Peer& peer, uint32_t units);
+
+  // receive.cc
+  void on_frame(Rail& rail, PeerId from, std::span<const std::byte> bytes);
+  void on_tagged(Peer& peer, const wire::Frame& frame);
+  void on_request(Peer& peer, const wire::Frame& frame);
+  void on_control(Peer& peer, const wire::Frame& frame);
+  void on_more(Peer& peer, const wire::Frame& frame);
+  void on_reply(Peer& peer, const wire::Frame& frame, bool announced);
+  void on_finish(Op* op, Status status, uint64_t length);
+  void bad_frame(Peer* peer, const char* what);
+  Op* find_op(Peer& peer, uint64_t handle) const;
+  bool take_window(Peer& peer, uint64_t bytes, uint32_t* units);
+  void answer_put(Peer& peer, uint64_t peer_op, bool no_ack, uint64_t accepted);
+  Status receive_eager(Op* op, std::span<const std::byte> payload, Op** out);
+  void incoming_done(Op* op, Status status);
+
+  // move.cc
+  Status begin_incoming(Op* op, Op** out, bool answer_here);
+  void on_stream(Peer& peer, const wire::Frame& frame);
+  void on_data(Peer& peer, const wire::Frame& frame);
+  void ask_stream(Op* op);
+  unsigned move_step(Op* op);
+  void move_refused(Op* op);
+  void move_finished(Op* op);
+  unsigned step_moves();
+
+  ProtocolConfig config_;
+  Upper* upper_;
+  Counters* counters_;
+  std::vector<std::unique_ptr<Rail>> rails_;
+  std::vector<std::unique_ptr<Driver>> drivers_;
+  std::vector<std::string> driver_names_;
+  std::vector<std::unique_ptr<Peer>> peers_;
+  std::unordered_multimap<uint64_t, Peer*> by_identity_;
+  std::unordered_map<uint64_t, Peer*> by_process_;
+  SlotPool<Op> ops_;
+  SlotPool<Region> regions_;
+  OpList<&Op::queue> moves_;       // remote reads and writes with bytes left to issue
+  Peer* listed_ = nullptr;         // peers with something to send
+  Op* starting_ = nullptr;         // operation inside its initiating call ...
+  bool started_done_ = false;      // ... and it finished there,
+  Status starting_status_ = Status::ok;  // with this
+  std::vector<std::byte> staging_; // packed bodies, one frame
 };
 
 }  // namespace torii

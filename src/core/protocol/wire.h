@@ -61,6 +61,13 @@ constexpr T little(T value) {
 
 // Eager bytes handed back to the sender travel in units of this many bytes.
 inline constexpr uint32_t kCreditUnit = 64;
+// What a message costs: its payload and a share of the receiver's bookkeeping.
+constexpr uint64_t credit_units(uint64_t bytes) {
+  return 1 + bytes / kCreditUnit + (bytes % kCreditUnit != 0);
+}
+
+// In Tagged::port, beside the port's index: the sender says that the receive is posted.
+inline constexpr uint8_t kReadyBit = 0x80;
 
 struct Tagged {
   Kind kind;

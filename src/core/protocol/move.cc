@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// Announced payloads, after the match: the target reads the source's memory, or asks the source
+// to write or to send frames, whatever the driver between them can do. Nothing is copied twice.
+#include <algorithm>
+
+#include "core/base/log.h"
+#include "core/protocol/protocol.h"
+
+namespace torii {
+
+using wire::Kind;
+
+namespace {
+
+constexpr unsigned kPieces = 16;
+
+}  // namespace
+
+// The destination of an announced payload is known. With `answer_here` a transfer that ends at
+// once is answered by the return value instead of a notification.
+Status Protocol::begin_incoming(Op* op, Op** out, bool answer_here) {
+  Peer& peer = *op->peer;
+  const DriverCaps& caps = peer.driver->caps();
+  Op* const outer = starting_;
+  const bool outer_done = started_done_;
+  starting_ = answer_here ? op : nullptr;
+  started_done_ = false;
+  if (out) *out = op;
+
+  const bool readable = op->key_bytes > 0 && op->key_bytes == caps.key_bytes &&
+                        (caps.flags & kGet) && !peer.remote_denied && !op->functions;
+  if (op->accepted == 0) {
+    incoming_done(op, Status::ok);
+  } else if (readable && peer.driver->import(peer.route, {op->key.data(), op->key_bytes},
+                                             &op->remote) == Status::ok) {
+    op->stage = OpStage::moving;
+    moves_.push(op);
+    move_step(op);
+  } else {
+    ask_stream(op);
+  }
+
+  const bool over = started_done_;
+  const Status status = starting_status_;
+  starting_ = outer;
+  started_done_ = outer_done;
+  if (!over) return Status::pending;
+  if (out) *out = nullptr;
+  return status;
+}
+
+// Asks the source for the payload: by remote write if that is what the driver offers, otherwise
+// by frames.
+void Protocol::ask_stream(Op* op) {
+  op->key_bytes = 0;
+  op->head_bytes = sizeof(wire::Control);
+  if (!(op->peer->driver->caps().flags & kGet)) export_memory(op, kRemoteWrite);
+  set_control_head(op, Kind::stream, Status::ok, op->accepted);
+  if (!op->peer->hello_sent) queue_hello(*op->peer);
+  queue_op(op);
+  flush(*op->peer);
+}
+
+// Issues remote reads or writes. A driver that moves data inside the call gets one chunk at a
+// time, so that other traffic moves on in between.
+unsigned Protocol::move_step(Op* op) {
+  Peer& peer = *op->peer;
+  Driver& driver = *peer.driver;
+  const DriverCaps& caps = driver.caps();
+  const bool reading = op->role == OpRole::incoming;
+  unsigned events = 0;
+  bool in_call = false;
+  while (op->moved < op->accepted && !in_call) {
+    iovec pieces[kPieces];
+    Rma rma;
+    uint64_t covered = 0;
+    const uint64_t want = std::min(op->accepted - op->moved, caps.remote_max);
+    rma.piece_count =
+        op->data.slice(op->moved, want, pieces, std::min(kPieces, caps.pieces_max), &covered);
+    rma.peer = peer.route;
+    rma.remote = op->remote;
+    rma.remote_offset = op->moved;
+    rma.pieces = pieces;
+    rma.bytes = covered;
+    rma.cookie = ops_.handle(op);
+    const Status status = reading ? driver.get(rma) : driver.put(rma);
+    if (status == Status::again) return events;
+    if (status == Status::denied || status == Status::unsupported) {
+      if (op->pending_dones == 0) move_refused(op);
+      return events + 1;
+    }
+    if (status != Status::ok && status != Status::pending) {
+      op->status = status;
+      op->moved = op->accepted;
+      break;
+    }
+    op->moved += covered;
+    ++events;
+    if (reading) counters_->pulled_bytes += covered;
+    in_call = status == Status::ok;
+    if (!in_call) ++op->pending_dones;
+  }
+  if (op->moved == op->accepted && op->pending_dones == 0) move_finished(op);
+  return events;
+}
+
+// The operating system forbids it: this peer is served by frames from now on, from the start.
+void Protocol::move_refused(Op* op) {
+  Peer& peer = *op->peer;
+  peer.remote_denied = true;
+  moves_.remove(op);
+  op->moved = 0;
+  if (op->role == OpRole::incoming) return ask_stream(op);
+  op->stage = OpStage::streaming;
+  peer.streams.push(op);
+  flush(peer);
+}
+
+void Protocol::move_finished(Op* op) {
+  moves_.remove(op);
+  op->stage = OpStage::waiting;
+  if (op->role == OpRole::incoming) return incoming_done(op, op->status);
+  send_control(*op->peer, Kind::finish, op->status, op->peer_op, 0, op->accepted);
+}
+
+unsigned Protocol::step_moves() {
+  unsigned events = 0;
+  Op* op = moves_.head;
+  while (op) {
+    Op* const next = op->queue.next;
+    if (op->moved < op->accepted) events += move_step(op);
+    op = next;
+  }
+  return events;
+}
+
+void Protocol::Rail::done(uint64_t cookie, Status status) {
+  Op* op = protocol->ops_.find(cookie);
+  TORII_ASSERT(op && op->pending_dones > 0);
+  --op->pending_dones;
+  if (op->stage == OpStage::finished) {
+    if (op->pending_dones == 0) {
+      op->peer->ops.push(op);
+      protocol->free_op(op);
+    }
+    return;
+  }
+  if (status != Status::ok && op->status == Status::ok) op->status = status;
+  if (op->pending_dones > 0) return;
+  if (op->stage == OpStage::flying) {
+    protocol->source_done(op, op->status);
+  } else if (op->stage == OpStage::moving && op->status == Status::denied) {
+    op->status = Status::ok;
+    protocol->move_refused(op);
+  } else if (op->stage == OpStage::moving &&
+             (op->moved == op->accepted || op->status != Status::ok)) {
+    protocol->move_finished(op);
+  }
+}
+
+// The target asks for the payload of an announced message.
+void Protocol::on_stream(Peer& peer, const wire::Frame& frame) {
+  const wire::Control& h = frame.control;
+  Op* op = find_op(peer, h.op);
+  if (!op || op->role != OpRole::send || !op->announced || op->stage != OpStage::waiting ||
+      op->moved != 0 || h.length == 0 || h.length > op->length)
+    return bad_frame(&peer, "request for the payload of no message");
+  op->peer_op = h.sender_op;
+  op->accepted = h.length;
+  const DriverCaps& caps = peer.driver->caps();
+  const bool writable = !frame.key.empty() && frame.key.size() == caps.key_bytes &&
+                        (caps.flags & kPut) && !peer.remote_denied && !op->functions;
+  if (writable && op->remote == kNoRemote &&
+      peer.driver->import(peer.route, frame.key, &op->remote) == Status::ok) {
+    op->stage = OpStage::moving;
+    moves_.push(op);
+    move_step(op);
+    return;
+  }
+  op->stage = OpStage::streaming;
+  peer.streams.push(op);
+  flush(peer);
+}
+
+void Protocol::on_data(Peer& peer, const wire::Frame& frame) {
+  const wire::Control& h = frame.control;
+  Op* op = find_op(peer, h.op);
+  const uint64_t size = frame.payload.size();
+  if (!op || op->role != OpRole::incoming || !op->announced || op->stage != OpStage::waiting ||
+      h.length != op->moved || size > op->accepted - op->moved)
+    return bad_frame(&peer, "payload of no message");
+  op->data.copy_in(op->moved, frame.payload.data(), size);
+  op->moved += size;
+  if (op->moved == op->accepted) incoming_done(op, Status::ok);
+}
+
+}  // namespace torii

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// Drivers and peers: addresses, first contact, failure, progress.
+#include <algorithm>
+#include <cstring>
+
+#include "core/base/log.h"
+#include "core/protocol/protocol.h"
+
+namespace torii {
+
+using wire::Kind;
+
+namespace {
+
+constexpr unsigned kPollBudget = 64;
+constexpr unsigned kEagerFrames = 8;  // eager messages of more than one frame, if not advised
+
+uint64_t process_key(uint32_t nid, uint32_t pid) { return uint64_t{nid} << 32 | pid; }
+
+uint64_t identity_key(const Identity& id) {
+  return (id.job ^ (uint64_t{id.rank} << 32 | id.os_pid)) * 0x9e3779b97f4a7c15ull;
+}
+
+bool same_process(const Identity& a, const Identity& b) {
+  return a.job == b.job && a.rank == b.rank && a.os_pid == b.os_pid && a.nid == b.nid &&
+         a.pid == b.pid;
+}
+
+Identity identity_of(const wire::Hello& h) {
+  Identity id;
+  id.job = h.job;
+  id.rank = h.rank;
+  id.nid = h.nid;
+  id.pid = h.pid;
+  id.uid = h.uid;
+  id.os_pid = h.os_pid;
+  std::memcpy(id.host, h.host, sizeof(id.host));
+  return id;
+}
+
+}  // namespace
+
+Protocol::Protocol(const ProtocolConfig& config, Upper* upper, Counters* counters)
+    : config_(config), upper_(upper), counters_(counters) {}
+
+Protocol::~Protocol() {
+  drivers_.clear();  // no upcalls from here on
+  ops_.for_each([](Op* op) { std::free(op->buffer); });
+}
+
+Sink* Protocol::next_sink() {
+  if (rails_.size() == drivers_.size()) {
+    auto rail = std::make_unique<Rail>();
+    rail->protocol = this;
+    rail->index = uint8_t(rails_.size());
+    rails_.push_back(std::move(rail));
+  }
+  return rails_.back().get();
+}
+
+void Protocol::add_driver(const std::string& name, std::unique_ptr<Driver> driver) {
+  const DriverCaps& caps = driver->caps();
+  TORII_ASSERT(rails_.size() == drivers_.size() + 1);
+  TORII_ASSERT(caps.mtu >= 512 && caps.inline_max >= kGetputMax && caps.pieces_max > 0);
+  TORII_ASSERT((caps.flags & kReliable) && (caps.flags & kOrdered));
+  staging_.resize(std::max<size_t>(staging_.size(), std::min(caps.inline_max, caps.mtu)));
+  drivers_.push_back(std::move(driver));
+  driver_names_.push_back(name);
+}
+
+void Protocol::Rail::set(PeerId route, Peer* peer) {
+  if (route >= by_route.size()) by_route.resize(size_t{route} + 1, nullptr);
+  by_route[route] = peer;
+}
+
+wire::Hello Protocol::own_hello() const {
+  wire::Hello h{};
+  h.kind = Kind::hello;
+  h.version = wire::kVersion;
+  h.eager_window = uint32_t(std::min<uint64_t>(config_.eager_window, 0xffffffffu));
+  h.job = config_.self.job;
+  h.rank = config_.self.rank;
+  h.nid = config_.self.nid;
+  h.pid = config_.self.pid;
+  h.uid = config_.self.uid;
+  h.os_pid = config_.self.os_pid;
+  std::memcpy(h.host, config_.self.host, sizeof(h.host));
+  h.host[sizeof(h.host) - 1] = 0;
+  return h;
+}
+
+// hello, number of drivers, then for each: length of name, name, length of address, address.
+size_t Protocol::address(std::byte* out, size_t capacity) const {
+  std::byte text[kAddressBytes];
+  size_t n = wire::encode(own_hello(), text);
+  text[n++] = std::byte(drivers_.size());
+  for (size_t i = 0; i < drivers_.size(); ++i) {
+    const std::string& name = driver_names_[i];
+    const uint32_t bytes = drivers_[i]->caps().address_bytes;
+    TORII_ASSERT(name.size() < 64 && n + 2 + name.size() + bytes <= kAddressBytes);
+    text[n++] = std::byte(name.size());
+    std::memcpy(text + n, name.data(), name.size());
+    n += name.size();
+    text[n++] = std::byte(bytes);
+    drivers_[i]->address(text + n);
+    n += bytes;
+  }
+  if (n <= capacity) std::memcpy(out, text, n);
+  return n;
+}
+
+Status Protocol::connect(std::span<const std::byte> address, Peer** out, std::string* why) {
+  wire::Frame frame;
+  const bool whole = address.size() > sizeof(wire::Hello) && address.size() <= kAddressBytes &&
+                     wire::parse(address.first(sizeof(wire::Hello)), &frame) &&
+                     frame.kind == Kind::hello;
+  if (!whole) {
+    *why = format_text(
+        "an address of %zu bytes is not one of this version of Torii; all processes of a job "
+        "must use the same version",
+        address.size());
+    return Status::invalid;
+  }
+  const Identity id = identity_of(frame.hello);
+  Peer* peer = find_identity(id);
+  if (!peer) {
+    peer = make_peer(id);
+    peer->credit = frame.hello.eager_window / wire::kCreditUnit;
+  }
+  if (!peer->driver) {
+    const unsigned count = unsigned(address[sizeof(wire::Hello)]);
+    std::string reasons;
+    if (!reach(*peer, address.subspan(sizeof(wire::Hello) + 1), count, &reasons)) {
+      *why = format_text("no driver reaches rank %u on %s (pid %u):%s", id.rank, id.host,
+                         id.os_pid, reasons.empty() ? " it uses other drivers" : reasons.c_str());
+      return Status::unreachable;
+    }
+    peer->path_note = reasons;
+  }
+  *out = peer;
+  return Status::ok;
+}
+
+// Tries this process's drivers, best first, against the peer's addresses.
+bool Protocol::reach(Peer& peer, std::span<const std::byte> addresses, unsigned count,
+                     std::string* why) {
+  for (size_t i = 0; i < drivers_.size(); ++i) {
+    std::span<const std::byte> rest = addresses;
+    for (unsigned k = 0; k < count; ++k) {
+      if (rest.empty() || size_t(rest[0]) >= rest.size()) return false;
+      const size_t name_bytes = size_t(rest[0]);
+      const std::string name(reinterpret_cast<const char*>(rest.data()) + 1, name_bytes);
+      rest = rest.subspan(1 + name_bytes);
+      if (rest.empty() || size_t(rest[0]) > rest.size() - 1) return false;
+      const std::span<const std::byte> driver_address = rest.subspan(1, size_t(rest[0]));
+      rest = rest.subspan(1 + driver_address.size());
+      if (name != driver_names_[i]) continue;
+      std::string reason;
+      PeerId route = kNoPeer;
+      const Status status = drivers_[i]->connect(driver_address, &route, &reason);
+      if (!reason.empty()) *why += " " + name + ": " + reason + ";";
+      if (status != Status::ok) continue;
+      set_route(peer, uint8_t(i), route);
+      ++counters_->peers_connected;
+      return true;
+    }
+  }
+  return false;
+}
+
+Peer* Protocol::find_identity(const Identity& id) const {
+  const auto range = by_identity_.equal_range(identity_key(id));
+  for (auto it = range.first; it != range.second; ++it)
+    if (same_process(it->second->id, id)) return it->second;
+  return nullptr;
+}
+
+Peer* Protocol::find_process(uint32_t nid, uint32_t pid) const {
+  const auto it = by_process_.find(process_key(nid, pid));
+  return it == by_process_.end() ? nullptr : it->second;
+}
+
+Peer* Protocol::make_peer(const Identity& id) {
+  peers_.push_back(std::make_unique<Peer>());
+  Peer* peer = peers_.back().get();
+  peer->id = id;
+  peer->number = peers_.size();
+  peer->process = process_key(id.nid, id.pid);
+  peer->window = config_.eager_window / wire::kCreditUnit;
+  by_identity_.emplace(identity_key(id), peer);
+  if (id.job == config_.self.job) by_process_[peer->process] = peer;
+  return peer;
+}
+
+void Protocol::set_route(Peer& peer, uint8_t rail, PeerId route) {
+  const DriverCaps& caps = drivers_[rail]->caps();
+  peer.rail = rail;
+  peer.route = route;
+  peer.driver = drivers_[rail].get();
+  peer.small_max = std::min(caps.inline_max, caps.mtu - uint32_t(sizeof(wire::Tagged)));
+  const uint64_t advice = caps.eager_advice ? caps.eager_advice : caps.mtu * kEagerFrames;
+  const uint64_t limit = config_.eager_limit ? config_.eager_limit : advice;
+  peer.eager_max = uint32_t(std::min<uint64_t>(limit, config_.eager_window));
+  peer.small_max = std::min(peer.small_max, peer.eager_max);
+  rails_[rail]->set(route, &peer);
+}
+
+void Protocol::queue_hello(Peer& peer) {
+  peer.hello_sent = true;
+  Op* op = make_op(peer, OpRole::control, Owner{});
+  TORII_ASSERT(op);
+  op->head_bytes = uint8_t(wire::encode(own_hello(), op->head.data()));
+  queue_op(op);
+}
+
+// First words of a peer: from now on frames of this route are its.
+void Protocol::on_hello(Rail& rail, PeerId from, const wire::Hello& hello) {
+  Peer* known = rail.get(from);
+  if (from == kNoPeer || (known && known->hello_received))
+    return bad_frame(known, "unexpected hello");
+  const Identity id = identity_of(hello);
+  Peer* peer = find_identity(id);
+  if (!peer) {
+    peer = make_peer(id);
+    peer->credit = hello.eager_window / wire::kCreditUnit;
+  }
+  if (!peer->driver) {
+    set_route(*peer, rail.index, from);
+    ++counters_->peers_connected;
+  }
+  rail.set(from, peer);
+  peer->hello_received = true;
+}
+
+Status Protocol::down_status(const Peer& peer) {
+  return peer.state == PeerState::dead ? Status::peer_dead : Status::peer_closed;
+}
+
+void Protocol::Rail::peer_down(PeerId route, Status status) {
+  if (Peer* peer = get(route)) protocol->fail_peer(*peer, status);
+}
+
+void Protocol::fail_peer(Peer& peer, Status why) {
+  if (peer.state != PeerState::up) return;
+  peer.state = why == Status::peer_closed ? PeerState::closed : PeerState::dead;
+  if (peer.state == PeerState::dead) ++counters_->peers_dead;
+  for (Op* op = peer.ops.head; op;) {
+    Op* const next = op->all.next;
+    if (op->role != OpRole::held) fail_op(op, why);
+    op = next;
+  }
+  peer.inflow = nullptr;
+  upper_->on_peer_down(peer, why);
+}
+
+void Protocol::fail_op(Op* op, Status why) {
+  Peer& peer = *op->peer;
+  if (op->stage == OpStage::queued) peer.backlog.remove(op);
+  if (op->stage == OpStage::streaming) peer.streams.remove(op);
+  if (op->stage == OpStage::moving) moves_.remove(op);
+  op->stage = OpStage::waiting;
+  OpEvent event = OpEvent::received;
+  if (op->role == OpRole::send)
+    event = op->is_reply ? OpEvent::replied : op->sent_told ? OpEvent::acked : OpEvent::sent;
+  if (op->role != OpRole::control && op->owner.notify) op->owner.notify(op, event, why, 0);
+  free_op(op);
+}
+
+unsigned Protocol::progress(uint64_t now_ns) {
+  unsigned events = 0;
+  for (const auto& driver : drivers_) events += driver->poll(now_ns, kPollBudget);
+  if (listed_) events += flush_listed();
+  if (!moves_.empty()) events += step_moves();
+  return events;
+}
+
+bool Protocol::drained() const { return listed_ == nullptr && moves_.empty(); }
+
+bool Protocol::arm(std::vector<int>* fds) {
+  fds->clear();
+  if (!drained()) return false;
+  for (const auto& driver : drivers_) {
+    int fd = -1;
+    if (driver->arm(&fd) != Status::ok) return false;
+    fds->push_back(fd);
+  }
+  return true;
+}
+
+void Protocol::say_bye() {
+  for (const auto& peer : peers_)
+    if (peer->state == PeerState::up && peer->hello_sent)
+      send_control(*peer, Kind::bye, Status::ok, 0, 0, 0);
+}
+
+std::string Protocol::describe(const Peer& peer) const {
+  const std::string path = peer.driver ? driver_names_[peer.rail] : "no driver";
+  return format_text("rank %u on %s (pid %u) by %s", peer.id.rank, peer.id.host, peer.id.os_pid,
+                     path.c_str());
+}
+
+}  // namespace torii

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// The target's side: from a frame to matched memory, and the answers that go back.
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "core/base/log.h"
+#include "core/protocol/protocol.h"
+
+namespace torii {
+
+using wire::Kind;
+
+void Protocol::Rail::packet(PeerId from, std::span<const std::byte> frame) {
+  protocol->on_frame(*this, from, frame);
+}
+
+void Protocol::on_frame(Rail& rail, PeerId from, std::span<const std::byte> bytes) {
+  ++counters_->frames_received;
+  Peer* peer = rail.get(from);
+  wire::Frame frame;
+  if (!wire::parse(bytes, &frame)) return bad_frame(peer, "malformed header");
+  counters_->bytes_received += frame.payload.size();
+  if (frame.kind == Kind::hello) return on_hello(rail, from, frame.hello);
+  if (!peer || !peer->hello_received) return bad_frame(peer, "frame before hello");
+  switch (frame.kind) {
+    case Kind::tagged: return on_tagged(*peer, frame);
+    case Kind::put:
+    case Kind::put_announce:
+    case Kind::get:
+    case Kind::getput: return on_request(*peer, frame);
+    default: return on_control(*peer, frame);
+  }
+}
+
+// Something that a correct peer never sends: counted, reported the first few times, ignored.
+void Protocol::bad_frame(Peer* peer, const char* what) {
+  constexpr uint64_t kReported = 5;
+  if (++counters_->bad_frames > kReported) return;
+  TORII_WARN("discarded a frame from %s: %s", peer ? describe(*peer).c_str() : "an unknown process",
+             what);
+}
+
+Op* Protocol::find_op(Peer& peer, uint64_t handle) const {
+  Op* op = ops_.find(handle);
+  return op && op->peer == &peer && op->stage != OpStage::finished ? op : nullptr;
+}
+
+// Charges an eager message to the peer's window. False: the peer sent more than it was granted.
+bool Protocol::take_window(Peer& peer, uint64_t bytes, uint32_t* units) {
+  const uint64_t cost = wire::credit_units(bytes);
+  if (peer.window < peer.in_use || cost > peer.window - peer.in_use) return false;
+  peer.in_use += cost;
+  *units = uint32_t(cost);
+  return true;
+}
+
+void Protocol::on_tagged(Peer& peer, const wire::Frame& frame) {
+  const wire::Tagged& h = frame.tagged;
+  Arrival a;
+  if (!take_window(peer, frame.payload.size(), &a.credit))
+    return bad_frame(&peer, "eager message beyond the granted window");
+  peer.credit += h.credit;
+  a.peer = &peer;
+  a.kind = Kind::put;
+  a.env.space = Space::tagged;
+  a.env.index = h.port & ~wire::kReadyBit;
+  a.env.ready = h.port & wire::kReadyBit;
+  a.env.bits = h.bits;
+  a.env.hdr_data = h.user;
+  a.env.length = frame.payload.size();
+  a.payload = frame.payload;
+  upper_->on_put(a);
+}
+
+void Protocol::on_request(Peer& peer, const wire::Frame& frame) {
+  const wire::Request& h = frame.request;
+  Arrival a;
+  if (h.kind == Kind::put) {
+    if (peer.inflow) return bad_frame(&peer, "eager message inside another one");
+    if (!take_window(peer, h.length, &a.credit))
+      return bad_frame(&peer, "eager message beyond the granted window");
+  }
+  peer.credit += h.credit;
+  a.peer = &peer;
+  a.kind = h.kind;
+  a.env.space = h.flags & wire::kTaggedSpace ? Space::tagged : Space::portal;
+  a.env.index = h.index;
+  a.env.want_ack = h.flags & wire::kWantAck;
+  a.env.ready = h.flags & wire::kReady;
+  a.env.ac_index = h.ac_index;
+  a.env.bits = h.bits;
+  a.env.hdr_data = h.hdr_data;
+  a.env.offset = h.offset;
+  a.env.length = h.length;
+  a.payload = frame.payload;
+  a.key = frame.key;
+  a.peer_op = h.op;
+  if (h.kind == Kind::get || h.kind == Kind::getput) return upper_->on_get(a);
+  upper_->on_put(a);
+}
+
+void Protocol::on_control(Peer& peer, const wire::Frame& frame) {
+  const wire::Control& h = frame.control;
+  peer.credit += h.credit;
+  switch (h.kind) {
+    case Kind::credit: return;
+    case Kind::bye: return fail_peer(peer, Status::peer_closed);
+    case Kind::more: return on_more(peer, frame);
+    case Kind::reply: return on_reply(peer, frame, false);
+    case Kind::reply_announce: return on_reply(peer, frame, true);
+    case Kind::stream: return on_stream(peer, frame);
+    case Kind::data: return on_data(peer, frame);
+    default: break;
+  }
+  Op* op = find_op(peer, h.op);
+  if (!op || op->stage == OpStage::queued) return bad_frame(&peer, "answer to no operation");
+  if (h.kind == Kind::finish) return on_finish(op, static_cast<Status>(h.status), h.length);
+  // An acknowledgement.
+  if (op->role != OpRole::send || !op->want_ack || !op->sent_told || h.length > op->length)
+    return bad_frame(&peer, "unexpected acknowledgement");
+  if (op->owner.notify) op->owner.notify(op, OpEvent::acked, Status::ok, h.length);
+  free_op(op);
+}
+
+// The peer's last word on an operation: it moved the announced payload, or dropped the request.
+void Protocol::on_finish(Op* op, Status status, uint64_t length) {
+  Peer& peer = *op->peer;
+  if (op->role == OpRole::incoming) {  // the source wrote into our memory
+    if (!op->region || length != op->accepted) return bad_frame(&peer, "unexpected finish");
+    counters_->pushed_bytes += op->accepted;
+    return incoming_done(op, status);
+  }
+  if (op->role == OpRole::request) {
+    if (status != Status::dropped) return bad_frame(&peer, "unexpected finish");
+    if (op->owner.notify) op->owner.notify(op, OpEvent::dropped, Status::ok, 0);
+    return free_op(op);
+  }
+  const bool owed = op->role == OpRole::send && (op->announced || op->want_ack);
+  if (!owed || length > op->length) return bad_frame(&peer, "unexpected finish");
+  if (op->stage == OpStage::streaming) peer.streams.remove(op);
+  if (op->stage == OpStage::moving) return bad_frame(&peer, "finish during a remote write");
+  const Status local = status == Status::dropped ? Status::ok : status;
+  if (!op->sent_told && op->owner.notify)
+    op->owner.notify(op, op->is_reply ? OpEvent::replied : OpEvent::sent, local, op->accepted);
+  if (op->want_ack && local == Status::ok && op->owner.notify) {
+    const OpEvent event = status == Status::dropped ? OpEvent::dropped : OpEvent::acked;
+    op->owner.notify(op, event, Status::ok, length);
+  }
+  free_op(op);
+}
+
+// Tells the initiator of an eager put what became of it, if it wants to know.
+void Protocol::answer_put(Peer& peer, uint64_t peer_op, bool no_ack, uint64_t accepted) {
+  if (peer_op == 0) return;
+  if (no_ack) {
+    send_control(peer, Kind::finish, Status::dropped, peer_op, 0, 0);
+  } else {
+    send_control(peer, Kind::ack, Status::ok, peer_op, 0, accepted);
+  }
+}
+
+Status Protocol::accept(Arrival& a, const Data& destination, uint64_t accepted, bool no_ack,
+                        const Owner& owner, Op** out) {
+  Peer& peer = *a.peer;
+  if (out) *out = nullptr;
+  if (a.kind == Kind::put && a.payload.size() == a.env.length) {  // all of it is here
+    destination.copy_in(0, a.payload.data(), accepted);
+    give_back(peer, a.credit);
+    answer_put(peer, a.peer_op, no_ack, accepted);
+    return Status::ok;
+  }
+  Op* op = make_op(peer, OpRole::incoming, owner);
+  if (!op) {
+    drop(a);
+    return Status::no_memory;
+  }
+  op->data = destination;
+  op->functions = !destination.has_address();
+  op->length = a.env.length;
+  op->accepted = accepted;
+  op->peer_op = a.peer_op;
+  op->want_ack = !no_ack;
+  if (a.kind == Kind::put_announce) {
+    op->announced = true;
+    std::copy(a.key.begin(), a.key.end(), op->key.begin());
+    op->key_bytes = uint16_t(a.key.size());
+    return begin_incoming(op, out, true);
+  }
+  op->credit_owed = a.credit;
+  return receive_eager(op, a.payload, out);
+}
+
+// The first payload of an eager message of several frames; the rest comes by `more`.
+Status Protocol::receive_eager(Op* op, std::span<const std::byte> payload, Op** out) {
+  const uint64_t here = std::min<uint64_t>(payload.size(), op->accepted);
+  if (op->role == OpRole::held) {
+    std::memcpy(op->buffer, payload.data(), payload.size());
+  } else {
+    op->data.copy_in(0, payload.data(), here);
+  }
+  op->moved = payload.size();
+  op->stage = OpStage::waiting;
+  if (op->moved < op->length) op->peer->inflow = op;
+  if (out) *out = op;
+  return Status::pending;
+}
+
+void Protocol::on_more(Peer& peer, const wire::Frame& frame) {
+  Op* op = peer.inflow;
+  const uint64_t size = frame.payload.size();
+  if (!op || frame.control.length != op->moved || size > op->length - op->moved)
+    return bad_frame(&peer, "continuation of no message");
+  const uint64_t at = op->moved;
+  op->moved += size;
+  if (op->moved == op->length) peer.inflow = nullptr;
+  if (op->role == OpRole::held) {
+    std::memcpy(op->buffer + at, frame.payload.data(), size);
+    return;
+  }
+  if (at < op->accepted)
+    op->data.copy_in(at, frame.payload.data(), std::min<uint64_t>(size, op->accepted - at));
+  if (op->moved == op->length) incoming_done(op, Status::ok);
+}
+
+// The destination is complete (or failed): answer the source, tell the owner.
+void Protocol::incoming_done(Op* op, Status status) {
+  Peer& peer = *op->peer;
+  give_back(peer, op->credit_owed);
+  op->credit_owed = 0;
+  if (op->announced) {
+    const bool hide = !op->want_ack && status == Status::ok;
+    send_control(peer, Kind::finish, hide ? Status::dropped : status, op->peer_op, 0,
+                 op->accepted);
+  } else if (status == Status::ok) {
+    answer_put(peer, op->peer_op, !op->want_ack, op->accepted);
+  }
+  if (op == starting_) {
+    started_done_ = true;
+    starting_status_ = status;
+  } else if (op->owner.notify) {
+    op->owner.notify(op, OpEvent::received, status, op->accepted);
+  }
+  free_op(op);
+}
+
+Op* Protocol::hold(Arrival& a) {
+  Op* op = make_op(*a.peer, OpRole::held, Owner{});
+  if (!op) return nullptr;
+  op->length = a.env.length;
+  op->peer_op = a.peer_op;
+  op->stage = OpStage::waiting;
+  ++counters_->unexpected;
+  if (a.kind == Kind::put_announce) {
+    op->announced = true;
+    std::copy(a.key.begin(), a.key.end(), op->key.begin());
+    op->key_bytes = uint16_t(a.key.size());
+    return op;
+  }
+  if (op->length > 0) {
+    op->buffer = static_cast<std::byte*>(std::malloc(op->length));
+    if (!op->buffer) {
+      free_op(op);
+      return nullptr;
+    }
+  }
+  op->credit_owed = a.credit;
+  counters_->unexpected_bytes += op->length;
+  if (op->length > 0) (void)receive_eager(op, a.payload, nullptr);
+  return op;
+}
+
+Status Protocol::claim(Op* op, const Data& destination, uint64_t accepted, bool no_ack,
+                       const Owner& owner, Op** out) {
+  Peer& peer = *op->peer;
+  if (out) *out = nullptr;
+  op->role = OpRole::incoming;
+  op->owner = owner;
+  op->data = destination;
+  op->functions = !destination.has_address();
+  op->accepted = accepted;
+  op->want_ack = !no_ack;
+  const bool incomplete = op->announced || op->moved < op->length;
+  if (incomplete && peer.state != PeerState::up) {
+    const Status why = down_status(peer);
+    free_op(op);
+    return why;
+  }
+  if (op->announced) {
+    return begin_incoming(op, out, true);
+  }
+  destination.copy_in(0, op->buffer, std::min(op->moved, accepted));
+  if (op->moved == op->length) {
+    give_back(peer, op->credit_owed);
+    answer_put(peer, op->peer_op, no_ack, accepted);
+    free_op(op);
+    return Status::ok;
+  }
+  std::free(op->buffer);
+  op->buffer = nullptr;
+  if (out) *out = op;
+  return Status::pending;
+}
+
+void Protocol::discard(Op* op) {
+  Peer& peer = *op->peer;
+  if (op->peer_op) send_control(peer, Kind::finish, Status::dropped, op->peer_op, 0, 0);
+  if (peer.inflow == op) {  // the rest of its payload is still to come
+    op->role = OpRole::incoming;
+    op->accepted = 0;
+    op->peer_op = 0;
+    return;
+  }
+  give_back(peer, op->credit_owed);
+  free_op(op);
+}
+
+void Protocol::drop(Arrival& a) {
+  ++counters_->dropped;
+  Peer& peer = *a.peer;
+  if (a.peer_op) send_control(peer, Kind::finish, Status::dropped, a.peer_op, 0, 0);
+  if (a.kind == Kind::put && a.payload.size() < a.env.length) {
+    Op* op = make_op(peer, OpRole::incoming, Owner{});  // swallows the rest
+    TORII_ASSERT(op);
+    op->length = a.env.length;
+    op->credit_owed = a.credit;
+    (void)receive_eager(op, a.payload, nullptr);
+    return;
+  }
+  give_back(peer, a.credit);
+}
+
+Status Protocol::reply(Arrival& a, const Data& source, uint64_t accepted, const Owner& owner,
+                       Op** out) {
+  Peer& peer = *a.peer;
+  if (out) *out = nullptr;
+  if (peer.state != PeerState::up) return Status::peer_closed;
+  if (!peer.hello_sent) queue_hello(peer);
+  Op* op = make_op(peer, OpRole::send, owner);
+  if (!op) {
+    drop(a);
+    return Status::no_memory;
+  }
+  op->is_reply = true;
+  op->data = source;
+  op->functions = !source.has_address();
+  op->length = op->accepted = accepted;
+  op->peer_op = a.peer_op;
+  op->announced = accepted > peer.eager_max;
+  op->head_bytes = sizeof(wire::Control);
+  if (op->announced) export_memory(op, kRemoteRead);
+  set_control_head(op, op->announced ? Kind::reply_announce : Kind::reply, Status::ok, accepted);
+  return start(op, out);
+}
+
+void Protocol::on_reply(Peer& peer, const wire::Frame& frame, bool announced) {
+  const wire::Control& h = frame.control;
+  Op* op = find_op(peer, h.op);
+  if (!op || op->role != OpRole::request || op->stage == OpStage::queued ||
+      h.length > op->accepted)
+    return bad_frame(&peer, "reply to no request");
+  if (!announced && frame.payload.size() < h.length && (peer.inflow || frame.payload.empty()))
+    return bad_frame(&peer, "broken reply");
+  op->role = OpRole::incoming;
+  op->length = op->accepted = h.length;
+  op->want_ack = true;
+  std::free(op->buffer);
+  op->buffer = nullptr;
+  if (announced) {
+    op->announced = true;
+    op->peer_op = h.sender_op;
+    std::copy(frame.key.begin(), frame.key.end(), op->key.begin());
+    op->key_bytes = uint16_t(frame.key.size());
+    (void)begin_incoming(op, nullptr, false);
+    return;
+  }
+  (void)receive_eager(op, frame.payload, nullptr);
+  if (op->moved == op->length) incoming_done(op, Status::ok);
+}
+
+}  // namespace torii

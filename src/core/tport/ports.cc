@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+#include "core/tport/ports.h"
+
+#include <algorithm>
+
+#include "core/base/log.h"
+
+namespace torii {
+
+namespace {
+
+// Tells a receive's request number from a send's.
+constexpr uint64_t kReceiveBit = uint64_t{1} << 31;
+constexpr uint64_t kAny = ~uint64_t{0};
+
+torii_peer_t* public_peer(Peer* peer) { return reinterpret_cast<torii_peer_t*>(peer); }
+
+void describe(const Unexpected& m, torii_result_t* result) {
+  *result = {TORII_OK, m.user, m.tag, 0, m.bytes, public_peer(m.peer)};
+}
+
+}  // namespace
+
+int code_of(Status status) {
+  switch (status) {
+    case Status::ok: return TORII_OK;
+    case Status::pending: return TORII_PENDING;
+    case Status::unsupported: return TORII_ERR_UNSUPPORTED;
+    case Status::unreachable: return TORII_ERR_UNREACHABLE;
+    case Status::peer_dead: return TORII_ERR_PEER_DEAD;
+    case Status::peer_closed: return TORII_ERR_PEER_CLOSED;
+    case Status::invalid: return TORII_ERR_INVALID;
+    case Status::denied: return TORII_ERR_DENIED;
+    case Status::again:
+    case Status::no_memory: return TORII_ERR_NO_MEMORY;
+    case Status::truncated: return TORII_ERR_TRUNCATED;
+    case Status::corrupt: return TORII_ERR_CORRUPT;
+    case Status::timed_out: return TORII_ERR_TIMED_OUT;
+    case Status::canceled: return TORII_ERR_CANCELED;
+    case Status::dropped:
+    case Status::io_error: return TORII_ERR_IO;
+  }
+  return TORII_ERR_IO;
+}
+
+Ports::Ports(Protocol& protocol, Counters& counters, void* owner)
+    : protocol_(protocol), counters_(counters) {
+  for (unsigned i = 0; i <= TORII_PORT_MAX; ++i) {
+    ports_[i].ports = this;
+    ports_[i].owner = owner;
+    ports_[i].index = uint8_t(i);
+  }
+}
+
+void Ports::clear(Port& port) {
+  while (MatchNode* node = port.posted.first()) {
+    port.posted.remove(node);
+    receives_.put(reinterpret_cast<Receive*>(node));
+  }
+  while (ArrivalNode* node = port.arrivals.first()) {
+    auto* message = reinterpret_cast<Unexpected*>(node);
+    port.arrivals.remove(node);
+    protocol_.discard(message->op);
+    unexpected_.put(message);
+  }
+}
+
+Status Ports::send(Port& port, Peer& peer, torii_mode_t mode, uint64_t tag, uint32_t user,
+                   const Data& data, torii_done_t done, void* arg, torii_request_t* request) {
+  Envelope env;
+  env.space = Space::tagged;
+  env.index = port.index;
+  env.want_ack = mode == TORII_SYNCHRONOUS;
+  env.ready = mode == TORII_READY;
+  env.bits = tag;
+  env.hdr_data = user;
+  env.length = data.bytes();
+  Owner owner;
+  owner.notify = &Ports::send_event;
+  owner.object = this;
+  owner.argument = arg;
+  owner.words[0] = reinterpret_cast<uint64_t>(done);
+  Op* op = nullptr;
+  const Status status = protocol_.put(peer, env, data, owner, &op);
+  if (status == Status::pending && request) *request = SlotPool<Op>::handle(op);
+  return status;
+}
+
+void Ports::send_event(Op* op, OpEvent event, Status status, uint64_t bytes) {
+  if (event == OpEvent::sent && op->want_ack && status == Status::ok) return;
+  Completion c{};
+  c.done = reinterpret_cast<torii_done_t>(op->owner.words[0]);
+  c.arg = op->owner.argument;
+  c.result.code = code_of(status);
+  c.result.bytes = bytes;
+  c.result.sent_bytes = op->length;
+  static_cast<Ports*>(op->owner.object)->completions_.push(c);
+}
+
+Unexpected* Ports::find(Port& port, const MatchSpec& want) {
+  ArrivalNode* node = port.arrivals.find(want.source ? want.source->number : 0,
+                                         want.source ? 0 : kAny, want.tag, want.ignore);
+  return reinterpret_cast<Unexpected*>(node);
+}
+
+Status Ports::receive(Port& port, const MatchSpec& want, const Data& data, torii_done_t done,
+                      void* arg, torii_request_t* request, torii_result_t* result) {
+  if (port.arrivals.size() > 0) {
+    if (Unexpected* message = find(port, want)) {
+      port.arrivals.remove(&message->node);
+      return receive_taken(message, data, done, arg, request, result);
+    }
+  }
+  if (want.source && want.source->state != PeerState::up)
+    return want.source->state == PeerState::dead ? Status::peer_dead : Status::peer_closed;
+  Receive* r = receives_.get();
+  if (!r) return Status::no_memory;
+  r->node.source = want.source ? want.source->number : 0;
+  r->node.source_ignore = want.source ? 0 : kAny;
+  r->node.bits = want.tag;
+  r->node.ignore = want.ignore;
+  r->posted = true;
+  r->port = port.index;
+  r->data = data;
+  r->done = done;
+  r->arg = arg;
+  port.posted.append(&r->node);
+  if (request) *request = SlotPool<Receive>::handle(r) | kReceiveBit;
+  return Status::pending;
+}
+
+bool Ports::probe(Port& port, const MatchSpec& want, torii_result_t* result) {
+  const Unexpected* message = find(port, want);
+  if (!message) return false;
+  describe(*message, result);
+  return true;
+}
+
+Unexpected* Ports::take(Port& port, const MatchSpec& want, torii_result_t* result) {
+  Unexpected* message = find(port, want);
+  if (!message) return nullptr;
+  describe(*message, result);
+  port.arrivals.remove(&message->node);
+  return message;
+}
+
+Status Ports::receive_taken(Unexpected* message, const Data& data, torii_done_t done, void* arg,
+                            torii_request_t* request, torii_result_t* result) {
+  Receive* r = receives_.get();
+  if (!r) {
+    ports_[message->port].arrivals.append(&message->node);
+    return Status::no_memory;
+  }
+  r->data = data;
+  r->done = done;
+  r->arg = arg;
+  describe(*message, &r->result);
+  const uint64_t accepted = std::min(message->bytes, data.bytes());
+  Owner owner;
+  owner.notify = &Ports::receive_event;
+  owner.object = this;
+  owner.argument = r;
+  Op* op = message->op;
+  unexpected_.put(message);
+  const Status status = protocol_.claim(op, r->data, accepted, false, owner, nullptr);
+  if (status == Status::pending) {
+    if (request) *request = SlotPool<Receive>::handle(r) | kReceiveBit;
+    return status;
+  }
+  *result = r->result;
+  result->bytes = status == Status::ok ? accepted : 0;
+  receives_.put(r);
+  const bool short_of_room = status == Status::ok && result->sent_bytes > accepted;
+  const Status answer = short_of_room ? Status::truncated : status;
+  result->code = code_of(answer);
+  return answer;
+}
+
+void Ports::complete(Receive* r, Status status, uint64_t bytes) {
+  if (status == Status::ok && r->result.sent_bytes > bytes) status = Status::truncated;
+  r->result.code = code_of(status);
+  r->result.bytes = bytes;
+  completions_.push({r->done, r->arg, r->result});
+  receives_.put(r);
+}
+
+void Ports::receive_event(Op* op, OpEvent, Status status, uint64_t bytes) {
+  auto* self = static_cast<Ports*>(op->owner.object);
+  self->complete(static_cast<Receive*>(op->owner.argument), status, bytes);
+}
+
+bool Ports::cancel(torii_request_t request) {
+  if (request & kReceiveBit) {
+    Receive* r = receives_.find(request & ~kReceiveBit);
+    if (!r || !r->posted) return false;
+    ports_[r->port].posted.remove(&r->node);
+    complete(r, Status::canceled, 0);
+    return true;
+  }
+  Op* op = protocol_.ops().find(request);
+  if (!op || op->owner.notify != &Ports::send_event) return false;
+  Completion c{};
+  c.done = reinterpret_cast<torii_done_t>(op->owner.words[0]);
+  c.arg = op->owner.argument;
+  c.result.code = TORII_ERR_CANCELED;
+  if (!protocol_.withdraw(op)) return false;
+  completions_.push(c);
+  return true;
+}
+
+void Ports::on_put(Arrival& a) {
+  if (a.env.index > TORII_PORT_MAX) return protocol_.drop(a);
+  Port& port = ports_[a.env.index];
+  MatchNode* node = port.posted.find(a.peer->number, a.env.bits, [](MatchNode*) { return true; });
+  if (node) {
+    auto* r = reinterpret_cast<Receive*>(node);
+    port.posted.remove(node);
+    r->posted = false;
+    r->result = {TORII_OK, uint32_t(a.env.hdr_data), a.env.bits, 0, a.env.length,
+                 public_peer(a.peer)};
+    const uint64_t accepted = std::min(a.env.length, r->data.bytes());
+    Owner owner;
+    owner.notify = &Ports::receive_event;
+    owner.object = this;
+    owner.argument = r;
+    const Status status = protocol_.accept(a, r->data, accepted, false, owner, nullptr);
+    if (status != Status::pending) complete(r, status, status == Status::ok ? accepted : 0);
+    return;
+  }
+  if (a.env.ready) ++counters_.ready_unexpected;
+  Unexpected* message = unexpected_.get();
+  Op* op = message ? protocol_.hold(a) : nullptr;
+  if (!op) {
+    TORII_ERROR("out of memory: a message of %llu bytes from %s is lost",
+                static_cast<unsigned long long>(a.env.length),
+                protocol_.describe(*a.peer).c_str());
+    if (message) unexpected_.put(message);
+    return protocol_.drop(a);
+  }
+  message->node.source = a.peer->number;
+  message->node.bits = a.env.bits;
+  message->port = port.index;
+  message->op = op;
+  message->peer = a.peer;
+  message->tag = a.env.bits;
+  message->bytes = a.env.length;
+  message->user = uint32_t(a.env.hdr_data);
+  port.arrivals.append(&message->node);
+}
+
+// Receives that only this peer can satisfy fail. When it died, so do receives from anyone: the
+// message they wait for may have been its, and an error is better than a hang.
+void Ports::fail_receives(Port& port, Peer& peer, Status why) {
+  for (MatchNode* node = port.posted.first(); node;) {
+    MatchNode* const next = node->next;
+    const bool from_anyone = node->source_ignore != 0;
+    if (from_anyone ? why == Status::peer_dead : node->source == peer.number) {
+      auto* r = reinterpret_cast<Receive*>(node);
+      port.posted.remove(node);
+      r->posted = false;
+      r->result.source = public_peer(&peer);
+      complete(r, why, 0);
+    }
+    node = next;
+  }
+}
+
+void Ports::on_peer_down(Peer& peer, Status why) {
+  for (Port& port : ports_) fail_receives(port, peer, why);
+}
+
+}  // namespace torii

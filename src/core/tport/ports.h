@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// Tagged message ports, after the Tports of QsNet: posted receives and unexpected messages
+// matched by source and a 64-bit tag with an ignore mask. The caller holds the interface's lock.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+
+#include "core/base/counters.h"
+#include "core/base/slot_pool.h"
+#include "core/match/match_list.h"
+#include "core/protocol/protocol.h"
+#include "core/torii.h"
+#include "core/tport/completion_queue.h"
+
+namespace torii {
+
+class Ports;
+
+// A receive: posted, or matched with its payload on the way.
+struct Receive {
+  MatchNode node;  // while posted
+  bool posted = false;
+  uint8_t port = 0;
+  Data data;
+  torii_done_t done = nullptr;
+  void* arg = nullptr;
+  torii_result_t result{};
+};
+
+// A message that no receive has matched yet, or that a matched probe took.
+struct Unexpected {
+  ArrivalNode node;
+  uint8_t port = 0;
+  Op* op = nullptr;
+  Peer* peer = nullptr;
+  uint64_t tag = 0;
+  uint64_t bytes = 0;
+  uint32_t user = 0;
+};
+
+struct Port {
+  Ports* ports = nullptr;
+  void* owner = nullptr;  // the interface, for the C API
+  uint8_t index = 0;
+  unsigned opened = 0;
+  MatchList posted;
+  ArrivalList arrivals;
+};
+
+// What a receive asks for.
+struct MatchSpec {
+  Peer* source;  // null: anyone
+  uint64_t tag;
+  uint64_t ignore;
+};
+
+class Ports {
+ public:
+  Ports(Protocol& protocol, Counters& counters, void* owner);
+
+  Port* port(unsigned index) { return &ports_[index]; }
+  // Cancels receives without callbacks and discards unexpected messages.
+  void clear(Port& port);
+
+  // As torii_send, torii_recv and so on; `pending` means that the callback follows.
+  Status send(Port& port, Peer& peer, torii_mode_t mode, uint64_t tag, uint32_t user,
+              const Data& data, torii_done_t done, void* arg, torii_request_t* request);
+  Status receive(Port& port, const MatchSpec& want, const Data& data, torii_done_t done,
+                 void* arg, torii_request_t* request, torii_result_t* result);
+  bool probe(Port& port, const MatchSpec& want, torii_result_t* result);
+  Unexpected* take(Port& port, const MatchSpec& want, torii_result_t* result);
+  Status receive_taken(Unexpected* message, const Data& data, torii_done_t done, void* arg,
+                       torii_request_t* request, torii_result_t* result);
+  // True: withdrawn, its callback is in the queue.
+  bool cancel(torii_request_t request);
+
+  // Upcalls of the protocol for Space::tagged.
+  void on_put(Arrival& arrival);
+  void on_peer_down(Peer& peer, Status why);
+
+  CompletionQueue& completions() { return completions_; }
+
+ private:
+  static void send_event(Op* op, OpEvent event, Status status, uint64_t bytes);
+  static void receive_event(Op* op, OpEvent event, Status status, uint64_t bytes);
+  void complete(Receive* receive, Status status, uint64_t bytes);
+  Unexpected* find(Port& port, const MatchSpec& want);
+  void fail_receives(Port& port, Peer& peer, Status why);
+
+  Protocol& protocol_;
+  Counters& counters_;
+  CompletionQueue completions_;
+  SlotPool<Receive> receives_;
+  SlotPool<Unexpected> unexpected_;
+  Port ports_[TORII_PORT_MAX + 1];
+};
+
+// The public code of a status.
+int code_of(Status status);
+
+}  // namespace torii
