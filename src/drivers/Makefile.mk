@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libtorii_internal_la_SOURCES += \
+	src/drivers/decorator.h \
 	src/drivers/driver.cc \
 	src/drivers/driver.h \
 	src/drivers/random.h

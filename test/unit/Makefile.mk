@@ -1,3 +1,4 @@
 # SPDX-License-Identifier: BSD-3-Clause
 include test/unit/base.mk
 include test/unit/sim.mk
+include test/unit/fault.mk

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// A driver over a driver. It passes everything through, both ways; decorators override what they
+// change. Everything in driver.h holds for the driver it makes.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "drivers/driver.h"
+
+namespace torii {
+
+// Opens the driver below with this environment, whose sink is the decorator. Null: no driver.
+using OpenBelow = std::function<std::unique_ptr<Driver>(const DriverEnv& env)>;
+
+class Decorator : public Driver, protected Sink {
+ public:
+  const DriverCaps& caps() const override { return caps_; }
+  void address(std::byte* out) const override { below_->address(out); }
+  Status connect(std::span<const std::byte> address, PeerId* peer, std::string* why) override {
+    return below_->connect(address, peer, why);
+  }
+  void disconnect(PeerId peer) override { below_->disconnect(peer); }
+  size_t send(std::span<const Tx> batch) override { return below_->send(batch); }
+  unsigned poll(uint64_t now_ns, unsigned budget) override { return below_->poll(now_ns, budget); }
+  Status reg(void* base, uint64_t bytes, uint32_t access, Region* out) override {
+    return below_->reg(base, bytes, access, out);
+  }
+  void dereg(Region& region) override { below_->dereg(region); }
+  Status import(PeerId peer, std::span<const std::byte> key, uint32_t* remote) override {
+    return below_->import(peer, key, remote);
+  }
+  void drop(uint32_t remote) override { below_->drop(remote); }
+  Status put(const Rma& rma) override { return below_->put(rma); }
+  Status get(const Rma& rma) override { return below_->get(rma); }
+  Status join(std::span<const std::byte> group, PeerId* peer) override {
+    return below_->join(group, peer);
+  }
+  void leave(PeerId peer) override { below_->leave(peer); }
+  Status arm(int* fd) override { return below_->arm(fd); }
+
+ protected:
+  explicit Decorator(const DriverEnv& env) : upper_(*env.sink) {}
+
+  // Opens the driver below; call it once, before anything else. False if that failed.
+  bool open(const OpenBelow& open_below, const DriverEnv& env) {
+    DriverEnv inner = env;
+    inner.sink = this;
+    below_ = open_below(inner);
+    if (below_) caps_ = below_->caps();
+    return below_ != nullptr;
+  }
+
+  void packet(PeerId from, std::span<const std::byte> frame) override {
+    upper_.packet(from, frame);
+  }
+  void done(uint64_t cookie, Status status) override { upper_.done(cookie, status); }
+  void peer_down(PeerId peer, Status status) override { upper_.peer_down(peer, status); }
+
+  Sink& upper_;
+  std::unique_ptr<Driver> below_;
+  DriverCaps caps_;  // what this driver declares; starts as the one below
+};
+
+}  // namespace torii

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+#include "core/base/log.h"
+#include "core/base/param.h"
+#include "drivers/driver.h"
+#include "drivers/fault/fault.h"
+#include "drivers/self/self.h"
+#include "drivers/shm/shm.h"
+#include "drivers/sim/sim.h"
+
+namespace torii {
+namespace {
+
+constexpr DriverInfo kDrivers[] = {
+    {"self", "this process itself: one copy in memory", open_self},
+    {"shm", "processes on the same node, through shared memory", open_shm},
+    {"sim", "simulated endpoints inside this process, for tests and trials", open_sim},
+};
+constexpr std::string_view kFaultPrefix = "fault:";
+
+std::unique_ptr<Driver> open_fault(const std::string& below, const DriverEnv& env,
+                                   std::string* why) {
+  FaultPlan plan;
+  if (parse_fault_plan(params().fault, &plan, why) != Status::ok) return nullptr;
+  return wrap_fault([&](const DriverEnv& inner) { return open_driver(below, inner, why); }, env,
+                    plan);
+}
+
+}  // namespace
+
+std::span<const DriverInfo> driver_list() { return kDrivers; }
+
+std::unique_ptr<Driver> open_driver(const std::string& name, const DriverEnv& env,
+                                    std::string* why) {
+  if (name.starts_with(kFaultPrefix)) return open_fault(name.substr(kFaultPrefix.size()), env, why);
+  std::string known;
+  for (const DriverInfo& driver : kDrivers) {
+    if (name == driver.name) return driver.open(env, why);
+    known += std::string(known.empty() ? "" : ", ") + driver.name;
+  }
+  *why = format_text("there is no driver '%s'; known are %s, each also as fault:NAME", name.c_str(),
+                     known.c_str());
+  return nullptr;
+}
+
+}  // namespace torii
