@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// torii.h: checks arguments, takes the lock, calls inward, runs callbacks.
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/base/log.h"
+#include "core/base/param.h"
+#include "core/ni/ni.h"
+#include "core/torii.h"
+
+namespace torii {
+namespace {
+
+thread_local std::string t_error = "no error";
+thread_local std::string t_text;
+
+std::mutex g_open_lock;
+std::vector<std::unique_ptr<Ni>> g_open;  // opened by torii_open
+
+int fail(int code, std::string why) {
+  t_error = std::move(why);
+  return code;
+}
+
+int bad_argument(const char* function, const char* what) {
+  return fail(TORII_ERR_INVALID, std::string(function) + ": " + what);
+}
+
+Ni* ni_of(torii_ni_t* ni) { return reinterpret_cast<Ni*>(ni); }
+Peer* peer_of(torii_peer_t* peer) { return reinterpret_cast<Peer*>(peer); }
+const Peer* peer_of(const torii_peer_t* peer) { return reinterpret_cast<const Peer*>(peer); }
+Port* port_of(torii_port_t* port) { return reinterpret_cast<Port*>(port); }
+Ni& ni_of(Port* port) { return *static_cast<Ni*>(port->owner); }
+
+bool read_data(const torii_data_t& in, Data* out) {
+  switch (in.layout) {
+    case TORII_CONTIGUOUS:
+      *out = Data(in.base, in.bytes);
+      return in.bytes == 0 || in.base;
+    case TORII_PIECES: {
+      uint64_t sum = 0;
+      for (uint32_t i = 0; i < in.piece_count && in.pieces; ++i) sum += in.pieces[i].iov_len;
+      *out = Data(in.pieces, in.piece_count, in.bytes);
+      return sum == in.bytes && (in.pieces || in.piece_count == 0);
+    }
+    case TORII_FUNCTIONS:
+      *out = Data(in.pack, in.unpack, in.base, in.bytes);
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+}  // namespace torii
+
+using namespace torii;
+
+extern "C" {
+
+const char* torii_error(void) { return t_error.c_str(); }
+
+const char* torii_version(void) {
+#define TORII_TEXT2(x) #x
+#define TORII_TEXT(x) TORII_TEXT2(x)
+  return TORII_TEXT(TORII_VERSION_MAJOR) "." TORII_TEXT(TORII_VERSION_MINOR);
+}
+
+const char* torii_code_text(int code) {
+  switch (code) {
+    case TORII_OK: return "ok";
+    case TORII_PENDING: return "pending";
+    case TORII_EMPTY: return "nothing there";
+    case TORII_ERR_INVALID: return "invalid argument";
+    case TORII_ERR_NO_MEMORY: return "out of memory or table space";
+    case TORII_ERR_UNREACHABLE: return "unreachable";
+    case TORII_ERR_PEER_DEAD: return "peer is dead";
+    case TORII_ERR_PEER_CLOSED: return "peer has closed its network interface";
+    case TORII_ERR_TRUNCATED: return "message truncated";
+    case TORII_ERR_CANCELED: return "canceled";
+    case TORII_ERR_UNSUPPORTED: return "unsupported";
+    case TORII_ERR_DENIED: return "access denied";
+    case TORII_ERR_CORRUPT: return "corrupt data";
+    case TORII_ERR_TIMED_OUT: return "timed out";
+    case TORII_ERR_IO: return "input/output error";
+    default: return "unknown code";
+  }
+}
+
+int torii_open(const torii_options_t* options, torii_ni_t** out) {
+  if (!options || !out) return bad_argument("torii_open", "null pointer");
+  if (options->struct_bytes != sizeof(torii_options_t))
+    return fail(TORII_ERR_INVALID,
+                format_text("torii_open: options of %zu bytes, this library (%s) expects %zu; the "
+                            "program was built with another version of torii.h",
+                            options->struct_bytes, torii_version(), sizeof(torii_options_t)));
+  if (options->job == 0 || options->rank >= options->size ||
+      options->local_rank >= options->local_size || options->local_size > options->size)
+    return fail(TORII_ERR_INVALID,
+                format_text("torii_open: rank %u of %u, local rank %u of %u, job %llx makes no "
+                            "sense; ranks count from 0 and the job is not 0",
+                            options->rank, options->size, options->local_rank,
+                            options->local_size, static_cast<unsigned long long>(options->job)));
+  std::lock_guard<std::mutex> guard(g_open_lock);
+  for (auto& ni : g_open) {
+    const Identity& self = ni->protocol().self();
+    if (self.job != options->job || self.rank != options->rank) continue;
+    if (options->threads) ni->enable_threads();
+    ++ni->references;
+    *out = reinterpret_cast<torii_ni_t*>(ni.get());
+    return TORII_OK;
+  }
+  NiConfig config;
+  config.self = own_identity();
+  config.self.job = options->job;
+  config.self.rank = options->rank;
+  config.self.nid = options->node;
+  config.self.pid = options->local_rank + 1;
+  config.size = options->size;
+  config.local_size = options->local_size;
+  config.threads = options->threads != 0;
+  std::string why;
+  std::unique_ptr<Ni> ni = Ni::open(config, &why);
+  if (!ni) return fail(TORII_ERR_UNREACHABLE, why);
+  *out = reinterpret_cast<torii_ni_t*>(ni.get());
+  g_open.push_back(std::move(ni));
+  return TORII_OK;
+}
+
+int torii_close(torii_ni_t* ni) {
+  std::lock_guard<std::mutex> guard(g_open_lock);
+  for (auto it = g_open.begin(); it != g_open.end(); ++it) {
+    if (it->get() != ni_of(ni)) continue;
+    if (--(*it)->references == 0) {
+      (*it)->close();
+      g_open.erase(it);
+    }
+    return TORII_OK;
+  }
+  return bad_argument("torii_close", "not an open network interface");
+}
+
+size_t torii_address(torii_ni_t* ni, void* buffer, size_t capacity) {
+  NiGuard guard(*ni_of(ni));
+  return ni_of(ni)->protocol().address(static_cast<std::byte*>(buffer), buffer ? capacity : 0);
+}
+
+int torii_connect(torii_ni_t* ni, const void* address, size_t bytes, torii_peer_t** out) {
+  if (!ni || !address || !out) return bad_argument("torii_connect", "null pointer");
+  Peer* peer = nullptr;
+  std::string why;
+  ni_of(ni)->lock();
+  const Status status =
+      ni_of(ni)->connect({static_cast<const std::byte*>(address), bytes}, &peer, &why);
+  ni_of(ni)->unlock();
+  if (status != Status::ok) return fail(code_of(status), why);
+  *out = reinterpret_cast<torii_peer_t*>(peer);
+  return TORII_OK;
+}
+
+void torii_peer_identity(const torii_peer_t* peer, uint64_t* job, uint32_t* rank) {
+  *job = peer_of(peer)->id.job;
+  *rank = peer_of(peer)->id.rank;
+}
+
+const char* torii_peer_text(torii_ni_t* ni, const torii_peer_t* peer) {
+  t_text = ni_of(ni)->protocol().describe(*peer_of(peer));
+  return t_text.c_str();
+}
+
+void torii_peer_set_context(torii_peer_t* peer, void* context) { peer_of(peer)->context = context; }
+void* torii_peer_context(const torii_peer_t* peer) { return peer_of(peer)->context; }
+
+int torii_progress(torii_ni_t* ni_handle) {
+  Ni& ni = *ni_of(ni_handle);
+  if (!ni.try_lock()) return 0;
+  const unsigned events = ni.progress_locked();
+  const bool due = !ni.ports().completions().empty();
+  ni.unlock();
+  if (due) ni.run_callbacks();
+  return int(events) + due;
+}
+
+int torii_wait(torii_ni_t* ni, int milliseconds) { return ni_of(ni)->wait(milliseconds); }
+
+void torii_on_peer_down(torii_ni_t* ni, torii_peer_down_t callback, void* arg) {
+  NiGuard guard(*ni_of(ni));
+  ni_of(ni)->set_peer_down(callback, arg);
+}
+
+int torii_port_open(torii_ni_t* ni, unsigned index, torii_port_t** out) {
+  if (!ni || !out) return bad_argument("torii_port_open", "null pointer");
+  if (index > TORII_PORT_MAX)
+    return fail(TORII_ERR_INVALID, format_text("torii_port_open: port %u, the highest is %d", index,
+                                               TORII_PORT_MAX));
+  NiGuard guard(*ni_of(ni));
+  Port* port = ni_of(ni)->ports().port(index);
+  ++port->opened;
+  *out = reinterpret_cast<torii_port_t*>(port);
+  return TORII_OK;
+}
+
+int torii_port_close(torii_port_t* handle) {
+  if (!handle) return bad_argument("torii_port_close", "null pointer");
+  Port* port = port_of(handle);
+  NiGuard guard(ni_of(port));
+  if (port->opened == 0) return bad_argument("torii_port_close", "the port is not open");
+  if (--port->opened == 0) port->ports->clear(*port);
+  return TORII_OK;
+}
+
+int torii_send(torii_port_t* handle, torii_peer_t* peer, torii_mode_t mode, uint64_t tag,
+               uint32_t user, const torii_data_t* in, torii_done_t done, void* arg,
+               torii_request_t* request) {
+  Data data;
+  if (!handle || !peer || !in || !done || !read_data(*in, &data))
+    return bad_argument("torii_send", "null pointer or inconsistent data");
+  Port* port = port_of(handle);
+  NiGuard guard(ni_of(port));
+  return code_of(
+      port->ports->send(*port, *peer_of(peer), mode, tag, user, data, done, arg, request));
+}
+
+int torii_recv(torii_port_t* handle, torii_peer_t* source, uint64_t tag, uint64_t ignore,
+               const torii_data_t* in, torii_done_t done, void* arg, torii_request_t* request,
+               torii_result_t* result) {
+  Data data;
+  if (!handle || !in || !done || !result || !read_data(*in, &data))
+    return bad_argument("torii_recv", "null pointer or inconsistent data");
+  Port* port = port_of(handle);
+  NiGuard guard(ni_of(port));
+  return code_of(port->ports->receive(*port, {peer_of(source), tag, ignore}, data, done, arg,
+                                      request, result));
+}
+
+int torii_probe(torii_port_t* handle, torii_peer_t* source, uint64_t tag, uint64_t ignore,
+                torii_result_t* result) {
+  if (!handle || !result) return bad_argument("torii_probe", "null pointer");
+  Port* port = port_of(handle);
+  NiGuard guard(ni_of(port));
+  const bool found = port->ports->probe(*port, {peer_of(source), tag, ignore}, result);
+  return found ? TORII_OK : TORII_EMPTY;
+}
+
+int torii_mprobe(torii_port_t* handle, torii_peer_t* source, uint64_t tag, uint64_t ignore,
+                 torii_message_t** message, torii_result_t* result) {
+  if (!handle || !message || !result) return bad_argument("torii_mprobe", "null pointer");
+  Port* port = port_of(handle);
+  NiGuard guard(ni_of(port));
+  Unexpected* taken = port->ports->take(*port, {peer_of(source), tag, ignore}, result);
+  if (!taken) return TORII_EMPTY;
+  *message = reinterpret_cast<torii_message_t*>(taken);
+  return TORII_OK;
+}
+
+int torii_mrecv(torii_port_t* handle, torii_message_t* message, const torii_data_t* in,
+                torii_done_t done, void* arg, torii_request_t* request, torii_result_t* result) {
+  Data data;
+  if (!handle || !message || !in || !done || !result || !read_data(*in, &data))
+    return bad_argument("torii_mrecv", "null pointer or inconsistent data");
+  Port* port = port_of(handle);
+  NiGuard guard(ni_of(port));
+  return code_of(port->ports->receive_taken(reinterpret_cast<Unexpected*>(message), data, done,
+                                            arg, request, result));
+}
+
+int torii_cancel(torii_ni_t* handle, torii_request_t request) {
+  if (!handle) return bad_argument("torii_cancel", "null pointer");
+  Ni& ni = *ni_of(handle);
+  ni.lock();
+  const bool canceled = ni.ports().cancel(request);
+  ni.unlock();
+  if (!canceled) return TORII_EMPTY;
+  ni.run_callbacks();
+  return TORII_OK;
+}
+
+size_t torii_param_count(void) { return param_count(); }
+
+int torii_param_info(size_t index, torii_param_t* out) {
+  if (!out || index >= param_count()) return bad_argument("torii_param_info", "no such parameter");
+  const ParamInfo& info = param_info(index);
+  *out = {info.name, info.variable, info.default_text, info.doc};
+  return TORII_OK;
+}
+
+const char* torii_param_value(size_t index) {
+  t_text = index < param_count() ? param_text(index) : "";
+  return t_text.c_str();
+}
+
+const char* torii_param_origin(size_t index) {
+  t_text = index < param_count() ? param_origin(index) : "";
+  return t_text.c_str();
+}
+
+int torii_param_set(const char* name, const char* value, const char* origin) {
+  if (!name || !value || !origin) return bad_argument("torii_param_set", "null pointer");
+  std::string why;
+  const Status status = param_set(name, value, origin, &why);
+  return status == Status::ok ? TORII_OK : fail(code_of(status), why);
+}
+
+size_t torii_counter_count(void) { return kCounterCount; }
+
+const char* torii_counter_name(size_t index) {
+  return index < kCounterCount ? kCounterInfo[index].name : "";
+}
+
+const char* torii_counter_doc(size_t index) {
+  return index < kCounterCount ? kCounterInfo[index].doc : "";
+}
+
+uint64_t torii_counter_value(torii_ni_t* ni, size_t index) {
+  if (!ni || index >= kCounterCount) return 0;
+  NiGuard guard(*ni_of(ni));
+  return counter_value(ni_of(ni)->counters(), index);
+}
+
+}  // extern "C"

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+#include "core/ni/ni.h"
+
+#include <poll.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/base/log.h"
+#include "core/base/param.h"
+
+namespace torii {
+
+namespace {
+
+constexpr uint32_t kClockEvery = 64;        // rounds of progress between two looks at the clock
+constexpr int kSleepMs = 50;                // longest sleep without a look at the peers
+constexpr uint64_t kCloseNs = 1000000000;   // longest wait for drivers when closing
+constexpr uint64_t kWindowMin = 64 << 10;
+constexpr uint64_t kWindowMax = 4 << 20;
+
+uint64_t system_clock_ns(void*) {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return uint64_t(t.tv_sec) * 1000000000u + uint64_t(t.tv_nsec);
+}
+
+ProtocolConfig protocol_config(const NiConfig& config) {
+  const Params& p = params();
+  ProtocolConfig out;
+  out.self = config.self;
+  out.eager_limit = p.eager_limit;
+  out.eager_window = p.eager_window;
+  if (out.eager_window == 0)
+    out.eager_window =
+        std::clamp(p.unexpected_memory / std::max(config.size, 1u), kWindowMin, kWindowMax);
+  return out;
+}
+
+}  // namespace
+
+Identity own_identity() {
+  Identity id;
+  id.uid = getuid();
+  id.os_pid = uint32_t(getpid());
+  if (gethostname(id.host, sizeof(id.host) - 1) != 0) std::strcpy(id.host, "?");
+  return id;
+}
+
+Ni::Ni(const NiConfig& config)
+    : config_(config),
+      protocol_(protocol_config(config), this, &counters_),
+      ports_(protocol_, counters_, this),
+      threads_(config.threads) {
+  if (!config_.clock) config_.clock = system_clock_ns;
+  now_ns_ = now_ns();
+}
+
+Ni::~Ni() = default;
+
+std::unique_ptr<Ni> Ni::open(const NiConfig& config, std::string* why) {
+  auto ni = std::make_unique<Ni>(config);
+  if (!ni->open_drivers(why)) return nullptr;
+  return ni;
+}
+
+bool Ni::open_drivers(std::string* why) {
+  const std::string& list = params().drivers;
+  std::string reasons;
+  for (size_t at = 0; at <= list.size();) {
+    const size_t comma = std::min(list.find(',', at), list.size());
+    const std::string name = list.substr(at, comma - at);
+    at = comma + 1;
+    if (name.empty()) continue;
+    DriverEnv env;
+    env.sink = protocol_.next_sink();
+    env.counters = &counters_;
+    env.local_peers = config_.local_size;
+    std::string reason;
+    std::unique_ptr<Driver> driver = open_driver(name, env, &reason);
+    if (driver) {
+      protocol_.add_driver(name, std::move(driver));
+    } else {
+      refused_.push_back(name + ": " + reason);
+      reasons += " " + refused_.back() + ";";
+    }
+  }
+  if (!protocol_.drivers().empty()) return true;
+  *why = "no driver could be opened (TORII_DRIVERS=" + list + "):" + reasons;
+  return false;
+}
+
+uint64_t Ni::now_ns() { return config_.clock(config_.clock_context); }
+
+unsigned Ni::progress_locked() {
+  if (++clock_age_ >= kClockEvery || config_.clock_context) {
+    clock_age_ = 0;
+    now_ns_ = now_ns();
+  }
+  return protocol_.progress(now_ns_);
+}
+
+void Ni::run_callbacks() {
+  for (;;) {
+    lock();
+    if (ports_.completions().empty()) {
+      unlock();
+      return;
+    }
+    const Completion c = ports_.completions().pop();
+    unlock();
+    c.done(c.arg, &c.result);
+  }
+}
+
+int Ni::wait(int milliseconds) {
+  const uint64_t start = now_ns();
+  const uint64_t deadline =
+      milliseconds < 0 ? ~uint64_t{0} : start + uint64_t(milliseconds) * 1000000u;
+  const uint64_t spin_until = start + uint64_t(params().spin_us) * 1000u;
+  for (;;) {
+    lock();
+    const unsigned events = progress_locked();
+    const bool due = events > 0 || !ports_.completions().empty();
+    unlock();
+    if (due) {
+      run_callbacks();
+      return int(std::max(events, 1u));
+    }
+    const uint64_t now = now_ns();
+    if (now >= deadline) return 0;
+    if (now >= spin_until) sleep_until(deadline);
+  }
+}
+
+// Sleeps until a driver has work, at most kSleepMs. Without the lock.
+void Ni::sleep_until(uint64_t deadline_ns) {
+  lock();
+  now_ns_ = now_ns();
+  const uint64_t left = deadline_ns - std::min(now_ns_, deadline_ns);
+  std::vector<int> descriptors;
+  const bool may_sleep = protocol_.arm(&descriptors);
+  if (may_sleep) ++counters_.sleeps;
+  unlock();
+  if (!may_sleep) return;
+  std::vector<pollfd> set;
+  for (int fd : descriptors) set.push_back({fd, POLLIN, 0});
+  const int ms = int(std::min<uint64_t>(left / 1000000u + 1, kSleepMs));
+  poll(set.data(), set.size(), ms);
+  lock();
+  now_ns_ = now_ns();
+  unlock();
+}
+
+Status Ni::connect(std::span<const std::byte> address, Peer** out, std::string* why) {
+  const uint64_t before = counters_.peers_connected;
+  const Status status = protocol_.connect(address, out, why);
+  if (params().report && status == Status::ok && counters_.peers_connected != before) {
+    std::string notes = (*out)->path_note;
+    for (const std::string& refused : refused_) notes += " " + refused + ";";
+    std::fprintf(stderr, "torii report: rank %u -> %s%s%s\n", config_.self.rank,
+                 protocol_.describe(**out).c_str(), notes.empty() ? "" : "; refused:",
+                 notes.c_str());
+  }
+  return status;
+}
+
+void Ni::close() {
+  lock();
+  const uint64_t give_up = now_ns() + kCloseNs;
+  while (!protocol_.drained() && now_ns() < give_up) progress_locked();
+  protocol_.say_bye();
+  while (!protocol_.drained() && now_ns() < give_up) progress_locked();
+  unlock();
+  if (params().report) report_counters();
+}
+
+void Ni::report_counters() {
+  std::string line;
+  for (size_t i = 0; i < kCounterCount; ++i)
+    if (const uint64_t value = counter_value(counters_, i))
+      line += format_text(" %s=%llu", kCounterInfo[i].name, static_cast<unsigned long long>(value));
+  std::fprintf(stderr, "torii report: rank %u counters:%s\n", config_.self.rank, line.c_str());
+}
+
+void Ni::on_put(Arrival& arrival) {
+  if (arrival.env.space == Space::tagged) return ports_.on_put(arrival);
+  protocol_.drop(arrival);
+}
+
+void Ni::on_get(Arrival& arrival) { protocol_.drop(arrival); }
+
+void Ni::on_peer_down(Peer& peer, Status why) {
+  if (why == Status::peer_dead)
+    TORII_ERROR("%s died; operations with it end with an error", protocol_.describe(peer).c_str());
+  ports_.on_peer_down(peer, why);
+  if (!peer_down_) return;
+  Completion c{};
+  c.done = &Ni::tell_peer_down;
+  c.arg = this;
+  c.result.code = code_of(why);
+  c.result.source = reinterpret_cast<torii_peer_t*>(&peer);
+  ports_.completions().push(c);
+}
+
+void Ni::tell_peer_down(void* self, const torii_result_t* result) {
+  const Ni* ni = static_cast<const Ni*>(self);
+  if (ni->peer_down_) ni->peer_down_(ni->peer_down_arg_, result->source, result->code);
+}
+
+}  // namespace torii

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// A process's network interface: drivers, protocol and the two kinds of match space put
+// together under one lock. Several may live in one process (simulations).
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/base/counters.h"
+#include "core/base/status.h"
+#include "core/protocol/protocol.h"
+#include "core/torii.h"
+#include "core/tport/ports.h"
+
+namespace torii {
+
+struct NiConfig {
+  Identity self;
+  uint32_t size = 1;         // processes in the job
+  uint32_t local_size = 1;   // of them on this node
+  bool threads = false;      // several threads call at once
+  uint64_t (*clock)(void*) = nullptr;  // monotonic nanoseconds; null: the system's clock
+  void* clock_context = nullptr;
+};
+
+// Host name, user and process id of this process.
+Identity own_identity();
+
+class Ni final : public Upper {
+ public:
+  // Opens the drivers that the parameters name. Null, with the reasons in *why, if none opens.
+  static std::unique_ptr<Ni> open(const NiConfig& config, std::string* why);
+  // An interface over drivers that the caller opens with protocol().next_sink().
+  explicit Ni(const NiConfig& config);
+  ~Ni();
+
+  void lock() {
+    if (threads_) mutex_.lock();
+  }
+  bool try_lock() { return !threads_ || mutex_.try_lock(); }
+  void unlock() {
+    if (threads_) mutex_.unlock();
+  }
+  void enable_threads() { threads_ = true; }
+
+  Protocol& protocol() { return protocol_; }
+  Ports& ports() { return ports_; }
+  Counters& counters() { return counters_; }
+  uint64_t now_ns();
+
+  // One round of progress; the caller holds the lock. Callbacks stay queued.
+  unsigned progress_locked();
+  // Runs the callbacks that are due; the caller does not hold the lock.
+  void run_callbacks();
+  // As torii_wait; the caller does not hold the lock.
+  int wait(int milliseconds);
+  // Finds or makes a peer and reports the path; the caller holds the lock.
+  Status connect(std::span<const std::byte> address, Peer** out, std::string* why);
+  // Hands everything accepted to the drivers, for at most a second, and takes leave.
+  void close();
+
+  void set_peer_down(torii_peer_down_t callback, void* arg) {
+    peer_down_ = callback;
+    peer_down_arg_ = arg;
+  }
+
+  unsigned references = 1;  // of torii_open
+
+ private:
+  void on_put(Arrival& arrival) override;
+  void on_get(Arrival& arrival) override;
+  void on_peer_down(Peer& peer, Status why) override;
+  bool open_drivers(std::string* why);
+  void sleep_until(uint64_t deadline_ns);
+  static void tell_peer_down(void* self, const torii_result_t* result);
+  void report_counters();
+
+  NiConfig config_;
+  Counters counters_;
+  Protocol protocol_;
+  Ports ports_;
+  std::mutex mutex_;
+  bool threads_;
+  uint64_t now_ns_ = 0;
+  uint32_t clock_age_ = 0;
+  std::vector<std::string> refused_;  // drivers that did not open, and why
+  torii_peer_down_t peer_down_ = nullptr;
+  void* peer_down_arg_ = nullptr;
+};
+
+// Holds the interface's lock for a scope.
+class NiGuard {
+ public:
+  explicit NiGuard(Ni& ni) : ni_(ni) { ni_.lock(); }
+  ~NiGuard() { ni_.unlock(); }
+  NiGuard(const NiGuard&) = delete;
+
+ private:
+  Ni& ni_;
+};
+
+}  // namespace torii
