@@ -2,3 +2,4 @@
 include test/unit/base.mk
 include test/unit/sim.mk
 include test/unit/fault.mk
+include test/unit/boot.mk
