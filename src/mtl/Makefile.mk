@@ -1,1 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
+EXTRA_DIST += src/mtl/README.md
+if HAVE_OPENMPI
+ompidir = $(libdir)/openmpi
+ompi_LTLIBRARIES = mca_mtl_torii.la
+mca_mtl_torii_la_SOURCES = \
+	src/mtl/mtl_torii.c \
+	src/mtl/mtl_torii.h \
+	src/mtl/mtl_torii_component.c \
+	src/mtl/mtl_torii_data.c \
+	src/mtl/mtl_torii_data.h \
+	src/mtl/mtl_torii_message.c
+mca_mtl_torii_la_CPPFLAGS = -I$(top_srcdir)/src/core \
+	-isystem $(OMPI_INCDIR) -isystem $(OMPI_INCDIR)/openmpi
+mca_mtl_torii_la_CFLAGS = $(AM_CFLAGS) -std=gnu11 -mcx16 -fno-strict-aliasing
+mca_mtl_torii_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -export-dynamic \
+	-Wl,-z,now -Wl,-z,defs -R$(libdir) $(OMPI_LIBDIRS)
+mca_mtl_torii_la_LIBADD = libtorii.la -lmpi -lopen-pal
+if OMPI_5
+mca_mtl_torii_la_LIBADD += -lpmix
+endif
+endif

@@ -1,1 +1,27 @@
 # SPDX-License-Identifier: BSD-3-Clause
+mpi_tests = \
+	test/mpi/check.h \
+	test/mpi/collectives.c \
+	test/mpi/communicators.c \
+	test/mpi/counters.c \
+	test/mpi/datatypes.c \
+	test/mpi/errors.c \
+	test/mpi/faults.c \
+	test/mpi/intercomm.c \
+	test/mpi/large.c \
+	test/mpi/modes.c \
+	test/mpi/onesided.c \
+	test/mpi/order.c \
+	test/mpi/pingpong.c \
+	test/mpi/probe.c \
+	test/mpi/queues.c \
+	test/mpi/self.c \
+	test/mpi/spawn.c \
+	test/mpi/threads.c
+EXTRA_DIST += $(mpi_tests) test/mpi/common.sh test/mpi/run
+if HAVE_OPENMPI
+# The MPI-level tests take minutes; they are no part of make check.
+.PHONY: check-mpi
+check-mpi: libtorii.la mca_mtl_torii.la
+	$(srcdir)/test/mpi/run --components $(abs_top_builddir)/.libs
+endif

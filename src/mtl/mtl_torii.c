@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026, the Torii authors
+ *
+ * The module: processes, communicators, errors, progress and the end.
+ */
+#include "mtl_torii.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+#include "opal/util/output.h"
+#if OMPI_MAJOR_VERSION >= 5
+#include "opal/mca/pmix/pmix-internal.h"
+#else
+#include "opal/mca/pmix/pmix.h"
+#endif
+
+struct mtl_torii_module mtl_torii = {
+    .super =
+        {
+            .mtl_max_contextid = INT_MAX,
+            .mtl_max_tag = INT_MAX,
+            .mtl_request_size = sizeof(struct mtl_torii_request) - sizeof(struct mca_mtl_request_t),
+            .mtl_flags = 0,
+            .mtl_add_procs = mtl_torii_add_procs,
+            .mtl_del_procs = mtl_torii_del_procs,
+            .mtl_finalize = mtl_torii_finalize,
+            .mtl_send = mtl_torii_send,
+            .mtl_isend = mtl_torii_isend,
+            .mtl_irecv = mtl_torii_irecv,
+            .mtl_iprobe = mtl_torii_iprobe,
+            .mtl_imrecv = mtl_torii_imrecv,
+            .mtl_improbe = mtl_torii_improbe,
+            .mtl_cancel = mtl_torii_cancel,
+            .mtl_add_comm = mtl_torii_add_comm,
+            .mtl_del_comm = mtl_torii_del_comm,
+        },
+};
+
+#ifdef MPI_ERR_PROC_FAILED
+#define PEER_LOST MPI_ERR_PROC_FAILED
+#else
+#define PEER_LOST MPI_ERR_OTHER
+#endif
+
+int mtl_torii_error(int code) {
+  switch (code) {
+    case TORII_OK:
+      return MPI_SUCCESS;
+    case TORII_ERR_TRUNCATED:
+      return MPI_ERR_TRUNCATE;
+    case TORII_ERR_INVALID:
+      return MPI_ERR_ARG;
+    case TORII_ERR_NO_MEMORY:
+      return MPI_ERR_NO_MEM;
+    case TORII_ERR_PEER_DEAD:
+    case TORII_ERR_PEER_CLOSED:
+      return PEER_LOST;
+    case TORII_ERR_CORRUPT:
+      return MPI_ERR_INTERN;
+    default:
+      return MPI_ERR_OTHER;
+  }
+}
+
+void mtl_torii_report_dead(torii_peer_t* peer) {
+  static char reported;
+  uint64_t job;
+  uint32_t rank;
+  if (NULL == peer || NULL != torii_peer_context(peer)) return;
+  torii_peer_set_context(peer, &reported);
+  torii_peer_identity(peer, &job, &rank);
+  opal_output(0, "mtl/torii: rank %u of %s died or stopped answering (%s)", rank,
+              (uint32_t)job == OPAL_PROC_MY_NAME.jobid ? "this job" : "another job",
+              torii_peer_text(mtl_torii.ni, peer));
+}
+
+/* Fetches the address that the process published and connects. */
+static int connect_proc(struct ompi_proc_t* proc) {
+  torii_peer_t* peer = NULL;
+  void* address = NULL;
+  size_t bytes = 0;
+  int code;
+  OPAL_MODEX_RECV(code, &mca_mtl_torii_component.mtl_version, &proc->super.proc_name, &address,
+                  &bytes);
+  if (OPAL_SUCCESS != code) {
+    opal_output(0,
+                "mtl/torii: process %s published no Torii address; run every process with the "
+                "same version of this component, or choose another with --mca pml ob1",
+                OPAL_NAME_PRINT(proc->super.proc_name));
+    return OMPI_ERR_UNREACH;
+  }
+  code = torii_connect(mtl_torii.ni, address, bytes, &peer);
+  free(address);
+  if (TORII_OK != code) {
+    opal_output(0, "mtl/torii: process %s cannot be reached: %s",
+                OPAL_NAME_PRINT(proc->super.proc_name), torii_error());
+    return TORII_ERR_NO_MEMORY == code ? OMPI_ERR_OUT_OF_RESOURCE : OMPI_ERR_UNREACH;
+  }
+  proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL] = peer;
+  return OMPI_SUCCESS;
+}
+
+int mtl_torii_add_procs(struct mca_mtl_base_module_t* mtl, size_t count,
+                        struct ompi_proc_t** procs) {
+  (void)mtl;
+  for (size_t i = 0; i < count; ++i) {
+    int code;
+    if (NULL != procs[i]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL]) continue;
+    code = connect_proc(procs[i]);
+    if (OMPI_SUCCESS != code) return code;
+  }
+  return OMPI_SUCCESS;
+}
+
+torii_peer_t* mtl_torii_add_peer(struct ompi_proc_t* proc, int* error) {
+  int code = MCA_PML_CALL(add_procs(&proc, 1));
+  if (OMPI_SUCCESS != code) {
+    *error = MPI_ERR_OTHER;
+    return NULL;
+  }
+  return (torii_peer_t*)proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL];
+}
+
+/* Peers belong to the interface: a process that comes back gets the same one. */
+int mtl_torii_del_procs(struct mca_mtl_base_module_t* mtl, size_t count,
+                        struct ompi_proc_t** procs) {
+  (void)mtl;
+  for (size_t i = 0; i < count; ++i) {
+    procs[i]->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL] = NULL;
+  }
+  return OMPI_SUCCESS;
+}
+
+/* The context id in the match bits is all that a communicator needs. */
+int mtl_torii_add_comm(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_t* comm) {
+  (void)mtl;
+  (void)comm;
+  return OMPI_SUCCESS;
+}
+
+int mtl_torii_del_comm(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_t* comm) {
+  (void)mtl;
+  (void)comm;
+  return OMPI_SUCCESS;
+}
+
+int mtl_torii_progress(void) { return torii_progress(mtl_torii.ni); }
+
+int mtl_torii_finalize(struct mca_mtl_base_module_t* mtl) {
+  (void)mtl;
+  opal_progress_unregister(mtl_torii_progress);
+  torii_port_close(mtl_torii.port);
+  torii_close(mtl_torii.ni);
+  mtl_torii.port = NULL;
+  mtl_torii.ni = NULL;
+  return OMPI_SUCCESS;
+}

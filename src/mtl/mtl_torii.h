@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026, the Torii authors
+ *
+ * mtl_torii.h: what the files of the Open MPI matching layer share: the one module, the request
+ * that follows each MPI request, and the way from a communicator rank to a Torii peer.
+ *
+ * Match bits of a message: the communicator's context id (upper 32), the MPI tag (lower 32).
+ * The 32 user bits carry the sender's rank in the communicator.
+ */
+#ifndef MTL_TORII_H
+#define MTL_TORII_H
+
+/* clang-format off: Open MPI's configuration comes before everything else */
+#include "mpi.h"
+#include "ompi_config.h"
+/* clang-format on */
+#include "ompi/communicator/communicator.h"
+#include "ompi/mca/mtl/base/base.h"
+#include "ompi/mca/mtl/mtl.h"
+#include "ompi/mca/pml/pml.h"
+#include "ompi/message/message.h"
+#include "ompi/proc/proc.h"
+#include "ompi/request/request.h"
+#include "opal/datatype/opal_convertor.h"
+#include "opal/runtime/opal_progress.h"
+#include "torii.h"
+
+#if OPAL_ENABLE_HETEROGENEOUS_SUPPORT
+#error \
+    "mtl/torii moves memory as it is; Open MPI built with --enable-heterogeneous is not supported"
+#endif
+
+#define MTL_TORII_PORT 0                /* the port of MPI messages */
+#define MTL_TORII_ANY_TAG 0x7fffffffull /* ignored for MPI_ANY_TAG: negative tags never match */
+#define MTL_TORII_CARRY 64              /* not less than the largest basic datatype */
+
+/* The Torii interface in use; `super` is what pml/cm calls. */
+struct mtl_torii_module {
+  struct mca_mtl_base_module_t super;
+  torii_ni_t* ni;
+  torii_port_t* port;
+};
+extern struct mtl_torii_module mtl_torii;
+extern mca_mtl_base_component_t mca_mtl_torii_component;
+
+/* Data that Open MPI's convertor packs and unpacks. The convertor packs whole basic elements
+ * only, Torii asks for any number of bytes: what an element has too much is carried over. */
+struct mtl_torii_stream {
+  struct opal_convertor_t* convertor;
+  uint32_t carried; /* bytes in carry */
+  uint8_t carry[MTL_TORII_CARRY];
+};
+
+/* Follows the pml's request in memory. Never constructed: isend and irecv set every field that
+ * is read. */
+struct mtl_torii_request {
+  struct mca_mtl_request_t super;
+  torii_request_t operation; /* a receive that cancel may withdraw; else 0 */
+  torii_peer_t* peer;        /* at the other end; null: anyone */
+  uint32_t peers;            /* ranks in the remote group: a sender's rank is below */
+  struct mtl_torii_stream stream;
+};
+
+/* The MPI error code of a Torii code; MPI_SUCCESS for TORII_OK. */
+int mtl_torii_error(int code);
+/* Says once per peer on stderr that it died and how it was reached. Null is no peer. */
+void mtl_torii_report_dead(torii_peer_t* peer);
+/* Peer of a process that has none yet, by way of the pml. Null: *error is an MPI code, and the
+ * reason was printed. May wait for the launcher. */
+torii_peer_t* mtl_torii_add_peer(struct ompi_proc_t* proc, int* error);
+
+/* The peer at a rank of the communicator's remote group; null: *error is an MPI code. */
+static inline torii_peer_t* mtl_torii_peer(struct ompi_communicator_t* comm, int rank, int* error) {
+  struct ompi_proc_t* proc = ompi_comm_peer_lookup(comm, rank);
+  torii_peer_t* peer = (torii_peer_t*)proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL];
+  if (OPAL_LIKELY(NULL != peer)) return peer;
+  return mtl_torii_add_peer(proc, error);
+}
+
+static inline uint32_t mtl_torii_context(struct ompi_communicator_t* comm) {
+#if OMPI_MAJOR_VERSION >= 5
+  return (uint32_t)ompi_comm_get_local_cid(comm);
+#else
+  return (uint32_t)comm->c_contextid;
+#endif
+}
+
+static inline uint64_t mtl_torii_tag(struct ompi_communicator_t* comm, int tag) {
+  return (uint64_t)mtl_torii_context(comm) << 32 | (uint32_t)tag;
+}
+
+/* Module functions; see ompi/mca/mtl/mtl.h. */
+int mtl_torii_send(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_t* comm, int dest,
+                   int tag, struct opal_convertor_t* convertor, mca_pml_base_send_mode_t mode);
+int mtl_torii_isend(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_t* comm, int dest,
+                    int tag, struct opal_convertor_t* convertor, mca_pml_base_send_mode_t mode,
+                    bool blocking, struct mca_mtl_request_t* mtl_request);
+int mtl_torii_irecv(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_t* comm, int src,
+                    int tag, struct opal_convertor_t* convertor,
+                    struct mca_mtl_request_t* mtl_request);
+int mtl_torii_iprobe(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_t* comm, int src,
+                     int tag, int* flag, struct ompi_status_public_t* status);
+int mtl_torii_improbe(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_t* comm, int src,
+                      int tag, int* matched, struct ompi_message_t** message,
+                      struct ompi_status_public_t* status);
+int mtl_torii_imrecv(struct mca_mtl_base_module_t* mtl, struct opal_convertor_t* convertor,
+                     struct ompi_message_t** message, struct mca_mtl_request_t* mtl_request);
+int mtl_torii_cancel(struct mca_mtl_base_module_t* mtl, struct mca_mtl_request_t* mtl_request,
+                     int flag);
+int mtl_torii_add_procs(struct mca_mtl_base_module_t* mtl, size_t count,
+                        struct ompi_proc_t** procs);
+int mtl_torii_del_procs(struct mca_mtl_base_module_t* mtl, size_t count,
+                        struct ompi_proc_t** procs);
+int mtl_torii_add_comm(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_t* comm);
+int mtl_torii_del_comm(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_t* comm);
+int mtl_torii_finalize(struct mca_mtl_base_module_t* mtl);
+
+/* Registered with opal_progress while the module is open; returns the events handled. */
+int mtl_torii_progress(void);
+
+#endif /* MTL_TORII_H */

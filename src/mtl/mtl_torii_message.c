@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026, the Torii authors
+ *
+ * Messages: send, receive, probe, cancel. A completion callback may recycle its request and may
+ * call back into this module: it is the last thing done with a request, here and in Torii.
+ */
+#include "mtl_torii.h"
+#include "mtl_torii_data.h"
+
+static inline torii_mode_t torii_mode(mca_pml_base_send_mode_t mode) {
+  if (OPAL_LIKELY(MCA_PML_BASE_SEND_STANDARD == mode)) return TORII_STANDARD;
+  if (MCA_PML_BASE_SEND_SYNCHRONOUS == mode) return TORII_SYNCHRONOUS;
+  return MCA_PML_BASE_SEND_READY == mode ? TORII_READY : TORII_STANDARD;
+}
+
+/* --- send ---------------------------------------------------------------------------------- */
+
+struct blocking_send {
+  int done; /* written last, by whichever thread makes progress */
+  int code;
+};
+
+static void blocking_send_done(void* arg, const torii_result_t* result) {
+  struct blocking_send* send = arg;
+  send->code = result->code;
+  __atomic_store_n(&send->done, 1, __ATOMIC_RELEASE);
+}
+
+static int failed_to(torii_peer_t* peer, int code) {
+  if (TORII_ERR_PEER_DEAD == code) mtl_torii_report_dead(peer);
+  return mtl_torii_error(code);
+}
+
+int mtl_torii_send(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_t* comm, int dest,
+                   int tag, struct opal_convertor_t* convertor, mca_pml_base_send_mode_t mode) {
+  int code = MPI_SUCCESS;
+  torii_peer_t* peer = mtl_torii_peer(comm, dest, &code);
+  struct blocking_send send;
+  struct mtl_torii_stream stream;
+  torii_data_t data;
+  (void)mtl;
+  if (OPAL_UNLIKELY(NULL == peer)) return code;
+  mtl_torii_describe(convertor, &stream, &data);
+  send.done = 0;
+  code = torii_send(mtl_torii.port, peer, torii_mode(mode), mtl_torii_tag(comm, tag),
+                    (uint32_t)ompi_comm_rank(comm), &data, blocking_send_done, &send, NULL);
+  if (OPAL_LIKELY(TORII_OK == code)) return OMPI_SUCCESS;
+  if (TORII_PENDING == code) {
+    while (0 == __atomic_load_n(&send.done, __ATOMIC_ACQUIRE)) opal_progress();
+    code = send.code;
+  }
+  return TORII_OK == code ? OMPI_SUCCESS : failed_to(peer, code);
+}
+
+static void finish_send(struct mtl_torii_request* request, int error) {
+  request->super.ompi_req->req_status.MPI_ERROR = error;
+  request->super.completion_callback(&request->super);
+}
+
+static void isend_done(void* arg, const torii_result_t* result) {
+  struct mtl_torii_request* request = arg;
+  int error = MPI_SUCCESS;
+  if (OPAL_UNLIKELY(TORII_OK != result->code)) error = failed_to(request->peer, result->code);
+  finish_send(request, error);
+}
+
+/* Errors complete the request: pml/cm keeps requests (and buffers of buffered sends) of an isend
+ * that returns one. */
+int mtl_torii_isend(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_t* comm, int dest,
+                    int tag, struct opal_convertor_t* convertor, mca_pml_base_send_mode_t mode,
+                    bool blocking, struct mca_mtl_request_t* mtl_request) {
+  struct mtl_torii_request* request = (struct mtl_torii_request*)mtl_request;
+  int code = MPI_SUCCESS;
+  torii_peer_t* peer = mtl_torii_peer(comm, dest, &code);
+  torii_data_t data;
+  (void)mtl;
+  (void)blocking;
+  request->operation = 0;
+  request->peer = peer;
+  if (OPAL_UNLIKELY(NULL == peer)) {
+    finish_send(request, code);
+    return OMPI_SUCCESS;
+  }
+  mtl_torii_describe(convertor, &request->stream, &data);
+  code = torii_send(mtl_torii.port, peer, torii_mode(mode), mtl_torii_tag(comm, tag),
+                    (uint32_t)ompi_comm_rank(comm), &data, isend_done, request, NULL);
+  if (OPAL_LIKELY(TORII_OK == code)) {
+    finish_send(request, MPI_SUCCESS);
+  } else if (TORII_PENDING != code) {
+    finish_send(request, failed_to(peer, code));
+  }
+  return OMPI_SUCCESS;
+}
+
+/* --- receive ------------------------------------------------------------------------------- */
+
+static void finish_recv(struct mtl_torii_request* request, const torii_result_t* result) {
+  struct ompi_status_public_t* status = &request->super.ompi_req->req_status;
+  int code = result->code;
+  if (OPAL_LIKELY(TORII_OK == code || TORII_ERR_TRUNCATED == code)) {
+    if (OPAL_UNLIKELY(result->user >= request->peers)) code = TORII_ERR_CORRUPT;
+    status->MPI_SOURCE = (int)result->user;
+    status->MPI_TAG = (int)(uint32_t)result->tag;
+    status->_ucount = result->bytes;
+  } else {
+    status->_ucount = 0;
+    if (TORII_ERR_PEER_DEAD == code) mtl_torii_report_dead(request->peer);
+  }
+  if (TORII_ERR_CANCELED == code) {
+    status->_cancelled = true;
+    code = TORII_OK;
+  }
+  status->MPI_ERROR = TORII_OK == code ? MPI_SUCCESS : mtl_torii_error(code);
+  request->super.completion_callback(&request->super);
+}
+
+static void recv_done(void* arg, const torii_result_t* result) { finish_recv(arg, result); }
+
+/* What torii_recv or torii_mrecv returned, if the operation is over already. */
+static void finish_recv_now(struct mtl_torii_request* request, int code, torii_result_t* result) {
+  if (OPAL_UNLIKELY(TORII_OK != code && result->code != code)) { /* nothing was matched */
+    *result = (torii_result_t){.code = code};
+  }
+  finish_recv(request, result);
+}
+
+/* Both kinds of communicators have their peers in the remote group. */
+static inline uint32_t peer_count(struct ompi_communicator_t* comm) {
+  return (uint32_t)comm->c_remote_group->grp_proc_count;
+}
+
+int mtl_torii_irecv(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_t* comm, int src,
+                    int tag, struct opal_convertor_t* convertor,
+                    struct mca_mtl_request_t* mtl_request) {
+  struct mtl_torii_request* request = (struct mtl_torii_request*)mtl_request;
+  uint64_t ignore = MPI_ANY_TAG == tag ? MTL_TORII_ANY_TAG : 0;
+  uint64_t bits = mtl_torii_tag(comm, MPI_ANY_TAG == tag ? 0 : tag);
+  torii_peer_t* source = NULL;
+  torii_result_t result;
+  torii_data_t data;
+  int code = MPI_SUCCESS;
+  (void)mtl;
+  if (MPI_ANY_SOURCE != src) {
+    source = mtl_torii_peer(comm, src, &code);
+    if (OPAL_UNLIKELY(NULL == source)) return code;
+  }
+  request->operation = 0;
+  request->peer = source;
+  request->peers = peer_count(comm);
+  mtl_torii_describe(convertor, &request->stream, &data);
+  result.code = TORII_PENDING;
+  code = torii_recv(mtl_torii.port, source, bits, ignore, &data, recv_done, request,
+                    &request->operation, &result);
+  if (TORII_PENDING != code) finish_recv_now(request, code, &result);
+  return OMPI_SUCCESS;
+}
+
+/* --- probe --------------------------------------------------------------------------------- */
+
+struct pattern {
+  torii_peer_t* source;
+  uint64_t bits;
+  uint64_t ignore;
+};
+
+static int make_pattern(struct ompi_communicator_t* comm, int src, int tag,
+                        struct pattern* pattern) {
+  int code = OMPI_SUCCESS;
+  pattern->source = NULL;
+  if (MPI_ANY_SOURCE != src) pattern->source = mtl_torii_peer(comm, src, &code);
+  pattern->ignore = MPI_ANY_TAG == tag ? MTL_TORII_ANY_TAG : 0;
+  pattern->bits = mtl_torii_tag(comm, MPI_ANY_TAG == tag ? 0 : tag);
+  return code;
+}
+
+static int fill_probe_status(struct ompi_communicator_t* comm, const torii_result_t* result,
+                             struct ompi_status_public_t* status) {
+  if (result->user >= peer_count(comm)) return mtl_torii_error(TORII_ERR_CORRUPT);
+  if (MPI_STATUS_IGNORE == status) return OMPI_SUCCESS;
+  status->MPI_SOURCE = (int)result->user;
+  status->MPI_TAG = (int)(uint32_t)result->tag;
+  status->_ucount = result->sent_bytes;
+  status->_cancelled = 0;
+  return OMPI_SUCCESS;
+}
+
+int mtl_torii_iprobe(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_t* comm, int src,
+                     int tag, int* flag, struct ompi_status_public_t* status) {
+  struct pattern pattern;
+  torii_result_t result;
+  int code = make_pattern(comm, src, tag, &pattern);
+  (void)mtl;
+  if (OMPI_SUCCESS != code) return code;
+  *flag = 0;
+  code = torii_probe(mtl_torii.port, pattern.source, pattern.bits, pattern.ignore, &result);
+  if (TORII_EMPTY == code) {
+    opal_progress();
+    code = torii_probe(mtl_torii.port, pattern.source, pattern.bits, pattern.ignore, &result);
+  }
+  if (TORII_EMPTY == code) return OMPI_SUCCESS;
+  if (TORII_OK != code) return failed_to(pattern.source, code);
+  *flag = 1;
+  return fill_probe_status(comm, &result, status);
+}
+
+int mtl_torii_improbe(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_t* comm, int src,
+                      int tag, int* matched, struct ompi_message_t** message,
+                      struct ompi_status_public_t* status) {
+  struct pattern pattern;
+  torii_result_t result;
+  torii_message_t* taken = NULL;
+  ompi_message_t* envelope;
+  int code = make_pattern(comm, src, tag, &pattern);
+  (void)mtl;
+  if (OMPI_SUCCESS != code) return code;
+  *matched = 0;
+  envelope = ompi_message_alloc();
+  if (NULL == envelope) return OMPI_ERR_OUT_OF_RESOURCE;
+  code =
+      torii_mprobe(mtl_torii.port, pattern.source, pattern.bits, pattern.ignore, &taken, &result);
+  if (TORII_EMPTY == code) {
+    opal_progress();
+    code =
+        torii_mprobe(mtl_torii.port, pattern.source, pattern.bits, pattern.ignore, &taken, &result);
+  }
+  if (TORII_OK != code) {
+    ompi_message_return(envelope);
+    return TORII_EMPTY == code ? OMPI_SUCCESS : failed_to(pattern.source, code);
+  }
+  envelope->comm = comm;
+  envelope->req_ptr = taken;
+  envelope->peer = (int)result.user;
+  envelope->count = result.sent_bytes;
+  *message = envelope;
+  *matched = 1;
+  return fill_probe_status(comm, &result, status);
+}
+
+int mtl_torii_imrecv(struct mca_mtl_base_module_t* mtl, struct opal_convertor_t* convertor,
+                     struct ompi_message_t** message, struct mca_mtl_request_t* mtl_request) {
+  struct mtl_torii_request* request = (struct mtl_torii_request*)mtl_request;
+  torii_message_t* taken = (*message)->req_ptr;
+  torii_result_t result;
+  torii_data_t data;
+  int code;
+  (void)mtl;
+  request->peer = NULL;
+  request->peers = peer_count((*message)->comm);
+  ompi_message_return(*message);
+  *message = MPI_MESSAGE_NULL;
+  request->operation = 0;
+  mtl_torii_describe(convertor, &request->stream, &data);
+  result.code = TORII_PENDING;
+  code = torii_mrecv(mtl_torii.port, taken, &data, recv_done, request, NULL, &result);
+  if (TORII_PENDING != code) finish_recv_now(request, code, &result);
+  return OMPI_SUCCESS;
+}
+
+/* Withdraws a receive that is still unmatched. A send is never withdrawn: its operation is 0,
+ * which Torii does not know. */
+int mtl_torii_cancel(struct mca_mtl_base_module_t* mtl, struct mca_mtl_request_t* mtl_request,
+                     int flag) {
+  struct mtl_torii_request* request = (struct mtl_torii_request*)mtl_request;
+  (void)mtl;
+  (void)flag;
+  if (0 != request->operation) torii_cancel(mtl_torii.ni, request->operation);
+  return OMPI_SUCCESS;
+}

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026, the Torii authors
+#
+# Sourced by the scripts of this folder: finds Open MPI and the component, and what runs leave.
+
+MPICC=${MPICC:-mpicc.openmpi}
+MPIRUN=${MPIRUN:-mpirun.openmpi}
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
+die() {
+  echo "${0##*/}: $*" >&2
+  exit 2
+}
+
+# need COMMAND PACKAGE
+need() { command -v "$1" >/dev/null || die "$1 is missing; apt-get install $2"; }
+
+# Sets $components when empty.
+find_components() {
+  local dir
+  [ -n "$components" ] || for dir in "$PWD/.libs" "$here/../../.libs" \
+    "$(pkg-config --variable=libdir torii 2>/dev/null)/openmpi"; do
+    [ -f "$dir/mca_mtl_torii.so" ] && components=$dir && break
+  done
+  [ -f "$components/mca_mtl_torii.so" ] ||
+    die "mca_mtl_torii.so not found; build Torii and say --components FOLDER"
+  components=$(cd "$components" && pwd)
+}
+
+# options_for TRANSPORT: prints the mpirun options, one in a line
+options_for() {
+  case $1 in
+    torii) printf '%s\n' --mca mca_base_component_path "SYS_DEFAULT:$components" \
+      --mca pml cm --mca mtl torii ;;
+    ob1) printf '%s\n' --mca pml ob1 ;;
+    *) die "unknown transport $1; torii or ob1" ;;
+  esac
+}
+
+find_openmpi() {
+  need "$MPICC" libopenmpi-dev
+  need "$MPIRUN" openmpi-bin
+  openmpi_major=$("$MPICC" --showme:version | sed -n 's/.*Open MPI \([0-9]*\)\..*/\1/p')
+  [ "$transport" != torii ] || find_components
+  mapfile -t transport_options < <(options_for "$transport")
+}
+
+# What a run may leave: shared memory and session folders, of whoever runs this.
+leftovers() { ls -d /dev/shm/* /tmp/ompi.*/pid.* 2>/dev/null | sort; }
+
+# new_leftovers BEFORE: what is there now and was not; mpirun gets a second to clean up. Only
+# names of Open MPI and Torii count: other programs use these folders as well.
+new_leftovers() {
+  local try left
+  for try in 1 2 3 4 5; do
+    left=$(comm -13 <(echo "$1") <(leftovers) | grep -E 'torii|ompi|vader' | tr '\n' ' ')
+    [ -z "$left" ] && return
+    sleep 0.3
+  done
+  echo "$left"
+}
+
+free_mebibytes() { awk '/MemAvailable/ { print int($2 / 1024) }' /proc/meminfo; }

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026, the Torii authors
+ *
+ * Processes of other jobs: MPI_Comm_spawn twice and messages both ways, or ("connect") accept
+ * and connect between the two halves of the job, repeated. */
+#include "check.h"
+
+static void talk(MPI_Comm inter, int lead) {
+  int remote, rank;
+  static char out[300000], in[300000];
+  MPI_Comm_remote_size(inter, &remote);
+  MPI_Comm_rank(inter, &rank);
+  for (int bytes = 0; bytes <= 300000; bytes = bytes * 7 + 3) {
+    for (int r = 0; r < remote; ++r) {
+      MPI_Request request;
+      MPI_Status status;
+      uint32_t seed = (uint32_t)(rank * 10 + r), from;
+      fill(out, (size_t)bytes, seed + (lead ? 0 : 7));
+      MPI_Isend(out, bytes, MPI_BYTE, r, bytes, inter, &request);
+      MPI_Recv(in, bytes, MPI_BYTE, MPI_ANY_SOURCE, bytes, inter, &status);
+      CHECK(status.MPI_SOURCE >= 0 && status.MPI_SOURCE < remote, "source %d", status.MPI_SOURCE);
+      from = (uint32_t)(status.MPI_SOURCE * 10 + rank) + (lead ? 7 : 0);
+      verify(in, (size_t)bytes, from, "other job");
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    MPI_Barrier(inter);
+  }
+  MPI_Comm merged;
+  int size, sum = 0, one = 1;
+  MPI_Intercomm_merge(inter, !lead, &merged);
+  MPI_Comm_size(merged, &size);
+  MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, merged);
+  CHECK(sum == size, "sum %d of %d", sum, size);
+  MPI_Comm_free(&merged);
+}
+
+static void accept_and_connect(void) {
+  char port[MPI_MAX_PORT_NAME] = "";
+  MPI_Comm half, inter;
+  int upper = world_rank >= world_size / 2;
+  MPI_Comm_split(MPI_COMM_WORLD, upper, 0, &half);
+  for (int turn = 0; turn < 3; ++turn) {
+    if (0 == world_rank) MPI_Open_port(MPI_INFO_NULL, port);
+    MPI_Bcast(port, sizeof port, MPI_CHAR, 0, MPI_COMM_WORLD);
+    if (upper)
+      MPI_Comm_connect(port, MPI_INFO_NULL, 0, half, &inter);
+    else
+      MPI_Comm_accept(port, MPI_INFO_NULL, 0, half, &inter);
+    talk(inter, upper);
+    MPI_Comm_disconnect(&inter);
+    if (0 == world_rank) MPI_Close_port(port);
+  }
+  MPI_Comm_free(&half);
+}
+
+int main(int argc, char** argv) {
+  MPI_Comm parent, inter;
+  start(&argc, &argv, MPI_THREAD_SINGLE);
+  MPI_Comm_get_parent(&parent);
+  if (MPI_COMM_NULL != parent) {
+    talk(parent, 0);
+    MPI_Comm_disconnect(&parent);
+    MPI_Finalize();
+    return 0;
+  }
+  if (argc > 1 && 0 == strcmp(argv[1], "connect")) {
+    accept_and_connect();
+    return finish();
+  }
+  for (int turn = 0; turn < 2; ++turn) {
+    int codes[2];
+    MPI_Comm_spawn(argv[0], MPI_ARGV_NULL, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter, codes);
+    CHECK(0 == codes[0] && 0 == codes[1], "spawn codes %d %d", codes[0], codes[1]);
+    talk(inter, 1);
+    MPI_Comm_disconnect(&inter);
+  }
+  return finish();
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026, the Torii authors
+ *
+ * MPI_THREAD_MULTIPLE: threads of two ranks talk in pairs at once (own tag, own communicator),
+ * share one wildcard queue, probe with matched receives, and poll. Argument: threads. */
+#include <pthread.h>
+
+#include "check.h"
+
+enum { kMost = 8, kTurns = 300 };
+static MPI_Comm comms[kMost];
+static int partner;
+
+static void pairs(int id, char* out, char* in, MPI_Comm comm, int tag) {
+  static const int sizes[] = {4, 0, 64, 1000, 9000, 80000, 4, 500000, 16, 300};
+  for (int i = 0; i < kTurns; ++i) {
+    int bytes = sizes[i % 10];
+    uint32_t mine = (uint32_t)(world_rank * 100 + id * 10 + i),
+             theirs = (uint32_t)(partner * 100 + id * 10 + i);
+    MPI_Status status;
+    fill(out, (size_t)bytes, mine);
+    if (i % 3 == 0) {
+      MPI_Sendrecv(out, bytes, MPI_BYTE, partner, tag, in, bytes, MPI_BYTE, partner, tag, comm,
+                   &status);
+    } else {
+      MPI_Request requests[2];
+      MPI_Status both[2];
+      int done = 0;
+      MPI_Irecv(in, bytes, MPI_BYTE, partner, tag, comm, &requests[0]);
+      MPI_Isend(out, bytes, MPI_BYTE, partner, tag, comm, &requests[1]);
+      if (i % 3 == 1)
+        MPI_Waitall(2, requests, both);
+      else
+        while (!done) MPI_Testall(2, requests, &done, both);
+      status = both[0];
+    }
+    verify_status(&status, partner, tag, bytes, "thread pairs");
+    verify(in, (size_t)bytes, theirs, "thread pairs");
+  }
+}
+
+/* Every thread receives whatever comes by matched probe; the sum over all tells what came. */
+static long shared_queue(char* out, char* in) {
+  long sum = 0;
+  for (int i = 0; i < kTurns; ++i) {
+    MPI_Message message;
+    MPI_Request request;
+    MPI_Status status;
+    int bytes = 4 + i * 37 % 20000;
+    memcpy(out, &i, sizeof i);
+    MPI_Isend(out, bytes, MPI_BYTE, partner, i % 5, MPI_COMM_WORLD, &request);
+    MPI_Mprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &message, &status);
+    int size, value;
+    MPI_Get_count(&status, MPI_BYTE, &size);
+    MPI_Mrecv(in, size, MPI_BYTE, &message, &status);
+    memcpy(&value, in, sizeof value);
+    CHECK(size == 4 + value * 37 % 20000 && status.MPI_TAG == value % 5,
+          "message %d of %d bytes, tag %d", value, size, status.MPI_TAG);
+    sum += value;
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  }
+  return sum;
+}
+
+struct worker {
+  pthread_t thread;
+  int id;
+  int part;
+  long sum;
+};
+
+static void* work(void* arg) {
+  struct worker* worker = arg;
+  char *out = malloc(1 << 20), *in = malloc(1 << 20);
+  CHECK(out && in, "no memory");
+  if (0 == worker->part) pairs(worker->id, out, in, MPI_COMM_WORLD, worker->id);
+  if (1 == worker->part) pairs(worker->id, out, in, comms[worker->id], 5);
+  if (2 == worker->part) worker->sum = shared_queue(out, in);
+  free(out);
+  free(in);
+  return NULL;
+}
+
+int main(int argc, char** argv) {
+  start(&argc, &argv, MPI_THREAD_MULTIPLE);
+  int threads = argc > 1 ? atoi(argv[1]) : 4;
+  CHECK(threads > 0 && threads <= kMost, "threads %d", threads);
+  partner = world_rank ^ 1;
+  for (int i = 0; i < threads; ++i) MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
+  for (int part = 0; part < 3; ++part) {
+    struct worker workers[kMost];
+    long sum = 0;
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (partner >= world_size) continue;
+    for (int i = 0; i < threads; ++i) {
+      workers[i] = (struct worker){.id = i, .part = part};
+      CHECK(0 == pthread_create(&workers[i].thread, NULL, work, &workers[i]), "no thread");
+    }
+    for (int i = 0; i < threads; ++i) {
+      pthread_join(workers[i].thread, NULL);
+      sum += workers[i].sum;
+    }
+    if (2 == part) {
+      CHECK(sum == (long)threads * kTurns * (kTurns - 1) / 2, "sum %ld", sum);
+    }
+  }
+  for (int i = 0; i < threads; ++i) MPI_Comm_free(&comms[i]);
+  return finish();
+}
