@@ -34,14 +34,14 @@ extern "C" {
 
 typedef enum torii_code {
   TORII_OK = 0,
-  TORII_PENDING = 1,            /* begun; the callback follows */
-  TORII_EMPTY = 2,              /* nothing there (probe), or time over (wait) */
-  TORII_ERR_INVALID = -1,       /* an argument makes no sense */
+  TORII_PENDING = 1,      /* begun; the callback follows */
+  TORII_EMPTY = 2,        /* nothing there (probe), or time over (wait) */
+  TORII_ERR_INVALID = -1, /* an argument makes no sense */
   TORII_ERR_NO_MEMORY = -2,
-  TORII_ERR_UNREACHABLE = -3,   /* no driver reaches that process */
-  TORII_ERR_PEER_DEAD = -4,     /* the process died or stopped answering */
-  TORII_ERR_PEER_CLOSED = -5,   /* the process closed its interface */
-  TORII_ERR_TRUNCATED = -6,     /* the receive was too small; the prefix was delivered */
+  TORII_ERR_UNREACHABLE = -3, /* no driver reaches that process */
+  TORII_ERR_PEER_DEAD = -4,   /* the process died or stopped answering */
+  TORII_ERR_PEER_CLOSED = -5, /* the process closed its interface */
+  TORII_ERR_TRUNCATED = -6,   /* the receive was too small; the prefix was delivered */
   TORII_ERR_CANCELED = -7,
   TORII_ERR_UNSUPPORTED = -8,
   TORII_ERR_DENIED = -9,
@@ -57,11 +57,11 @@ typedef struct torii_message torii_message_t; /* a message taken by torii_mprobe
 typedef uint64_t torii_request_t;             /* names an operation for torii_cancel; never 0 */
 
 /* The sentence for the last error of this thread, never null. */
-TORII_PUBLIC const char *torii_error(void);
+TORII_PUBLIC const char* torii_error(void);
 /* A short text for a code, never null. */
-TORII_PUBLIC const char *torii_code_text(int code);
+TORII_PUBLIC const char* torii_code_text(int code);
 /* "MAJOR.MINOR" of the library in use. */
-TORII_PUBLIC const char *torii_version(void);
+TORII_PUBLIC const char* torii_version(void);
 
 /* --- network interface --------------------------------------------------------------------- */
 
@@ -78,37 +78,37 @@ typedef struct torii_options {
 
 /* Opens the process's network interface with the identity a launcher gave. Faces that are
  * opened in one process with the same identity share one interface (it is counted). */
-TORII_PUBLIC int torii_open(const torii_options_t *options, torii_ni_t **ni);
+TORII_PUBLIC int torii_open(const torii_options_t* options, torii_ni_t** ni);
 /* Gives the interface back; the last call closes it: what was accepted for sending is handed
  * to the drivers first, for at most a second. Peers see TORII_ERR_PEER_CLOSED afterwards. */
-TORII_PUBLIC int torii_close(torii_ni_t *ni);
+TORII_PUBLIC int torii_close(torii_ni_t* ni);
 
 /* Writes the address other processes connect to; returns its length. With capacity too small
  * nothing is written. The bytes are opaque, the same on every machine, under 512. */
-TORII_PUBLIC size_t torii_address(torii_ni_t *ni, void *buffer, size_t capacity);
+TORII_PUBLIC size_t torii_address(torii_ni_t* ni, void* buffer, size_t capacity);
 /* Finds or makes the peer with this address. Cheap to repeat. Nothing is sent until the first
  * message. Fails with UNREACHABLE, and the reasons of every driver in torii_error(). */
-TORII_PUBLIC int torii_connect(torii_ni_t *ni, const void *address, size_t bytes,
-                               torii_peer_t **peer);
+TORII_PUBLIC int torii_connect(torii_ni_t* ni, const void* address, size_t bytes,
+                               torii_peer_t** peer);
 /* The peer's job and rank, as in its options; 0 and UINT32_MAX before they are known. */
-TORII_PUBLIC void torii_peer_identity(const torii_peer_t *peer, uint64_t *job, uint32_t *rank);
+TORII_PUBLIC void torii_peer_identity(const torii_peer_t* peer, uint64_t* job, uint32_t* rank);
 /* A line for reports: "rank 3 on n1 (pid 77) by shm, remote read". Valid until the next call by
  * this thread. */
-TORII_PUBLIC const char *torii_peer_text(torii_ni_t *ni, const torii_peer_t *peer);
+TORII_PUBLIC const char* torii_peer_text(torii_ni_t* ni, const torii_peer_t* peer);
 /* The user's pointer of a peer: stored, never used by Torii. Null at first. */
-TORII_PUBLIC void torii_peer_set_context(torii_peer_t *peer, void *context);
-TORII_PUBLIC void *torii_peer_context(const torii_peer_t *peer);
+TORII_PUBLIC void torii_peer_set_context(torii_peer_t* peer, void* context);
+TORII_PUBLIC void* torii_peer_context(const torii_peer_t* peer);
 
 /* Moves everything that can be moved without waiting and runs callbacks. Returns the number of
  * events handled, 0 if there was nothing to do. */
-TORII_PUBLIC int torii_progress(torii_ni_t *ni);
+TORII_PUBLIC int torii_progress(torii_ni_t* ni);
 /* Progress that may sleep: returns after the first event or after `milliseconds` (-1: no
  * limit), with the number of events or 0. */
-TORII_PUBLIC int torii_wait(torii_ni_t *ni, int milliseconds);
+TORII_PUBLIC int torii_wait(torii_ni_t* ni, int milliseconds);
 
 /* Called (like a completion callback) once when a peer dies or closes. */
-typedef void (*torii_peer_down_t)(void *arg, torii_peer_t *peer, int code);
-TORII_PUBLIC void torii_on_peer_down(torii_ni_t *ni, torii_peer_down_t callback, void *arg);
+typedef void (*torii_peer_down_t)(void* arg, torii_peer_t* peer, int code);
+TORII_PUBLIC void torii_on_peer_down(torii_ni_t* ni, torii_peer_down_t callback, void* arg);
 
 /* --- data ---------------------------------------------------------------------------------- */
 
@@ -126,10 +126,10 @@ typedef struct torii_data {
   torii_layout_t layout;
   uint32_t piece_count;
   uint64_t bytes;
-  void *base; /* memory, or the functions' context */
-  const struct iovec *pieces;
-  void (*pack)(void *context, uint64_t offset, void *buffer, size_t bytes);
-  void (*unpack)(void *context, uint64_t offset, const void *buffer, size_t bytes);
+  void* base; /* memory, or the functions' context */
+  const struct iovec* pieces;
+  void (*pack)(void* context, uint64_t offset, void* buffer, size_t bytes);
+  void (*unpack)(void* context, uint64_t offset, const void* buffer, size_t bytes);
 } torii_data_t;
 
 /* --- tagged message ports ------------------------------------------------------------------ */
@@ -141,12 +141,12 @@ typedef struct torii_result {
   uint64_t tag;         /* the sender's tag */
   uint64_t bytes;       /* bytes delivered */
   uint64_t sent_bytes;  /* bytes the sender sent; more than `bytes` when truncated */
-  torii_peer_t *source; /* the sender */
+  torii_peer_t* source; /* the sender */
 } torii_result_t;
 
 /* Runs exactly once for an operation that returned TORII_PENDING; the operation is over and its
  * torii_request_t is void when it begins. */
-typedef void (*torii_done_t)(void *arg, const torii_result_t *result);
+typedef void (*torii_done_t)(void* arg, const torii_result_t* result);
 
 typedef enum torii_mode {
   TORII_STANDARD = 0,    /* complete when the memory may be reused */
@@ -158,66 +158,65 @@ typedef enum torii_mode {
 
 /* Opens port `index` (0 to TORII_PORT_MAX) of the interface; equal indices talk to each other.
  * Messages may arrive before the port is opened: they wait. Opening twice counts. */
-TORII_PUBLIC int torii_port_open(torii_ni_t *ni, unsigned index, torii_port_t **port);
+TORII_PUBLIC int torii_port_open(torii_ni_t* ni, unsigned index, torii_port_t** port);
 /* Gives the port back; the last close cancels its receives without callbacks and discards its
  * unexpected messages. */
-TORII_PUBLIC int torii_port_close(torii_port_t *port);
+TORII_PUBLIC int torii_port_close(torii_port_t* port);
 
 /* Sends. Returns TORII_OK: complete, no callback; TORII_PENDING: `done` will run, *request (may
  * be null) names the operation; or an error. Messages between two processes on one port match
  * in the order of the calls. */
-TORII_PUBLIC int torii_send(torii_port_t *port, torii_peer_t *peer, torii_mode_t mode,
-                            uint64_t tag, uint32_t user, const torii_data_t *data,
-                            torii_done_t done, void *arg, torii_request_t *request);
+TORII_PUBLIC int torii_send(torii_port_t* port, torii_peer_t* peer, torii_mode_t mode, uint64_t tag,
+                            uint32_t user, const torii_data_t* data, torii_done_t done, void* arg,
+                            torii_request_t* request);
 
 /* Receives the first message from `source` (null: anyone) with
  * ((message tag ^ tag) & ~ignore) == 0. Posted receives match in the order of the calls.
  * Returns TORII_OK: complete, *result filled, no callback; TORII_PENDING; or an error, also
  * when the message that matched ended in one (result->code then has it too). */
-TORII_PUBLIC int torii_recv(torii_port_t *port, torii_peer_t *source, uint64_t tag,
-                            uint64_t ignore, const torii_data_t *data, torii_done_t done,
-                            void *arg, torii_request_t *request, torii_result_t *result);
+TORII_PUBLIC int torii_recv(torii_port_t* port, torii_peer_t* source, uint64_t tag, uint64_t ignore,
+                            const torii_data_t* data, torii_done_t done, void* arg,
+                            torii_request_t* request, torii_result_t* result);
 
 /* Is there an unexpected message that this receive would match? TORII_OK with source, tag, user
  * and sent_bytes in *result, or TORII_EMPTY. Makes no progress by itself. */
-TORII_PUBLIC int torii_probe(torii_port_t *port, torii_peer_t *source, uint64_t tag,
-                             uint64_t ignore, torii_result_t *result);
+TORII_PUBLIC int torii_probe(torii_port_t* port, torii_peer_t* source, uint64_t tag,
+                             uint64_t ignore, torii_result_t* result);
 /* As torii_probe, and takes the message out of matching; torii_mrecv must follow. */
-TORII_PUBLIC int torii_mprobe(torii_port_t *port, torii_peer_t *source, uint64_t tag,
-                              uint64_t ignore, torii_message_t **message,
-                              torii_result_t *result);
+TORII_PUBLIC int torii_mprobe(torii_port_t* port, torii_peer_t* source, uint64_t tag,
+                              uint64_t ignore, torii_message_t** message, torii_result_t* result);
 /* Receives a taken message; returns as torii_recv. The message is void afterwards. */
-TORII_PUBLIC int torii_mrecv(torii_port_t *port, torii_message_t *message,
-                             const torii_data_t *data, torii_done_t done, void *arg,
-                             torii_request_t *request, torii_result_t *result);
+TORII_PUBLIC int torii_mrecv(torii_port_t* port, torii_message_t* message, const torii_data_t* data,
+                             torii_done_t done, void* arg, torii_request_t* request,
+                             torii_result_t* result);
 
 /* Withdraws an operation that has not begun to move data: a receive that is still unmatched, or
  * a send that is still waiting here. TORII_OK: withdrawn, and its callback runs, before this
  * returns, with TORII_ERR_CANCELED. TORII_EMPTY: too late or unknown; nothing changes. */
-TORII_PUBLIC int torii_cancel(torii_ni_t *ni, torii_request_t request);
+TORII_PUBLIC int torii_cancel(torii_ni_t* ni, torii_request_t request);
 
 /* --- parameters and counters --------------------------------------------------------------- */
 
 typedef struct torii_param {
-  const char *name;          /* "eager_limit" */
-  const char *variable;      /* "TORII_EAGER_LIMIT" */
-  const char *default_value; /* as text */
-  const char *doc;           /* one sentence */
+  const char* name;          /* "eager_limit" */
+  const char* variable;      /* "TORII_EAGER_LIMIT" */
+  const char* default_value; /* as text */
+  const char* doc;           /* one sentence */
 } torii_param_t;
 
 TORII_PUBLIC size_t torii_param_count(void);
-TORII_PUBLIC int torii_param_info(size_t index, torii_param_t *out);
+TORII_PUBLIC int torii_param_info(size_t index, torii_param_t* out);
 /* Value and origin now in force. Strings valid until the next call by this thread. */
-TORII_PUBLIC const char *torii_param_value(size_t index);
-TORII_PUBLIC const char *torii_param_origin(size_t index);
+TORII_PUBLIC const char* torii_param_value(size_t index);
+TORII_PUBLIC const char* torii_param_origin(size_t index);
 /* Sets a parameter before the first torii_open; `origin` names who says so. A user's
  * environment variable wins over it silently. */
-TORII_PUBLIC int torii_param_set(const char *name, const char *value, const char *origin);
+TORII_PUBLIC int torii_param_set(const char* name, const char* value, const char* origin);
 
 TORII_PUBLIC size_t torii_counter_count(void);
-TORII_PUBLIC const char *torii_counter_name(size_t index);
-TORII_PUBLIC const char *torii_counter_doc(size_t index);
-TORII_PUBLIC uint64_t torii_counter_value(torii_ni_t *ni, size_t index);
+TORII_PUBLIC const char* torii_counter_name(size_t index);
+TORII_PUBLIC const char* torii_counter_doc(size_t index);
+TORII_PUBLIC uint64_t torii_counter_value(torii_ni_t* ni, size_t index);
 
 #ifdef __cplusplus
 }

@@ -55,29 +55,29 @@ inline constexpr size_t kKeyMax = 128;     // bytes of a memory key
 inline constexpr size_t kHeadMax = 192;    // bytes of a frame's head
 
 struct DriverCaps {
-  uint32_t flags = 0;         // Cap bits
-  uint32_t mtu = 0;           // largest frame (head and body), at least 512
-  uint32_t inline_max = 0;    // largest body copied before send() returns; at least 256
-  uint32_t pieces_max = 1;    // most address ranges of one body, put or get
-  uint32_t batch_max = 1;     // most frames of one send() worth offering
-  uint32_t address_bytes = 0; // length of an address, at most kAddressMax
-  uint32_t key_bytes = 0;     // length of a memory key, at most kKeyMax
-  uint32_t peers_max = 0;     // most peers connected at once
-  uint64_t remote_max = 0;    // largest single put or get
-  uint32_t eager_advice = 0;  // message size up to which copying beats put or get; 0: one frame
-  uint32_t latency_ns = 0;    // hints for choosing among drivers; they promise nothing
+  uint32_t flags = 0;          // Cap bits
+  uint32_t mtu = 0;            // largest frame (head and body), at least 512
+  uint32_t inline_max = 0;     // largest body copied before send() returns; at least 256
+  uint32_t pieces_max = 1;     // most address ranges of one body, put or get
+  uint32_t batch_max = 1;      // most frames of one send() worth offering
+  uint32_t address_bytes = 0;  // length of an address, at most kAddressMax
+  uint32_t key_bytes = 0;      // length of a memory key, at most kKeyMax
+  uint32_t peers_max = 0;      // most peers connected at once
+  uint64_t remote_max = 0;     // largest single put or get
+  uint32_t eager_advice = 0;   // message size up to which copying beats put or get; 0: one frame
+  uint32_t latency_ns = 0;     // hints for choosing among drivers; they promise nothing
   uint32_t mbytes_per_s = 0;
 };
 
 // One frame to send. `head` is copied by the call; `body` is gathered from `pieces`.
 struct Tx {
   PeerId peer = kNoPeer;
-  uint32_t head_bytes = 0;         // at most kHeadMax; head and body together at most mtu
+  uint32_t head_bytes = 0;  // at most kHeadMax; head and body together at most mtu
   const void* head = nullptr;
-  const iovec* pieces = nullptr;   // at most pieces_max ranges
+  const iovec* pieces = nullptr;  // at most pieces_max ranges
   uint32_t piece_count = 0;
-  uint32_t body_bytes = 0;         // sum of the ranges
-  uint64_t cookie = 0;             // nonzero: report done(cookie)
+  uint32_t body_bytes = 0;  // sum of the ranges
+  uint64_t cookie = 0;      // nonzero: report done(cookie)
 };
 
 enum Access : uint32_t { kRemoteRead = 1, kRemoteWrite = 2 };
@@ -86,20 +86,20 @@ enum Access : uint32_t { kRemoteRead = 1, kRemoteWrite = 2 };
 struct Region {
   void* base = nullptr;
   uint64_t bytes = 0;
-  uint32_t access = 0;                     // Access bits
-  std::array<std::byte, kKeyMax> key{};    // first caps().key_bytes bytes; sent to peers
-  uint64_t driver_data = 0;                // the driver's own
+  uint32_t access = 0;                   // Access bits
+  std::array<std::byte, kKeyMax> key{};  // first caps().key_bytes bytes; sent to peers
+  uint64_t driver_data = 0;              // the driver's own
 };
 
 // A remote write or read: `bytes` bytes between local pieces and `remote` + `remote_offset`.
 struct Rma {
   PeerId peer = kNoPeer;
-  uint32_t remote = 0;             // from import()
-  uint64_t remote_offset = 0;      // from the start of the exported region
-  const iovec* pieces = nullptr;   // local memory, at most pieces_max ranges
+  uint32_t remote = 0;            // from import()
+  uint64_t remote_offset = 0;     // from the start of the exported region
+  const iovec* pieces = nullptr;  // local memory, at most pieces_max ranges
   uint32_t piece_count = 0;
-  uint64_t bytes = 0;              // at most remote_max
-  uint64_t cookie = 0;             // nonzero, for done() if the call answers `pending`
+  uint64_t bytes = 0;   // at most remote_max
+  uint64_t cookie = 0;  // nonzero, for done() if the call answers `pending`
 };
 
 // The core, as a driver sees it.
@@ -122,8 +122,8 @@ class Sink {
 struct DriverEnv {
   Sink* sink = nullptr;
   Counters* counters = nullptr;
-  uint32_t local_peers = 1;     // processes of this job on this node; for sizing
-  std::string options;          // the text after "NAME:" for decorators, else empty
+  uint32_t local_peers = 1;  // processes of this job on this node; for sizing
+  std::string options;       // the text after "NAME:" for decorators, else empty
 };
 
 class Driver {

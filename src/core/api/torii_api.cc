@@ -73,22 +73,38 @@ const char* torii_version(void) {
 
 const char* torii_code_text(int code) {
   switch (code) {
-    case TORII_OK: return "ok";
-    case TORII_PENDING: return "pending";
-    case TORII_EMPTY: return "nothing there";
-    case TORII_ERR_INVALID: return "invalid argument";
-    case TORII_ERR_NO_MEMORY: return "out of memory or table space";
-    case TORII_ERR_UNREACHABLE: return "unreachable";
-    case TORII_ERR_PEER_DEAD: return "peer is dead";
-    case TORII_ERR_PEER_CLOSED: return "peer has closed its network interface";
-    case TORII_ERR_TRUNCATED: return "message truncated";
-    case TORII_ERR_CANCELED: return "canceled";
-    case TORII_ERR_UNSUPPORTED: return "unsupported";
-    case TORII_ERR_DENIED: return "access denied";
-    case TORII_ERR_CORRUPT: return "corrupt data";
-    case TORII_ERR_TIMED_OUT: return "timed out";
-    case TORII_ERR_IO: return "input/output error";
-    default: return "unknown code";
+    case TORII_OK:
+      return "ok";
+    case TORII_PENDING:
+      return "pending";
+    case TORII_EMPTY:
+      return "nothing there";
+    case TORII_ERR_INVALID:
+      return "invalid argument";
+    case TORII_ERR_NO_MEMORY:
+      return "out of memory or table space";
+    case TORII_ERR_UNREACHABLE:
+      return "unreachable";
+    case TORII_ERR_PEER_DEAD:
+      return "peer is dead";
+    case TORII_ERR_PEER_CLOSED:
+      return "peer has closed its network interface";
+    case TORII_ERR_TRUNCATED:
+      return "message truncated";
+    case TORII_ERR_CANCELED:
+      return "canceled";
+    case TORII_ERR_UNSUPPORTED:
+      return "unsupported";
+    case TORII_ERR_DENIED:
+      return "access denied";
+    case TORII_ERR_CORRUPT:
+      return "corrupt data";
+    case TORII_ERR_TIMED_OUT:
+      return "timed out";
+    case TORII_ERR_IO:
+      return "input/output error";
+    default:
+      return "unknown code";
   }
 }
 
@@ -104,8 +120,8 @@ int torii_open(const torii_options_t* options, torii_ni_t** out) {
     return fail(TORII_ERR_INVALID,
                 format_text("torii_open: rank %u of %u, local rank %u of %u, job %llx makes no "
                             "sense; ranks count from 0 and the job is not 0",
-                            options->rank, options->size, options->local_rank,
-                            options->local_size, static_cast<unsigned long long>(options->job)));
+                            options->rank, options->size, options->local_rank, options->local_size,
+                            static_cast<unsigned long long>(options->job)));
   std::lock_guard<std::mutex> guard(g_open_lock);
   for (auto& ni : g_open) {
     const Identity& self = ni->protocol().self();
@@ -196,8 +212,8 @@ void torii_on_peer_down(torii_ni_t* ni, torii_peer_down_t callback, void* arg) {
 int torii_port_open(torii_ni_t* ni, unsigned index, torii_port_t** out) {
   if (!ni || !out) return bad_argument("torii_port_open", "null pointer");
   if (index > TORII_PORT_MAX)
-    return fail(TORII_ERR_INVALID, format_text("torii_port_open: port %u, the highest is %d", index,
-                                               TORII_PORT_MAX));
+    return fail(TORII_ERR_INVALID,
+                format_text("torii_port_open: port %u, the highest is %d", index, TORII_PORT_MAX));
   NiGuard guard(*ni_of(ni));
   Port* port = ni_of(ni)->ports().port(index);
   ++port->opened;
@@ -265,8 +281,8 @@ int torii_mrecv(torii_port_t* handle, torii_message_t* message, const torii_data
     return bad_argument("torii_mrecv", "null pointer or inconsistent data");
   Port* port = port_of(handle);
   NiGuard guard(ni_of(port));
-  return code_of(port->ports->receive_taken(reinterpret_cast<Unexpected*>(message), data, done,
-                                            arg, request, result));
+  return code_of(port->ports->receive_taken(reinterpret_cast<Unexpected*>(message), data, done, arg,
+                                            request, result));
 }
 
 int torii_cancel(torii_ni_t* handle, torii_request_t request) {

@@ -10,23 +10,23 @@
 
 namespace torii {
 
-enum class [[nodiscard]] Status : uint8_t {
-  ok,           // done
-  pending,      // begun; a completion follows
-  again,        // no room now, nothing was changed; try again after progress
-  unsupported,  // this driver or build cannot do it
-  unreachable,  // no path to that process
-  peer_dead,    // the process died or stopped answering
-  peer_closed,  // the process closed its network interface in good order
-  invalid,      // an argument makes no sense
-  denied,       // access rights or the operating system forbid it
-  no_memory,    // memory or a table is exhausted
-  truncated,    // the receiver had less room than the message
-  corrupt,      // bytes from outside failed a check
-  timed_out,    // a deadline passed
-  dropped,      // the target had no place for the request and discarded it
-  canceled,     // withdrawn by its owner
-  io_error,     // a system call failed; the log has the reason
+enum class [[nodiscard]] Status : uint8_t{
+    ok,           // done
+    pending,      // begun; a completion follows
+    again,        // no room now, nothing was changed; try again after progress
+    unsupported,  // this driver or build cannot do it
+    unreachable,  // no path to that process
+    peer_dead,    // the process died or stopped answering
+    peer_closed,  // the process closed its network interface in good order
+    invalid,      // an argument makes no sense
+    denied,       // access rights or the operating system forbid it
+    no_memory,    // memory or a table is exhausted
+    truncated,    // the receiver had less room than the message
+    corrupt,      // bytes from outside failed a check
+    timed_out,    // a deadline passed
+    dropped,      // the target had no place for the request and discarded it
+    canceled,     // withdrawn by its owner
+    io_error,     // a system call failed; the log has the reason
 };
 
 // A short lower-case text for messages, never null.

@@ -143,8 +143,8 @@ void MatchList::label(MatchNode* node) {
 
 void MatchList::index(MatchNode* node) {
   uint32_t s = 0;
-  while (s < shape_count_ && (shapes_[s].source_ignore != node->source_ignore ||
-                              shapes_[s].ignore != node->ignore))
+  while (s < shape_count_ &&
+         (shapes_[s].source_ignore != node->source_ignore || shapes_[s].ignore != node->ignore))
     ++s;
   if (s == shape_count_) {
     for (s = 0; s < shape_count_ && shapes_[s].members > 0;) ++s;  // reuse an empty shape
@@ -243,8 +243,7 @@ int ArrivalList::shape_for(uint64_t source_ignore, uint64_t ignore) {
 ArrivalNode* ArrivalList::walk(uint64_t source, uint64_t source_ignore, uint64_t bits,
                                uint64_t ignore) const {
   for (ArrivalNode* n = head_; n; n = n->next)
-    if (((n->source ^ source) & ~source_ignore) == 0 && ((n->bits ^ bits) & ~ignore) == 0)
-      return n;
+    if (((n->source ^ source) & ~source_ignore) == 0 && ((n->bits ^ bits) & ~ignore) == 0) return n;
   return nullptr;
 }
 

@@ -22,12 +22,12 @@ namespace torii {
 
 // Membership of an entry in a hash group.
 struct GroupLink {
-  GroupLink* next = nullptr;       // in the group, by order
+  GroupLink* next = nullptr;  // in the group, by order
   GroupLink* prev = nullptr;
   GroupLink* slot_next = nullptr;  // group leaders of one hash slot
   GroupLink* slot_prev = nullptr;
-  GroupLink* tail = nullptr;       // leader only
-  uint64_t source = 0;             // key, masked by the shape
+  GroupLink* tail = nullptr;  // leader only
+  uint64_t source = 0;        // key, masked by the shape
   uint64_t bits = 0;
   uint64_t order = 0;
   uint32_t shape = 0;
@@ -61,7 +61,7 @@ struct MatchNode {
 
   MatchNode* prev = nullptr;  // list
   MatchNode* next = nullptr;
-  GroupLink link;             // link.order is the order label
+  GroupLink link;  // link.order is the order label
 
   bool matches(uint64_t from, uint64_t with) const {
     return ((source ^ from) & ~source_ignore) == 0 && ((bits ^ with) & ~ignore) == 0;

@@ -16,9 +16,9 @@ namespace torii {
 
 namespace {
 
-constexpr uint32_t kClockEvery = 64;        // rounds of progress between two looks at the clock
-constexpr int kSleepMs = 50;                // longest sleep without a look at the peers
-constexpr uint64_t kCloseNs = 1000000000;   // longest wait for drivers when closing
+constexpr uint32_t kClockEvery = 64;       // rounds of progress between two looks at the clock
+constexpr int kSleepMs = 50;               // longest sleep without a look at the peers
+constexpr uint64_t kCloseNs = 1000000000;  // longest wait for drivers when closing
 constexpr uint64_t kWindowMin = 64 << 10;
 constexpr uint64_t kWindowMax = 4 << 20;
 
@@ -162,8 +162,8 @@ Status Ni::connect(std::span<const std::byte> address, Peer** out, std::string* 
     std::string notes = (*out)->path_note;
     for (const std::string& refused : refused_) notes += " " + refused + ";";
     std::fprintf(stderr, "torii report: rank %u -> %s%s%s\n", config_.self.rank,
-                 protocol_.describe(**out).c_str(), notes.empty() ? "" : "; refused:",
-                 notes.c_str());
+                 protocol_.describe(**out).c_str(),
+                 notes.empty() ? "" : "; refused:", notes.c_str());
   }
   return status;
 }

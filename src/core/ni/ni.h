@@ -20,9 +20,9 @@ namespace torii {
 
 struct NiConfig {
   Identity self;
-  uint32_t size = 1;         // processes in the job
-  uint32_t local_size = 1;   // of them on this node
-  bool threads = false;      // several threads call at once
+  uint32_t size = 1;                   // processes in the job
+  uint32_t local_size = 1;             // of them on this node
+  bool threads = false;                // several threads call at once
   uint64_t (*clock)(void*) = nullptr;  // monotonic nanoseconds; null: the system's clock
   void* clock_context = nullptr;
 };

@@ -49,11 +49,11 @@ struct OpLink {
 };
 
 enum class OpRole : uint8_t {
-  control,    // one small frame waiting for room in the driver
-  send,       // outgoing payload: put or reply
-  request,    // get or getput waiting for its reply
-  incoming,   // payload on its way in, destination known
-  held,       // an arrival nobody has matched yet
+  control,   // one small frame waiting for room in the driver
+  send,      // outgoing payload: put or reply
+  request,   // get or getput waiting for its reply
+  incoming,  // payload on its way in, destination known
+  held,      // an arrival nobody has matched yet
 };
 
 enum class OpStage : uint8_t {
@@ -71,35 +71,35 @@ struct Op {
   OpRole role = OpRole::control;
   OpStage stage = OpStage::queued;
   Status status = Status::ok;
-  bool announced = false;    // payload moves after the match
+  bool announced = false;  // payload moves after the match
   bool want_ack = false;
-  bool sent_told = false;    // the owner had its `sent`
-  bool is_reply = false;     // source side of a get
-  bool first_sent = false;   // the frame with `head` has left
-  bool functions = false;    // data is reached by pack and unpack only
-  uint8_t head_bytes = 0;    // of `head`
+  bool sent_told = false;   // the owner had its `sent`
+  bool is_reply = false;    // source side of a get
+  bool first_sent = false;  // the frame with `head` has left
+  bool functions = false;   // data is reached by pack and unpack only
+  uint8_t head_bytes = 0;   // of `head`
   Peer* peer = nullptr;
   Owner owner;
 
-  Data data;                 // local memory: source, or destination when known
-  uint64_t length = 0;       // bytes of the whole message
-  uint64_t accepted = 0;     // bytes to be moved into or out of `data`
-  uint64_t moved = 0;        // bytes handed to the driver, or received
-  uint64_t landed = 0;       // bytes whose move is complete (asynchronous drivers)
-  uint64_t peer_op = 0;      // the other side's handle
+  Data data;              // local memory: source, or destination when known
+  uint64_t length = 0;    // bytes of the whole message
+  uint64_t accepted = 0;  // bytes to be moved into or out of `data`
+  uint64_t moved = 0;     // bytes handed to the driver, or received
+  uint64_t landed = 0;    // bytes whose move is complete (asynchronous drivers)
+  uint64_t peer_op = 0;   // the other side's handle
 
   std::byte* buffer = nullptr;  // held eager payload, or a packed body that had to wait; owned
   uint32_t buffer_bytes = 0;    // of a packed body
   uint32_t credit_owed = 0;     // eager credit to give back once the payload is consumed
   uint32_t pending_dones = 0;   // the driver owes this many done()
 
-  uint32_t remote = kNoRemote;  // imported key at the driver
-  Region* region = nullptr;  // exported memory; owned
+  uint32_t remote = kNoRemote;           // imported key at the driver
+  Region* region = nullptr;              // exported memory; owned
   std::array<std::byte, kKeyMax> key{};  // the peer's key, held announcements
   uint16_t key_bytes = 0;
 
-  OpLink queue;              // backlog, stream or pull list
-  OpLink all;                // all operations of the peer
+  OpLink queue;                            // backlog, stream or pull list
+  OpLink all;                              // all operations of the peer
   std::array<std::byte, kHeadMax> head{};  // encoded first frame header (and key)
 };
 

@@ -48,31 +48,31 @@ struct Peer {
   PeerState state = PeerState::up;
   bool hello_sent = false;
   bool hello_received = false;
-  bool remote_denied = false;    // remote read and write were refused once: use frames
-  bool flushing = false;         // its backlog is being served further up the stack
-  bool listed = false;           // in the list of peers with something to send
-  uint8_t rail = 0;              // index of the driver among the interface's
+  bool remote_denied = false;  // remote read and write were refused once: use frames
+  bool flushing = false;       // its backlog is being served further up the stack
+  bool listed = false;         // in the list of peers with something to send
+  uint8_t rail = 0;            // index of the driver among the interface's
   PeerId route = kNoPeer;
   Driver* driver = nullptr;
-  uint32_t small_max = 0;        // largest message that travels as one tagged frame
-  uint32_t eager_max = 0;        // largest message sent eagerly
-  uint64_t number = 0;           // unique in this interface; the source in tagged matching
-  uint64_t process = 0;          // nid << 32 | pid; the source in Portals matching
+  uint32_t small_max = 0;  // largest message that travels as one tagged frame
+  uint32_t eager_max = 0;  // largest message sent eagerly
+  uint64_t number = 0;     // unique in this interface; the source in tagged matching
+  uint64_t process = 0;    // nid << 32 | pid; the source in Portals matching
   // Eager credit, in units of wire::kCreditUnit.
-  uint64_t credit = 0;           // may still be sent
-  uint64_t window = 0;           // granted to the peer
-  uint64_t in_use = 0;           // received from the peer and not yet given back
-  uint32_t owed = 0;             // consumed here, to be given back
-  OpList<&Op::queue> backlog;    // frames waiting for room, in order
-  OpList<&Op::queue> streams;    // sources sending data frames, served in turn
-  Op* inflow = nullptr;          // eager message whose `more` frames are arriving
+  uint64_t credit = 0;         // may still be sent
+  uint64_t window = 0;         // granted to the peer
+  uint64_t in_use = 0;         // received from the peer and not yet given back
+  uint32_t owed = 0;           // consumed here, to be given back
+  OpList<&Op::queue> backlog;  // frames waiting for room, in order
+  OpList<&Op::queue> streams;  // sources sending data frames, served in turn
+  Op* inflow = nullptr;        // eager message whose `more` frames are arriving
 
   // Cold.
   OpList<&Op::all> ops;
   Peer* next_listed = nullptr;
   Identity id;
-  std::string path_note;         // why a better path was refused, for reports
-  void* context = nullptr;       // the face's
+  std::string path_note;    // why a better path was refused, for reports
+  void* context = nullptr;  // the face's
 };
 
 }  // namespace torii

@@ -133,8 +133,8 @@ Status Protocol::connect(std::span<const std::byte> address, Peer** out, std::st
     const unsigned count = unsigned(address[sizeof(wire::Hello)]);
     std::string reasons;
     if (!reach(*peer, address.subspan(sizeof(wire::Hello) + 1), count, &reasons)) {
-      *why = format_text("no driver reaches rank %u on %s (pid %u):%s", id.rank, id.host,
-                         id.os_pid, reasons.empty() ? " it uses other drivers" : reasons.c_str());
+      *why = format_text("no driver reaches rank %u on %s (pid %u):%s", id.rank, id.host, id.os_pid,
+                         reasons.empty() ? " it uses other drivers" : reasons.c_str());
       return Status::unreachable;
     }
     peer->path_note = reasons;

@@ -30,14 +30,14 @@ enum class Space : uint8_t { portal, tagged };
 // What a request says, apart from its payload.
 struct Envelope {
   Space space = Space::portal;
-  uint8_t index = 0;      // portal table entry or tagged port
+  uint8_t index = 0;  // portal table entry or tagged port
   bool want_ack = false;
   bool ready = false;
   uint32_t ac_index = 0;
   uint64_t bits = 0;
   uint64_t hdr_data = 0;  // tagged: the low 32 bits are the user's
   uint64_t offset = 0;
-  uint64_t length = 0;    // of the whole message
+  uint64_t length = 0;  // of the whole message
 };
 
 // A request that just arrived. Valid only during the upcall.
@@ -69,8 +69,8 @@ class Upper {
 
 struct ProtocolConfig {
   Identity self;
-  uint64_t eager_limit = 0;    // 0: the driver's advice
-  uint64_t eager_window = 0;   // granted to each peer
+  uint64_t eager_limit = 0;   // 0: the driver's advice
+  uint64_t eager_window = 0;  // granted to each peer
 };
 
 class Protocol final {
@@ -231,12 +231,12 @@ class Protocol final {
   std::unordered_map<uint64_t, Peer*> by_process_;
   SlotPool<Op> ops_;
   SlotPool<Region> regions_;
-  OpList<&Op::queue> moves_;       // remote reads and writes with bytes left to issue
-  Peer* listed_ = nullptr;         // peers with something to send
-  Op* starting_ = nullptr;         // operation inside its initiating call ...
-  bool started_done_ = false;      // ... and it finished there,
+  OpList<&Op::queue> moves_;             // remote reads and writes with bytes left to issue
+  Peer* listed_ = nullptr;               // peers with something to send
+  Op* starting_ = nullptr;               // operation inside its initiating call ...
+  bool started_done_ = false;            // ... and it finished there,
   Status starting_status_ = Status::ok;  // with this
-  std::vector<std::byte> staging_; // packed bodies, one frame
+  std::vector<std::byte> staging_;       // packed bodies, one frame
 };
 
 }  // namespace torii

@@ -26,12 +26,15 @@ void Protocol::on_frame(Rail& rail, PeerId from, std::span<const std::byte> byte
   if (frame.kind == Kind::hello) return on_hello(rail, from, frame.hello);
   if (!peer || !peer->hello_received) return bad_frame(peer, "frame before hello");
   switch (frame.kind) {
-    case Kind::tagged: return on_tagged(*peer, frame);
+    case Kind::tagged:
+      return on_tagged(*peer, frame);
     case Kind::put:
     case Kind::put_announce:
     case Kind::get:
-    case Kind::getput: return on_request(*peer, frame);
-    default: return on_control(*peer, frame);
+    case Kind::getput:
+      return on_request(*peer, frame);
+    default:
+      return on_control(*peer, frame);
   }
 }
 
@@ -106,14 +109,22 @@ void Protocol::on_control(Peer& peer, const wire::Frame& frame) {
   const wire::Control& h = frame.control;
   peer.credit += h.credit;
   switch (h.kind) {
-    case Kind::credit: return;
-    case Kind::bye: return fail_peer(peer, Status::peer_closed);
-    case Kind::more: return on_more(peer, frame);
-    case Kind::reply: return on_reply(peer, frame, false);
-    case Kind::reply_announce: return on_reply(peer, frame, true);
-    case Kind::stream: return on_stream(peer, frame);
-    case Kind::data: return on_data(peer, frame);
-    default: break;
+    case Kind::credit:
+      return;
+    case Kind::bye:
+      return fail_peer(peer, Status::peer_closed);
+    case Kind::more:
+      return on_more(peer, frame);
+    case Kind::reply:
+      return on_reply(peer, frame, false);
+    case Kind::reply_announce:
+      return on_reply(peer, frame, true);
+    case Kind::stream:
+      return on_stream(peer, frame);
+    case Kind::data:
+      return on_data(peer, frame);
+    default:
+      break;
   }
   Op* op = find_op(peer, h.op);
   if (!op || op->stage == OpStage::queued) return bad_frame(&peer, "answer to no operation");
@@ -232,8 +243,7 @@ void Protocol::incoming_done(Op* op, Status status) {
   op->credit_owed = 0;
   if (op->announced) {
     const bool hide = !op->want_ack && status == Status::ok;
-    send_control(peer, Kind::finish, hide ? Status::dropped : status, op->peer_op, 0,
-                 op->accepted);
+    send_control(peer, Kind::finish, hide ? Status::dropped : status, op->peer_op, 0, op->accepted);
   } else if (status == Status::ok) {
     answer_put(peer, op->peer_op, !op->want_ack, op->accepted);
   }
@@ -358,8 +368,7 @@ Status Protocol::reply(Arrival& a, const Data& source, uint64_t accepted, const 
 void Protocol::on_reply(Peer& peer, const wire::Frame& frame, bool announced) {
   const wire::Control& h = frame.control;
   Op* op = find_op(peer, h.op);
-  if (!op || op->role != OpRole::request || op->stage == OpStage::queued ||
-      h.length > op->accepted)
+  if (!op || op->role != OpRole::request || op->stage == OpStage::queued || h.length > op->accepted)
     return bad_frame(&peer, "reply to no request");
   if (!announced && frame.payload.size() < h.length && (peer.inflow || frame.payload.empty()))
     return bad_frame(&peer, "broken reply");

@@ -13,8 +13,8 @@ namespace torii {
 
 namespace {
 
-constexpr unsigned kPieces = 8;         // address ranges offered in one frame
-constexpr unsigned kStreamTurn = 4;     // data frames of one stream before the next has its turn
+constexpr unsigned kPieces = 8;      // address ranges offered in one frame
+constexpr unsigned kStreamTurn = 4;  // data frames of one stream before the next has its turn
 
 uint8_t request_flags(const Envelope& env) {
   return uint8_t((env.want_ack ? wire::kWantAck : 0) | (env.ready ? wire::kReady : 0) |
@@ -329,7 +329,7 @@ unsigned Protocol::flush(Peer& peer) {
 bool Protocol::send_next_frame(Op* op) {
   const bool carries_payload = op->role == OpRole::send && !op->announced;
   const bool carries_buffer = op->role == OpRole::request && op->buffer;
-  const uint64_t left = carries_payload ? op->accepted - op->moved
+  const uint64_t left = carries_payload  ? op->accepted - op->moved
                         : carries_buffer ? op->buffer_bytes
                                          : 0;
   if (!op->first_sent) {
@@ -383,8 +383,8 @@ bool Protocol::send_frame(Op* op, const std::byte* head, uint32_t head_bytes, ui
       tx.piece_count = 1;
     } else {
       if (!op->functions)
-        tx.piece_count = op->data.slice(offset, room, pieces, std::min(kPieces, caps.pieces_max),
-                                        &bytes);
+        tx.piece_count =
+            op->data.slice(offset, room, pieces, std::min(kPieces, caps.pieces_max), &bytes);
       const uint64_t packable = std::min<uint64_t>(room, caps.inline_max);
       if (op->functions || bytes < packable) {
         bytes = packable;
@@ -425,7 +425,9 @@ bool Protocol::send_frame(Op* op, const std::byte* head, uint32_t head_bytes, ui
 // All frames that leave by themselves have left.
 void Protocol::frames_handed_over(Op* op) {
   switch (op->role) {
-    case OpRole::control: free_op(op); return;
+    case OpRole::control:
+      free_op(op);
+      return;
     case OpRole::send:
       if (op->announced) {
         op->stage = OpStage::waiting;
@@ -435,8 +437,11 @@ void Protocol::frames_handed_over(Op* op) {
       }
       return;
     case OpRole::request:
-    case OpRole::incoming: op->stage = OpStage::waiting; return;
-    case OpRole::held: return;
+    case OpRole::incoming:
+      op->stage = OpStage::waiting;
+      return;
+    case OpRole::held:
+      return;
   }
 }
 

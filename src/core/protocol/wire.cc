@@ -72,11 +72,16 @@ bool check_request(const Frame& f) {
   if (r.flags & ~(kWantAck | kReady | kTaggedSpace)) return false;
   if (f.payload.size() > r.length) return false;
   switch (r.kind) {
-    case Kind::put: return r.key_bytes == 0 && (f.payload.size() > 0 || r.length == 0);
-    case Kind::put_announce: return f.payload.empty() && r.op != 0;
-    case Kind::get: return r.key_bytes == 0 && f.payload.empty() && r.op != 0;
-    case Kind::getput: return r.key_bytes == 0 && f.payload.size() == r.length && r.op != 0;
-    default: return false;
+    case Kind::put:
+      return r.key_bytes == 0 && (f.payload.size() > 0 || r.length == 0);
+    case Kind::put_announce:
+      return f.payload.empty() && r.op != 0;
+    case Kind::get:
+      return r.key_bytes == 0 && f.payload.empty() && r.op != 0;
+    case Kind::getput:
+      return r.key_bytes == 0 && f.payload.size() == r.length && r.op != 0;
+    default:
+      return false;
   }
 }
 
@@ -86,12 +91,16 @@ bool check_control(const Frame& f) {
   const bool may_have_key = c.kind == Kind::reply_announce || c.kind == Kind::stream;
   if (c.key_bytes != 0 && !may_have_key) return false;
   switch (c.kind) {
-    case Kind::reply: return f.payload.size() <= c.length;
+    case Kind::reply:
+      return f.payload.size() <= c.length;
     case Kind::more:
-    case Kind::data: return !f.payload.empty() && c.length <= ~uint64_t{0} - f.payload.size();
+    case Kind::data:
+      return !f.payload.empty() && c.length <= ~uint64_t{0} - f.payload.size();
     case Kind::reply_announce:
-    case Kind::stream: return f.payload.empty() && c.sender_op != 0;
-    default: return f.payload.empty();
+    case Kind::stream:
+      return f.payload.empty() && c.sender_op != 0;
+    default:
+      return f.payload.empty();
   }
 }
 
@@ -117,7 +126,8 @@ bool parse(std::span<const std::byte> bytes, Frame* out) {
   out->key = {};
   std::span<const std::byte> rest;
   switch (out->kind) {
-    case Kind::tagged: return take(bytes, &out->tagged, &out->payload);
+    case Kind::tagged:
+      return take(bytes, &out->tagged, &out->payload);
     case Kind::put:
     case Kind::put_announce:
     case Kind::get:

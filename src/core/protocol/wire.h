@@ -25,26 +25,26 @@ inline constexpr uint8_t kVersion = 1;
 
 enum class Kind : uint8_t {
   hello = 1,
-  tagged,         // tagged: whole message follows
-  put,            // request: payload follows, continued by `more` frames
-  put_announce,   // request: key follows, payload moves after the match
-  get,            // request
-  getput,         // request: payload follows
-  more,           // control: next piece of the peer's last eager message, in order
-  reply,          // control: answer to a get; payload follows, continued by `more`
-  reply_announce, // control: key follows, payload moves as for put_announce
-  stream,         // control: "send me the bytes by frames" (or by remote write, if a key follows)
-  data,           // control: payload of a stream at an offset
-  finish,         // control: the announced payload has been moved, or will not be
-  ack,            // control: a put was delivered
-  credit,         // control: eager bytes consumed
-  bye,            // control: the sender closes
+  tagged,          // tagged: whole message follows
+  put,             // request: payload follows, continued by `more` frames
+  put_announce,    // request: key follows, payload moves after the match
+  get,             // request
+  getput,          // request: payload follows
+  more,            // control: next piece of the peer's last eager message, in order
+  reply,           // control: answer to a get; payload follows, continued by `more`
+  reply_announce,  // control: key follows, payload moves as for put_announce
+  stream,          // control: "send me the bytes by frames" (or by remote write, if a key follows)
+  data,            // control: payload of a stream at an offset
+  finish,          // control: the announced payload has been moved, or will not be
+  ack,             // control: a put was delivered
+  credit,          // control: eager bytes consumed
+  bye,             // control: the sender closes
 };
 inline constexpr uint8_t kKindLast = static_cast<uint8_t>(Kind::bye);
 
 enum RequestFlags : uint8_t {
-  kWantAck = 1u << 0,  // answer with ack when delivered, or finish(dropped)
-  kReady = 1u << 1,    // the sender says that the receive is posted
+  kWantAck = 1u << 0,      // answer with ack when delivered, or finish(dropped)
+  kReady = 1u << 1,        // the sender says that the receive is posted
   kTaggedSpace = 1u << 2,  // index names a tagged port, not a portal table entry
 };
 
@@ -81,23 +81,23 @@ static_assert(sizeof(Tagged) == 16);
 struct Request {
   Kind kind;
   uint8_t flags;
-  uint8_t index;      // portal table entry or tagged port
-  uint8_t reserved;   // 0
+  uint8_t index;     // portal table entry or tagged port
+  uint8_t reserved;  // 0
   uint16_t credit;
   uint16_t key_bytes;
   uint32_t ac_index;
-  uint32_t pad;       // 0
+  uint32_t pad;  // 0
   uint64_t bits;
   uint64_t hdr_data;
-  uint64_t length;    // of the whole message
-  uint64_t offset;    // remote offset
-  uint64_t op;        // the sender's handle; 0: expects no answer
+  uint64_t length;  // of the whole message
+  uint64_t offset;  // remote offset
+  uint64_t op;      // the sender's handle; 0: expects no answer
 };
 static_assert(sizeof(Request) == 56);
 
 struct Control {
   Kind kind;
-  uint8_t status;      // torii::Status
+  uint8_t status;  // torii::Status
   uint16_t credit;
   uint16_t key_bytes;
   uint16_t reserved;   // 0
@@ -110,16 +110,16 @@ static_assert(sizeof(Control) == 32);
 struct Hello {
   Kind kind;
   uint8_t version;
-  uint16_t reserved;       // 0
-  uint32_t eager_window;   // bytes the receiver of this frame may send unconsumed
+  uint16_t reserved;      // 0
+  uint32_t eager_window;  // bytes the receiver of this frame may send unconsumed
   uint64_t job;
   uint32_t rank;
   uint32_t nid;
-  uint32_t pid;            // Portals process id
+  uint32_t pid;  // Portals process id
   uint32_t uid;
   uint32_t os_pid;
-  uint32_t pad;            // 0
-  char host[64];           // zero-terminated
+  uint32_t pad;   // 0
+  char host[64];  // zero-terminated
 };
 static_assert(sizeof(Hello) == 104);
 

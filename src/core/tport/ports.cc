@@ -24,22 +24,36 @@ void describe(const Unexpected& m, torii_result_t* result) {
 
 int code_of(Status status) {
   switch (status) {
-    case Status::ok: return TORII_OK;
-    case Status::pending: return TORII_PENDING;
-    case Status::unsupported: return TORII_ERR_UNSUPPORTED;
-    case Status::unreachable: return TORII_ERR_UNREACHABLE;
-    case Status::peer_dead: return TORII_ERR_PEER_DEAD;
-    case Status::peer_closed: return TORII_ERR_PEER_CLOSED;
-    case Status::invalid: return TORII_ERR_INVALID;
-    case Status::denied: return TORII_ERR_DENIED;
+    case Status::ok:
+      return TORII_OK;
+    case Status::pending:
+      return TORII_PENDING;
+    case Status::unsupported:
+      return TORII_ERR_UNSUPPORTED;
+    case Status::unreachable:
+      return TORII_ERR_UNREACHABLE;
+    case Status::peer_dead:
+      return TORII_ERR_PEER_DEAD;
+    case Status::peer_closed:
+      return TORII_ERR_PEER_CLOSED;
+    case Status::invalid:
+      return TORII_ERR_INVALID;
+    case Status::denied:
+      return TORII_ERR_DENIED;
     case Status::again:
-    case Status::no_memory: return TORII_ERR_NO_MEMORY;
-    case Status::truncated: return TORII_ERR_TRUNCATED;
-    case Status::corrupt: return TORII_ERR_CORRUPT;
-    case Status::timed_out: return TORII_ERR_TIMED_OUT;
-    case Status::canceled: return TORII_ERR_CANCELED;
+    case Status::no_memory:
+      return TORII_ERR_NO_MEMORY;
+    case Status::truncated:
+      return TORII_ERR_TRUNCATED;
+    case Status::corrupt:
+      return TORII_ERR_CORRUPT;
+    case Status::timed_out:
+      return TORII_ERR_TIMED_OUT;
+    case Status::canceled:
+      return TORII_ERR_CANCELED;
     case Status::dropped:
-    case Status::io_error: return TORII_ERR_IO;
+    case Status::io_error:
+      return TORII_ERR_IO;
   }
   return TORII_ERR_IO;
 }
@@ -217,8 +231,8 @@ void Ports::on_put(Arrival& a) {
     auto* r = reinterpret_cast<Receive*>(node);
     port.posted.remove(node);
     r->posted = false;
-    r->result = {TORII_OK, uint32_t(a.env.hdr_data), a.env.bits, 0, a.env.length,
-                 public_peer(a.peer)};
+    r->result = {TORII_OK,     uint32_t(a.env.hdr_data), a.env.bits, 0,
+                 a.env.length, public_peer(a.peer)};
     const uint64_t accepted = std::min(a.env.length, r->data.bytes());
     Owner owner;
     owner.notify = &Ports::receive_event;
@@ -233,8 +247,7 @@ void Ports::on_put(Arrival& a) {
   Op* op = message ? protocol_.hold(a) : nullptr;
   if (!op) {
     TORII_ERROR("out of memory: a message of %llu bytes from %s is lost",
-                static_cast<unsigned long long>(a.env.length),
-                protocol_.describe(*a.peer).c_str());
+                static_cast<unsigned long long>(a.env.length), protocol_.describe(*a.peer).c_str());
     if (message) unexpected_.put(message);
     return protocol_.drop(a);
   }

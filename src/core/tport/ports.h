@@ -68,8 +68,8 @@ class Ports {
   // As torii_send, torii_recv and so on; `pending` means that the callback follows.
   Status send(Port& port, Peer& peer, torii_mode_t mode, uint64_t tag, uint32_t user,
               const Data& data, torii_done_t done, void* arg, torii_request_t* request);
-  Status receive(Port& port, const MatchSpec& want, const Data& data, torii_done_t done,
-                 void* arg, torii_request_t* request, torii_result_t* result);
+  Status receive(Port& port, const MatchSpec& want, const Data& data, torii_done_t done, void* arg,
+                 torii_request_t* request, torii_result_t* result);
   bool probe(Port& port, const MatchSpec& want, torii_result_t* result);
   Unexpected* take(Port& port, const MatchSpec& want, torii_result_t* result);
   Status receive_taken(Unexpected* message, const Data& data, torii_done_t done, void* arg,

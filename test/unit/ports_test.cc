@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// Tagged ports over the protocol over simulated networks: every way a message can travel.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "core/ni/ni.h"
+#include "drivers/sim/sim.h"
+
+namespace torii {
+namespace {
+
+struct Network {
+  const char* name;
+  SimOptions options;
+  uint32_t job_size;  // decides the eager window
+};
+
+SimOptions options_with(uint32_t flags, bool pending = false, uint32_t again = 0,
+                        uint32_t depth = 64) {
+  SimOptions o;
+  o.flags = kReliable | kOrdered | kPeerDown | kWait | flags;
+  o.pending_rma = pending;
+  o.again_ppm = again;
+  o.depth = depth;
+  o.latency_min_ns = 100;
+  o.latency_max_ns = 5000;
+  return o;
+}
+
+const Network kNetworks[] = {
+    {"frames", options_with(0), 64},
+    {"get", options_with(kGet), 64},
+    {"put", options_with(kPut), 64},
+    {"get_put_pending", options_with(kGet | kPut, true), 64},
+    {"put_pending", options_with(kPut, true, 100000), 64},
+    {"backpressure", options_with(kGet, false, 300000, 2), 64},
+    {"tiny_window", options_with(0, false, 0, 4), 1 << 20},
+};
+
+// Interfaces of one job on one fabric, driven in turn on virtual time.
+class World {
+ public:
+  World(const Network& network, unsigned count, uint64_t seed = 1)
+      : fabric_(with_seed(network, seed)) {
+    for (unsigned i = 0; i < count; ++i) {
+      NiConfig config;
+      config.self = own_identity();
+      config.self.job = 77;
+      config.self.rank = i;
+      config.self.nid = i;
+      config.self.pid = 1;
+      config.size = network.job_size;
+      config.clock = [](void* f) { return static_cast<SimFabric*>(f)->now_ns(); };
+      config.clock_context = &fabric_;
+      nis_.push_back(std::make_unique<Ni>(config));
+      DriverEnv env;
+      env.sink = nis_.back()->protocol().next_sink();
+      env.counters = &nis_.back()->counters();
+      nis_.back()->protocol().add_driver("sim", fabric_.open(env));
+    }
+  }
+  static SimOptions with_seed(const Network& network, uint64_t seed) {
+    SimOptions o = network.options;
+    o.seed = seed;
+    return o;
+  }
+  Ni& ni(unsigned i) { return *nis_[i]; }
+  torii_ni_t* handle(unsigned i) { return reinterpret_cast<torii_ni_t*>(nis_[i].get()); }
+  Peer* peer(unsigned from, unsigned to) {
+    std::byte address[Protocol::kAddressBytes];
+    const size_t n = ni(to).protocol().address(address, sizeof(address));
+    Peer* out = nullptr;
+    std::string why;
+    EXPECT_EQ(ni(from).connect({address, n}, &out, &why), Status::ok) << why;
+    return out;
+  }
+  torii_port_t* port(unsigned i) {
+    torii_port_t* p = nullptr;
+    EXPECT_EQ(torii_port_open(handle(i), 0, &p), TORII_OK);
+    return p;
+  }
+  unsigned step() {
+    fabric_.advance(1000);
+    unsigned events = 0;
+    for (unsigned i = 0; i < nis_.size(); ++i) events += unsigned(torii_progress(handle(i)));
+    return events;
+  }
+  void run(unsigned quiet_rounds = 50) {
+    for (unsigned quiet = 0; quiet < quiet_rounds;) quiet = step() ? 0 : quiet + 1;
+  }
+  void kill(unsigned i) {
+    std::byte address[kSimAddressBytes];
+    fabric_.address(i, address);
+    fabric_.kill({address, sizeof(address)});
+  }
+
+ private:
+  SimFabric fabric_;
+  std::vector<std::unique_ptr<Ni>> nis_;
+};
+
+struct Outcome {
+  int calls = 0;
+  torii_result_t result{};
+};
+
+void note(void* arg, const torii_result_t* result) {
+  auto* outcome = static_cast<Outcome*>(arg);
+  ++outcome->calls;
+  outcome->result = *result;
+}
+
+torii_data_t flat(void* base, size_t bytes) {
+  torii_data_t d{};
+  d.layout = TORII_CONTIGUOUS;
+  d.base = base;
+  d.bytes = bytes;
+  return d;
+}
+
+std::vector<uint8_t> pattern(size_t bytes, unsigned seed) {
+  std::vector<uint8_t> v(bytes + 1);
+  for (size_t i = 0; i < bytes; ++i) v[i] = uint8_t(i * 7 + (i >> 8) * 13 + seed);
+  return v;
+}
+
+torii_peer_t* pub(Peer* p) { return reinterpret_cast<torii_peer_t*>(p); }
+
+// An operation that returned `code` with this outcome is over, with these bytes.
+void expect_over(int code, const Outcome& o, const torii_result_t& now, uint64_t bytes) {
+  if (code == TORII_OK) {
+    EXPECT_EQ(o.calls, 0);
+    EXPECT_EQ(now.bytes, bytes);
+  } else {
+    EXPECT_EQ(code, TORII_PENDING);
+    EXPECT_EQ(o.calls, 1);
+    EXPECT_EQ(o.result.code, TORII_OK);
+    EXPECT_EQ(o.result.bytes, bytes);
+  }
+}
+
+class PortsOver : public ::testing::TestWithParam<Network> {};
+
+TEST_P(PortsOver, EverySizePostedAndUnexpected) {
+  World w(GetParam(), 2);
+  Peer* to = w.peer(0, 1);
+  Peer* from = w.peer(1, 0);
+  torii_port_t* out = w.port(0);
+  torii_port_t* in = w.port(1);
+  for (size_t bytes : {0, 1, 40, 64, 255, 1000, 4080, 4096, 5000, 20000, 70000, 300000}) {
+    for (bool posted_first : {true, false}) {
+      for (torii_mode_t mode : {TORII_STANDARD, TORII_SYNCHRONOUS}) {
+        auto source = pattern(bytes, unsigned(bytes) + posted_first);
+        std::vector<uint8_t> target(bytes + 1, 0xee);
+        torii_data_t s = flat(source.data(), bytes), t = flat(target.data(), bytes);
+        Outcome sent, received;
+        torii_result_t now{};
+        int rc = 0, sc = 0;
+        const auto receive = [&] {
+          rc = torii_recv(in, pub(from), 5, 0, &t, note, &received, nullptr, &now);
+        };
+        if (posted_first) receive();
+        sc = torii_send(out, pub(to), mode, 5, 9, &s, note, &sent, nullptr);
+        ASSERT_GE(sc, 0);
+        if (!posted_first) {
+          w.run();
+          if (mode == TORII_SYNCHRONOUS) {
+            EXPECT_EQ(sent.calls, 0) << "complete before the match";
+          }
+          receive();
+        }
+        w.run();
+        expect_over(rc, received, now, bytes);
+        EXPECT_EQ(sent.calls, sc == TORII_PENDING);
+        EXPECT_EQ(0, std::memcmp(source.data(), target.data(), bytes)) << bytes;
+        EXPECT_EQ(target[bytes], 0xee);
+        const torii_result_t& r = rc == TORII_OK ? now : received.result;
+        EXPECT_EQ(r.user, 9u);
+        EXPECT_EQ(r.tag, 5u);
+        EXPECT_EQ(r.source, pub(from));
+      }
+    }
+  }
+  EXPECT_EQ(w.ni(0).protocol().ops().used(), 0u) << "operations leaked";
+  EXPECT_EQ(w.ni(1).protocol().ops().used(), 0u) << "operations leaked";
+  EXPECT_EQ(w.ni(1).counters().bad_frames, 0u);
+}
+
+TEST_P(PortsOver, TruncationDeliversThePrefix) {
+  World w(GetParam(), 2);
+  Peer* to = w.peer(0, 1);
+  torii_port_t* out = w.port(0);
+  torii_port_t* in = w.port(1);
+  for (size_t bytes : {100, 9000, 200000}) {
+    auto source = pattern(bytes, 3);
+    std::vector<uint8_t> target(bytes, 0xee);
+    torii_data_t s = flat(source.data(), bytes), t = flat(target.data(), bytes / 2);
+    Outcome sent, received;
+    torii_result_t now{};
+    ASSERT_EQ(TORII_PENDING, torii_recv(in, nullptr, 0, ~0ull, &t, note, &received, nullptr, &now));
+    ASSERT_GE(torii_send(out, pub(to), TORII_STANDARD, 1, 0, &s, note, &sent, nullptr), 0);
+    w.run();
+    ASSERT_EQ(received.calls, 1);
+    EXPECT_EQ(received.result.code, TORII_ERR_TRUNCATED);
+    EXPECT_EQ(received.result.bytes, bytes / 2);
+    EXPECT_EQ(received.result.sent_bytes, bytes);
+    EXPECT_EQ(0, std::memcmp(source.data(), target.data(), bytes / 2));
+    EXPECT_EQ(target[bytes / 2], 0xee);
+  }
+}
+
+struct Strided {
+  uint8_t* base;
+  uint64_t expected = 0;  // the next offset allowed
+};
+
+// Element i of the packed message is byte 2*i of memory.
+void pack(void* context, uint64_t offset, void* buffer, size_t bytes) {
+  auto* s = static_cast<Strided*>(context);
+  EXPECT_EQ(offset, s->expected);
+  for (size_t i = 0; i < bytes; ++i) static_cast<uint8_t*>(buffer)[i] = s->base[2 * (offset + i)];
+  s->expected = offset + bytes;
+}
+void unpack(void* context, uint64_t offset, const void* buffer, size_t bytes) {
+  auto* s = static_cast<Strided*>(context);
+  EXPECT_EQ(offset, s->expected);
+  for (size_t i = 0; i < bytes; ++i)
+    s->base[2 * (offset + i)] = static_cast<const uint8_t*>(buffer)[i];
+  s->expected = offset + bytes;
+}
+
+TEST_P(PortsOver, PackAndUnpackFunctionsRunOnceInOrder) {
+  World w(GetParam(), 2);
+  Peer* to = w.peer(0, 1);
+  torii_port_t* out = w.port(0);
+  torii_port_t* in = w.port(1);
+  for (size_t bytes : {0, 10, 3000, 50000, 200000}) {
+    for (int kinds = 1; kinds < 4; ++kinds) {
+      auto source = pattern(2 * bytes, 1);
+      std::vector<uint8_t> target(2 * bytes + 1);
+      Strided from{source.data()}, into{target.data()};
+      torii_data_t s{}, t{};
+      s.layout = t.layout = TORII_FUNCTIONS;
+      s.bytes = t.bytes = bytes;
+      s.base = &from;
+      t.base = &into;
+      s.pack = pack;
+      t.unpack = unpack;
+      if (!(kinds & 1)) s = flat(source.data(), bytes);
+      if (!(kinds & 2)) t = flat(target.data(), bytes);
+      Outcome sent, received;
+      torii_result_t now{};
+      ASSERT_EQ(TORII_PENDING, torii_recv(in, nullptr, 4, 0, &t, note, &received, nullptr, &now));
+      ASSERT_GE(torii_send(out, pub(to), TORII_STANDARD, 4, 0, &s, note, &sent, nullptr), 0);
+      w.run();
+      ASSERT_EQ(received.calls, 1);
+      for (size_t i = 0; i < bytes; ++i)
+        ASSERT_EQ(source[kinds & 1 ? 2 * i : i], target[kinds & 2 ? 2 * i : i]) << i;
+    }
+  }
+}
+
+// Random traffic between four processes; every pair's messages must match in order.
+TEST_P(PortsOver, RandomTrafficKeepsOrder) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    constexpr unsigned kCount = 4;
+    World w(GetParam(), kCount, seed);
+    std::mt19937_64 random(seed);
+    struct Message {
+      std::vector<uint8_t> bytes;
+      Outcome outcome;
+      torii_result_t now{};
+      int code = 0;
+    };
+    std::vector<std::unique_ptr<Message>> sends[kCount][kCount], receives[kCount][kCount];
+    Peer* peers[kCount][kCount];
+    torii_port_t* ports[kCount];
+    for (unsigned i = 0; i < kCount; ++i) {
+      ports[i] = w.port(i);
+      for (unsigned k = 0; k < kCount; ++k) peers[i][k] = w.peer(i, k);
+    }
+    const auto receive = [&](unsigned at, unsigned from) {
+      auto m = std::make_unique<Message>();
+      m->bytes.resize(100000);
+      torii_data_t d = flat(m->bytes.data(), m->bytes.size());
+      m->code = torii_recv(ports[at], pub(peers[at][from]), 0, 0, &d, note, &m->outcome, nullptr,
+                           &m->now);
+      ASSERT_GE(m->code, 0);
+      receives[at][from].push_back(std::move(m));
+    };
+    for (int i = 0; i < 400; ++i) {
+      const unsigned a = random() % kCount, b = random() % kCount;
+      if (random() % 2) {
+        const size_t bytes = random() % 3 ? random() % 200 : random() % 100000;
+        auto m = std::make_unique<Message>();
+        m->bytes = pattern(bytes, unsigned(random()));
+        m->bytes.resize(bytes);
+        torii_data_t d = flat(m->bytes.data(), bytes);
+        m->code = torii_send(ports[a], pub(peers[a][b]),
+                             random() % 4 ? TORII_STANDARD : TORII_SYNCHRONOUS, 0, 0, &d, note,
+                             &m->outcome, nullptr);
+        ASSERT_GE(m->code, 0);
+        sends[a][b].push_back(std::move(m));
+      } else {
+        receive(a, b);
+      }
+      if (random() % 4 == 0) w.step();
+    }
+    for (unsigned a = 0; a < kCount; ++a)
+      for (unsigned b = 0; b < kCount; ++b) {
+        while (receives[b][a].size() < sends[a][b].size()) receive(b, a);
+      }
+    w.run();
+    for (unsigned a = 0; a < kCount; ++a)
+      for (unsigned b = 0; b < kCount; ++b)
+        for (size_t i = 0; i < sends[a][b].size(); ++i) {
+          const Message& s = *sends[a][b][i];
+          const Message& r = *receives[b][a][i];
+          const torii_result_t& result = r.code == TORII_OK ? r.now : r.outcome.result;
+          ASSERT_EQ(r.outcome.calls, r.code == TORII_PENDING) << "seed " << seed;
+          ASSERT_EQ(s.outcome.calls, s.code == TORII_PENDING) << "seed " << seed;
+          ASSERT_EQ(result.bytes, s.bytes.size()) << "seed " << seed;
+          ASSERT_EQ(0, std::memcmp(s.bytes.data(), r.bytes.data(), s.bytes.size()));
+        }
+    for (unsigned i = 0; i < kCount; ++i) {
+      ASSERT_EQ(w.ni(i).protocol().ops().used(), 0u);
+      ASSERT_EQ(w.ni(i).counters().bad_frames, 0u);
+    }
+  }
+}
+
+TEST_P(PortsOver, MatchedProbeCancelAndReady) {
+  World w(GetParam(), 2);
+  Peer* to = w.peer(0, 1);
+  torii_port_t* out = w.port(0);
+  torii_port_t* in = w.port(1);
+  auto source = pattern(6000, 2);
+  std::vector<uint8_t> target(6000);
+  torii_data_t s = flat(source.data(), 6000), t = flat(target.data(), 6000);
+  Outcome sent, received;
+  torii_result_t r{};
+  EXPECT_EQ(TORII_EMPTY, torii_probe(in, nullptr, 0, ~0ull, &r));
+  ASSERT_GE(torii_send(out, pub(to), TORII_READY, 8, 1, &s, note, &sent, nullptr), 0);
+  w.run();
+  EXPECT_EQ(w.ni(1).counters().ready_unexpected, 1u);
+  EXPECT_EQ(TORII_EMPTY, torii_probe(in, nullptr, 7, 0, &r));
+  ASSERT_EQ(TORII_OK, torii_probe(in, nullptr, 0, ~0ull, &r));
+  EXPECT_EQ(r.sent_bytes, 6000u);
+  torii_message_t* message = nullptr;
+  ASSERT_EQ(TORII_OK, torii_mprobe(in, nullptr, 8, 0, &message, &r));
+  EXPECT_EQ(TORII_EMPTY, torii_probe(in, nullptr, 8, 0, &r));
+  const int code = torii_mrecv(in, message, &t, note, &received, nullptr, &r);
+  w.run();
+  expect_over(code, received, r, 6000);
+  EXPECT_EQ(0, std::memcmp(source.data(), target.data(), 6000));
+
+  Outcome canceled;
+  torii_request_t request = 0;
+  ASSERT_EQ(TORII_PENDING, torii_recv(in, nullptr, 9, 0, &t, note, &canceled, &request, &r));
+  EXPECT_EQ(TORII_OK, torii_cancel(w.handle(1), request));
+  EXPECT_EQ(canceled.calls, 1);
+  EXPECT_EQ(canceled.result.code, TORII_ERR_CANCELED);
+  EXPECT_EQ(TORII_EMPTY, torii_cancel(w.handle(1), request)) << "twice";
+}
+
+TEST_P(PortsOver, DeathOfAPeerEndsEverythingWithIt) {
+  World w(GetParam(), 3);
+  Peer* to = w.peer(0, 1);
+  torii_port_t* port = w.port(0);
+  w.port(1);
+  auto source = pattern(200000, 2);
+  std::vector<uint8_t> target(100);
+  torii_data_t s = flat(source.data(), 200000), t = flat(target.data(), 100);
+  Outcome sent, received, anyone;
+  torii_result_t r{};
+  ASSERT_EQ(TORII_PENDING,
+            torii_send(port, pub(to), TORII_SYNCHRONOUS, 1, 0, &s, note, &sent, nullptr));
+  ASSERT_EQ(TORII_PENDING, torii_recv(port, pub(to), 1, 0, &t, note, &received, nullptr, &r));
+  ASSERT_EQ(TORII_PENDING, torii_recv(port, nullptr, 1, 0, &t, note, &anyone, nullptr, &r));
+  w.run();
+  EXPECT_EQ(sent.calls + received.calls + anyone.calls, 0);
+  w.kill(1);
+  w.run();
+  for (const Outcome* o : {&sent, &received, &anyone}) {
+    EXPECT_EQ(o->calls, 1);
+    EXPECT_EQ(o->result.code, TORII_ERR_PEER_DEAD);
+  }
+  EXPECT_EQ(TORII_ERR_PEER_DEAD,
+            torii_send(port, pub(to), TORII_STANDARD, 1, 0, &t, note, &sent, nullptr));
+  EXPECT_EQ(TORII_ERR_PEER_DEAD, torii_recv(port, pub(to), 1, 0, &t, note, &sent, nullptr, &r));
+  EXPECT_EQ(w.ni(0).protocol().ops().used(), 0u);
+}
+
+// A receiver that never looks keeps bounded memory; nothing is lost when it does look.
+TEST_P(PortsOver, FloodOfUnexpectedMessagesIsBounded) {
+  World w(GetParam(), 2);
+  Peer* to = w.peer(0, 1);
+  Peer* from = w.peer(1, 0);
+  torii_port_t* out = w.port(0);
+  torii_port_t* in = w.port(1);
+  constexpr unsigned kMessages = 3000, kBytes = 1000;
+  std::vector<Outcome> sent(kMessages);
+  std::vector<uint32_t> sources(kMessages * (kBytes / 4));
+  for (unsigned i = 0; i < kMessages; ++i) {
+    sources[i * (kBytes / 4)] = i;
+    torii_data_t s = flat(&sources[i * (kBytes / 4)], kBytes);
+    ASSERT_GE(torii_send(out, pub(to), TORII_STANDARD, 0, 0, &s, note, &sent[i], nullptr), 0);
+    if (i % 16 == 0) w.step();
+  }
+  w.run();
+  const uint64_t window = w.ni(1).protocol().peers()[0]->window * wire::kCreditUnit;
+  EXPECT_LE(w.ni(1).counters().unexpected_bytes, window);
+  for (unsigned i = 0; i < kMessages; ++i) {
+    std::vector<uint32_t> target(kBytes / 4, ~0u);
+    torii_data_t t = flat(target.data(), kBytes);
+    Outcome received;
+    torii_result_t now{};
+    const int code = torii_recv(in, pub(from), 0, 0, &t, note, &received, nullptr, &now);
+    w.run(20);
+    expect_over(code, received, now, kBytes);
+    ASSERT_EQ(target[0], i);
+  }
+  EXPECT_EQ(w.ni(0).protocol().ops().used(), 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Networks, PortsOver, ::testing::ValuesIn(kNetworks),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace torii
