@@ -3,7 +3,7 @@
 # Start-up by Open MPI's mpirun (PMIx), alone and inside an MPI program; peers that never come.
 . "${srcdir:-.}/test/unit/boot_launchers.sh"
 mpirun=$(command -v mpirun.openmpi || command -v mpirun) || skip "no mpirun; Debian: openmpi-bin"
-$mpirun --version 2>&1 | grep -q 'Open MPI\|PRRTE' || skip "$mpirun is not Open MPI's"
+$mpirun --version 2>&1 | grep -q 'Open MPI\|OpenRTE\|PRRTE' || skip "$mpirun is not Open MPI's"
 run $mpirun --oversubscribe -np 1 $probe
 grep -q 'built without PMIx' "$work/out" && skip "this Torii was built without PMIx"
 

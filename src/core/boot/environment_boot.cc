@@ -86,8 +86,8 @@ T read_struct(const std::byte* from) {
 
 template <typename T>
 void append_struct(std::vector<std::byte>* to, const T& value) {
-  const auto* bytes = reinterpret_cast<const std::byte*>(&value);
-  to->insert(to->end(), bytes, bytes + sizeof value);
+  to->resize(to->size() + sizeof value);
+  memcpy(to->data() + to->size() - sizeof value, &value, sizeof value);
 }
 
 class EnvironmentBoot final : public Boot {
