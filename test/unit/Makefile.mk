@@ -4,3 +4,4 @@ include test/unit/base.mk
 include test/unit/sim.mk
 include test/unit/fault.mk
 include test/unit/boot.mk
+include test/unit/tools.mk
