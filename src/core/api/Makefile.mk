@@ -1,2 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-libtorii_internal_la_SOURCES += src/core/api/torii_api.cc
+libtorii_internal_la_SOURCES += \
+	src/core/api/ni_registry.cc \
+	src/core/api/ni_registry.h \
+	src/core/api/portals_api.cc \
+	src/core/api/portals_text.cc \
+	src/core/api/torii_api.cc

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// The interfaces that Portals handles of this process can name: the one that PtlNIInit opens,
+// and in simulations any number of others.
+#pragma once
+
+#include <string>
+
+#include "core/base/status.h"
+#include "core/portals/portals.h"
+
+namespace torii {
+
+// Makes `portals` open (with Portals::grant(desired)) and known; returns its handle, or
+// PTL_INVALID_HANDLE if kMaxInterfaces are known. It must live until unregister_ni().
+ptl_handle_ni_t register_ni(Portals& portals, const ptl_ni_limits_t* desired = nullptr);
+// Closes it; its handles become invalid. False: no such interface.
+bool unregister_ni(ptl_handle_ni_t ni);
+// The interface of a handle of any kind (the object itself may be gone), or null.
+Portals* find_ni(ptl_handle_any_t handle);
+// The handle of a registered interface.
+ptl_handle_ni_t ni_handle(NiTag tag);
+
+// How PtlNIInit comes to its interface.
+struct NiOpener {
+  // Opens the interface as process `pid` of this node, or as the launcher says for PTL_PID_ANY.
+  // `invalid`: that pid cannot be had; *why has one sentence for the user.
+  Status (*open)(ptl_pid_t pid, Portals** out, std::string* why);
+  void (*close)(Portals* portals);
+};
+// Replaces the opener; null: PtlNIInit finds no interface. Returns the former one.
+const NiOpener* set_ni_opener(const NiOpener* opener);
+
+// The rank and size that PtlSetRank gave to an interface.
+struct RankOverride {
+  bool set = false;
+  uint32_t rank = 0;
+  uint32_t size = 0;
+};
+RankOverride* rank_override(ptl_handle_ni_t ni);
+
+}  // namespace torii
