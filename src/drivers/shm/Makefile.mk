@@ -1,1 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
+libtorii_internal_la_SOURCES += \
+	src/drivers/shm/attach.cc \
+	src/drivers/shm/attach.h \
+	src/drivers/shm/layout.h \
+	src/drivers/shm/nic.cc \
+	src/drivers/shm/nic.h \
+	src/drivers/shm/peers.cc \
+	src/drivers/shm/remote.cc \
+	src/drivers/shm/ring.h \
+	src/drivers/shm/segment.cc \
+	src/drivers/shm/segment.h \
+	src/drivers/shm/shm.h \
+	src/drivers/shm/wait.cc
+EXTRA_DIST += src/drivers/shm/README.md

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// What lies in a segment. Every process owns one; peers write frames into it and nothing else.
+//
+//   +--------+---------------------------+----------+----------+----------
+//   | Header | Claim x claims (128 bytes) | ring 0   | ring 1   | ...
+//   +--------+---------------------------+----------+----------+----------
+//
+// A sender takes a Claim by compare-and-swap and owns the ring of the same number until it ends.
+// Pages of rings nobody claimed are never touched.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace torii::shm {
+
+inline constexpr size_t kLine = 64;  // bytes of a cache line
+inline constexpr size_t kPage = 4096;
+inline constexpr uint32_t kMagic = 0x316d6873;  // "shm1"; changes with anything on this page
+inline constexpr uint32_t kClaimsMax = 8192;
+inline constexpr uint64_t kRingMin = 32 << 10;
+inline constexpr uint64_t kRingMax = 64 << 20;
+// Largest frame: 128 lines with its control word, a quarter of the smallest ring. The same for
+// all, because processes of different jobs may have rings of different sizes.
+inline constexpr uint32_t kMtu = 128 * kLine - sizeof(uint64_t);
+
+// The position of line 0 of a new segment's rings. Just below the wrap of 32 bits, so that the
+// wrap is part of every run. Positions in the segment are stored relative to it, so that a zeroed
+// page is a valid beginning.
+inline constexpr uint32_t kFirstPosition = 0u - 512u;
+
+static_assert(std::atomic<uint32_t>::is_always_lock_free);
+static_assert(std::atomic<uint64_t>::is_always_lock_free);
+
+struct Cookie {
+  uint64_t words[2];
+  bool operator==(const Cookie&) const = default;
+};
+
+// A driver's address.
+struct Address {
+  uint32_t magic;
+  uint32_t pid;
+  uint64_t boot;        // hash of the kernel's boot id
+  uint64_t pid_space;   // inode of the PID namespace
+  uint64_t start_time;  // of the process, in clock ticks since boot
+  Cookie cookie;        // random, of this driver instance
+  uint32_t fd;          // of the segment in that process
+  uint32_t reserved;
+  bool operator==(const Address&) const = default;
+};
+static_assert(sizeof(Address) == 56);
+
+// `life` of a segment's owner.
+enum class Life : uint32_t { open = 1, closed = 2 };
+
+// The claims that are free, being written, carrying frames, and left by a sender that closed.
+enum class ClaimState : uint32_t { free = 0, claiming = 1, live = 2, closed = 3 };
+
+struct Header {
+  // Constant after creation.
+  alignas(kLine) uint32_t magic;
+  uint32_t claims;
+  uint64_t bytes;  // of the segment
+  uint64_t ring_bytes;
+  Cookie cookie;
+  uint64_t self_address;  // of this Header in its owner, for the proof of cross-memory attach
+  uint32_t needs_fence;   // nonzero: the owner cannot order senders itself, they must fence
+
+  // Read after each frame sent, written when the owner goes to sleep or ends.
+  alignas(kLine) std::atomic<uint32_t> sleeping;  // nonzero: the number of this sleep
+  std::atomic<int32_t> wake_fd;                   // write end of the owner's pipe, or -1
+  std::atomic<uint32_t> life;                     // Life
+
+  // Grows when a claim changed its state; the owner looks at it in every poll.
+  alignas(kLine) std::atomic<uint32_t> news;
+  std::atomic<uint32_t> hint;  // where the next sender starts to look for a free claim
+};
+static_assert(sizeof(Header) == 3 * kLine);
+
+struct Claim {
+  alignas(kLine) std::atomic<uint32_t> state;  // ClaimState
+  uint32_t start;                              // where the claimant begins - kFirstPosition
+  Address sender;
+  // Up to where the owner has consumed - kFirstPosition; written every quarter of the ring.
+  alignas(kLine) std::atomic<uint32_t> released;
+};
+static_assert(sizeof(Claim) == 2 * kLine);
+
+inline constexpr uint64_t claims_offset() { return kPage; }
+inline constexpr uint64_t rings_offset(uint32_t claims) {
+  return kPage + (uint64_t{claims} * sizeof(Claim) + kPage - 1) / kPage * kPage;
+}
+inline constexpr uint64_t segment_bytes(uint32_t claims, uint64_t ring_bytes) {
+  return rings_offset(claims) + claims * ring_bytes;
+}
+
+}  // namespace torii::shm

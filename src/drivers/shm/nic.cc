@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+#include "drivers/shm/nic.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/base/log.h"
+#include "core/base/param.h"
+#include "drivers/shm/attach.h"
+#include "drivers/shm/shm.h"
+
+namespace torii {
+namespace {
+
+constexpr uint32_t kPeersMax = 8192;
+constexpr size_t kCookiesMax = 1024;
+
+}  // namespace
+
+ShmDriver::ShmDriver(const DriverEnv& env)
+    : sink_(*env.sink), counters_(*env.counters), local_peers_(env.local_peers) {
+  caps_.flags = kReliable | kOrdered | kPeerDown | kWait;
+  caps_.mtu = shm::kMtu;
+  caps_.inline_max = shm::kMtu;
+  caps_.pieces_max = shm::kAttachPieces;
+  caps_.batch_max = 16;
+  caps_.address_bytes = sizeof(shm::Address);
+  caps_.peers_max = kPeersMax;
+  caps_.eager_advice = 16 << 10;
+  caps_.latency_ns = 150;
+  caps_.mbytes_per_s = 8000;
+  peers_.reserve(kPeersMax);
+  cookies_.reserve(kCookiesMax);
+  reporting_.reserve(kCookiesMax);
+}
+
+bool ShmDriver::start(std::string* why) {
+  const uint64_t ring_bytes = shm::ring_bytes_for(local_peers_, params().shm_ring);
+  const uint32_t claims = shm::claims_for(local_peers_);
+  if (!shm::create_segment(claims, ring_bytes, &segment_, why)) return false;
+  pid_ = segment_.address.pid;
+  header_ = &segment_.header();
+  claim_peer_.resize(claims);
+  claim_position_.resize(claims, shm::kFirstPosition);
+  claim_rejected_.resize(claims);
+  int error = 0;
+  if (params().shm_remote_read &&
+      shm::attach_prove(static_cast<pid_t>(pid_),
+                        segment_.self_address + offsetof(shm::Header, cookie),
+                        segment_.address.cookie, &error) == Status::ok) {
+    shm::attach_permit();
+    caps_.flags |= kPut | kGet;
+    caps_.key_bytes = sizeof(Key);
+    caps_.remote_max = 4 << 20;
+  } else if (params().shm_remote_read) {
+    TORII_INFO("shm: cross-memory attach is refused here: %s; large messages are copied twice",
+               strerror(error));
+  }
+  start_waiting();
+  return true;
+}
+
+ShmDriver::~ShmDriver() {
+  // A forked child has the mappings but is not the one the peers know.
+  if (header_ && static_cast<uint32_t>(getpid()) == pid_) say_goodbye();
+}
+
+void ShmDriver::address(std::byte* out) const {
+  std::memcpy(out, &segment_.address, sizeof(segment_.address));
+}
+
+Status ShmDriver::connect(std::span<const std::byte> bytes, PeerId* out, std::string* why) {
+  shm::Address address;
+  if (bytes.size() != sizeof(address)) {
+    *why = format_text(
+        "shm: an address has %zu bytes, this one %zu; use the same Torii in all "
+        "processes",
+        sizeof(address), bytes.size());
+    return Status::unreachable;
+  }
+  std::memcpy(&address, bytes.data(), sizeof(address));
+  const auto known = by_cookie_.find(address.cookie);
+  Peer* peer;
+  if (known != by_cookie_.end()) {
+    peer = &peers_[known->second];
+    if (!(peer->details->segment.address == address)) {
+      *why = "shm: the address is not the one its cookie belongs to; use what address() gave";
+      return Status::unreachable;
+    }
+    if (peer->ending != Status::ok) {
+      *why = format_text("shm: process %u has ended (%s); start it anew", address.pid,
+                         status_text(peer->ending));
+      return peer->ending;
+    }
+  } else {
+    peer = new_peer(address);
+    if (!peer) {
+      *why = format_text("shm: all %u peers are in use; disconnect one", kPeersMax);
+      return Status::no_memory;
+    }
+    if (const Status status = open_peer(*peer, address, why); status != Status::ok) {
+      release_slot(*peer);
+      return status;
+    }
+  }
+  if (!peer->out.base && !claim_ring(*peer, why)) {
+    if (!peer->known && !peer->in.base) release_slot(*peer);
+    return Status::no_memory;
+  }
+  peer->known = true;
+  *out = peer->id;
+  *why = peer->details->note;
+  return Status::ok;
+}
+
+void ShmDriver::disconnect(PeerId id) {
+  TORII_ASSERT(id < peers_.size() && peers_[id].stage != Stage::unused);
+  Peer& peer = peers_[id];
+  peer.known = false;
+  // The rings of a process that lives are kept: frames taken are still sent, and whoever connects
+  // again, on either side, goes on in them.
+  if (peer.stage == Stage::down) release_slot(peer);
+}
+
+size_t ShmDriver::send(std::span<const Tx> batch) {
+  size_t taken = 0;
+  for (const Tx& tx : batch) {
+    if (!send_one(tx)) break;
+    taken++;
+  }
+  return taken;
+}
+
+inline bool ShmDriver::send_one(const Tx& tx) {
+  TORII_ASSERT(tx.peer < peers_.size() && tx.head_bytes <= kHeadMax &&
+               tx.body_bytes <= shm::kMtu - tx.head_bytes);
+  Peer& peer = peers_[tx.peer];
+  if (__builtin_expect(!peer.out.base, 0) && !start_sending(peer)) return false;
+  if (__builtin_expect(tx.cookie != 0, 0) && cookies_.size() >= kCookiesMax) return false;
+  const uint32_t bytes = tx.head_bytes + tx.body_bytes;
+  bool corrupt = false;
+  std::byte* to = peer.out.reserve(bytes, &corrupt);
+  if (__builtin_expect(!to, 0)) {
+    refused(peer, corrupt);
+    return false;
+  }
+  shm::copy_bytes(to, tx.head, tx.head_bytes);
+  to += tx.head_bytes;
+  size_t left = tx.body_bytes;
+  for (uint32_t i = 0; i < tx.piece_count; i++) {
+    const iovec& piece = tx.pieces[i];
+    TORII_ASSERT(piece.iov_len <= left);
+    shm::copy_bytes(to, piece.iov_base, piece.iov_len);
+    to += piece.iov_len;
+    left -= piece.iov_len;
+  }
+  TORII_ASSERT(left == 0);
+  peer.out.publish(bytes);
+  wake_if_sleeping(peer);
+  if (__builtin_expect(tx.cookie != 0, 0)) cookies_.push_back(tx.cookie);
+  return true;
+}
+
+void ShmDriver::refused(Peer& peer, bool corrupt) {
+  peer.blocked = true;
+  if (corrupt) fail(peer, "it claims to have read more than was sent");
+}
+
+unsigned ShmDriver::poll(uint64_t now_ns, unsigned budget) {
+  if (__builtin_expect(armed_, 0)) {
+    armed_ = false;
+    header_->sleeping.store(0, std::memory_order_relaxed);
+  }
+  unsigned count = 0;
+  if (__builtin_expect(!cookies_.empty(), 0)) count = report_done();
+  for (unsigned n = hot_count_; n && count < budget; n--) {
+    Peer& peer = *hot_[hot_next_];
+    if (++hot_next_ >= hot_count_) hot_next_ = 0;
+    count += drain(peer, std::min(kTurn, budget - count));
+  }
+  if (!idle_.empty() && count < budget) count += poll_idle(budget - count);
+  if (__builtin_expect(header_->news.load(std::memory_order_relaxed) != news_seen_, 0)) read_news();
+  if (__builtin_expect(now_ns >= next_check_ns_, 0)) check_peers(now_ns);
+  if (__builtin_expect(endings_ != 0, 0)) finish_endings();
+  return count;
+}
+
+// Hands up at most `most` frames of that peer.
+inline unsigned ShmDriver::drain(Peer& peer, unsigned most) {
+  unsigned count = 0;
+  while (count < most) {
+    const std::byte* bytes;
+    uint32_t length;
+    const auto found = peer.in.peek(&bytes, &length);
+    if (found == shm::RingReceiver::Found::nothing) break;
+    if (__builtin_expect(found == shm::RingReceiver::Found::corrupt, 0)) {
+      fail(peer, "a control word in its ring makes no sense");
+      break;
+    }
+    count++;
+    peer.known = true;
+    sink_.packet(peer.id, {bytes, length});
+    // The sender may be asleep because it had no room.
+    if (__builtin_expect(peer.in.consume(length), 0)) wake_if_sleeping(peer);
+    if (__builtin_expect(peer.broken, 0)) break;
+  }
+  if (count) peer.last_frame = ++ticks_;
+  return count;
+}
+
+unsigned ShmDriver::poll_idle(unsigned budget) {
+  unsigned count = 0;
+  for (unsigned n = 0; n < kIdleLooks && !idle_.empty() && count < budget; n++) {
+    if (idle_next_ >= idle_.size()) idle_next_ = 0;
+    Peer& peer = *idle_[idle_next_++];
+    const unsigned frames = drain(peer, std::min(kTurn, budget - count));
+    if (frames) promote(peer);
+    count += frames;
+  }
+  return count;
+}
+
+unsigned ShmDriver::report_done() {
+  reporting_.swap(cookies_);
+  for (const uint64_t cookie : reporting_) sink_.done(cookie, Status::ok);
+  const auto count = static_cast<unsigned>(reporting_.size());
+  reporting_.clear();
+  return count;
+}
+
+std::unique_ptr<Driver> open_shm(const DriverEnv& env, std::string* why) {
+  auto driver = std::make_unique<ShmDriver>(env);
+  if (!driver->start(why)) return nullptr;
+  return driver;
+}
+
+}  // namespace torii

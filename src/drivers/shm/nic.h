@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// The `shm` driver. nic.cc has the path of a frame; peers.cc who is there and who has gone;
+// remote.cc put and get; wait.cc sleeping and waking.
+//
+// send() and poll() use no lock, no allocation and no system call while both sides are awake.
+#pragma once
+
+#include <poll.h>
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "drivers/driver.h"
+#include "drivers/shm/ring.h"
+#include "drivers/shm/segment.h"
+
+namespace torii {
+
+class ShmDriver final : public Driver {
+ public:
+  explicit ShmDriver(const DriverEnv& env);
+  ~ShmDriver() override;
+  ShmDriver(const ShmDriver&) = delete;
+  ShmDriver& operator=(const ShmDriver&) = delete;
+
+  // Makes the segment; false with the reason and the remedy in *why.
+  bool start(std::string* why);
+
+  const DriverCaps& caps() const override { return caps_; }
+  void address(std::byte* out) const override;
+  Status connect(std::span<const std::byte> address, PeerId* peer, std::string* why) override;
+  void disconnect(PeerId peer) override;
+  size_t send(std::span<const Tx> batch) override;
+  unsigned poll(uint64_t now_ns, unsigned budget) override;
+  Status reg(void* base, uint64_t bytes, uint32_t access, Region* out) override;
+  void dereg(Region& region) override;
+  Status import(PeerId peer, std::span<const std::byte> key, uint32_t* remote) override;
+  void drop(uint32_t remote) override;
+  Status put(const Rma& rma) override;
+  Status get(const Rma& rma) override;
+  Status arm(int* fd) override;
+
+ private:
+  static constexpr uint32_t kNoClaim = ~0u;
+  static constexpr unsigned kHotMax = 8;     // rings looked at in every poll
+  static constexpr unsigned kIdleLooks = 2;  // others looked at in every poll
+  static constexpr unsigned kTurn = 16;      // most frames of one ring before the next has a turn
+
+  // What is not needed to move a frame.
+  struct Details {
+    shm::Segment segment;  // the peer's; not mapped if it could not be opened
+    shm::Mapping out_ring;
+    shm::Mapping in_ring;
+    std::unique_ptr<uint64_t[]> stale;
+    shm::Descriptor pidfd;
+    shm::Descriptor wake_fd;
+    uint32_t out_claim = kNoClaim;  // ours in the peer's segment
+    uint32_t in_claim = kNoClaim;   // the peer's in ours
+    std::string note;               // why put and get are not possible, for the user
+    bool wake_failed = false;       // its pipe could not be opened; reported
+  };
+
+  enum class Stage : uint8_t { unused, up, down };  // down: reported, id not yet given back
+
+  struct Peer {
+    alignas(shm::kLine) shm::RingSender out;  // base is null until a ring is claimed
+    shm::Header* there = nullptr;
+    PeerId id = kNoPeer;
+    Stage stage = Stage::unused;
+    bool fence = false;    // order a frame before the look at `sleeping` by a fence
+    bool blocked = false;  // a frame was refused for lack of room
+    bool direct = false;   // put and get are proved
+    alignas(shm::kLine) shm::RingReceiver in;  // base is null until its claim is adopted
+    uint64_t last_frame = 0;                   // value of ticks_
+    bool known = false;                        // the core has this id
+    bool hot = false;
+    bool listed = false;         // in hot_ or idle_
+    bool broken = false;         // its ring is corrupt: never to be used again
+    Status ending = Status::ok;  // not ok: to be reported when its ring is empty
+    std::unique_ptr<Details> details;
+  };
+
+  struct Key {  // the wire form of a memory key
+    uint64_t base;
+    uint64_t bytes;
+    uint32_t access;
+    uint32_t owner;  // part of the owner's cookie
+  };
+  struct Import {
+    Key key;
+    PeerId peer;
+    bool used;
+  };
+  struct CookieHash {
+    size_t operator()(const shm::Cookie& c) const { return c.words[0]; }
+  };
+
+  // nic.cc
+  bool send_one(const Tx& tx);
+  void refused(Peer& peer, bool corrupt);
+  unsigned drain(Peer& peer, unsigned most);
+  unsigned poll_idle(unsigned budget);
+  unsigned report_done();
+
+  // peers.cc
+  Peer* new_peer(const shm::Address& address);
+  Status open_peer(Peer& peer, const shm::Address& address, std::string* why);
+  void prove_attach(Peer& peer);
+  bool claim_ring(Peer& peer, std::string* why);
+  bool take_claim(Peer& peer, uint32_t number, std::string* why);
+  bool start_sending(Peer& peer);
+  void read_news();
+  void read_claim(uint32_t number);
+  Peer* adopt(uint32_t number, bool closed);
+  void reject_claim(uint32_t number, const char* what);
+  void list_ring(Peer& peer);
+  void unlist_ring(Peer& peer);
+  void promote(Peer& peer);
+  void end(Peer& peer, Status status);
+  void fail(Peer& peer, const char* what);
+  void finish_endings();
+  void finish(Peer& peer);
+  void release_slot(Peer& peer);
+  void watch(Peer& peer);
+  void check_peers(uint64_t now_ns);
+  void say_goodbye();
+
+  // remote.cc
+  Status check_rma(const Rma& rma, uint32_t access, Peer** peer) const;
+  Status move(const Rma& rma, bool write);
+  void downgrade(Peer& peer, int error);
+
+  // wait.cc
+  void start_waiting();
+  bool work_waiting();
+  void wake(Peer& peer);
+  void open_wake_fd(Peer& peer);
+  void wake_if_sleeping(Peer& peer) {
+    if (!peer.there) return;
+    if (__builtin_expect(peer.fence, 0)) std::atomic_thread_fence(std::memory_order_seq_cst);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (__builtin_expect(peer.there->sleeping.load(std::memory_order_relaxed) != 0, 0)) wake(peer);
+  }
+
+  Sink& sink_;
+  Counters& counters_;
+  shm::Header* header_ = nullptr;  // of the own segment
+  uint64_t next_check_ns_ = 0;
+  uint64_t ticks_ = 0;
+  uint32_t news_seen_ = 0;
+  unsigned endings_ = 0;  // peers with `ending`
+  unsigned hot_count_ = 0;
+  unsigned hot_next_ = 0;
+  unsigned idle_next_ = 0;
+  bool armed_ = false;
+  Peer* hot_[kHotMax] = {};
+  std::vector<Peer*> idle_;
+  std::vector<Peer> peers_;        // never moves: reserved for peers_max
+  std::vector<uint64_t> cookies_;  // frames taken whose done() is due
+  std::vector<uint64_t> reporting_;
+
+  DriverCaps caps_;
+  uint32_t local_peers_;
+  shm::Segment segment_;
+  uint32_t pid_ = 0;  // of the process that opened the driver; not of one forked since
+  std::vector<PeerId> free_peers_;
+  std::unordered_map<shm::Cookie, PeerId, CookieHash> by_cookie_;
+  // For each own claim: the peer it was adopted for, or null; and where its ring goes on.
+  std::vector<Peer*> claim_peer_;
+  std::vector<uint32_t> claim_position_;
+  std::vector<bool> claim_rejected_;
+
+  std::vector<pollfd> watched_;  // pidfds, rebuilt when watched_stale_
+  std::vector<PeerId> watched_ids_;
+  bool watched_stale_ = false;
+  unsigned pidfds_max_ = 0;
+  unsigned pidfds_ = 0;
+  PeerId next_stat_ = 0;  // the next peer without a pidfd to check
+
+  std::vector<Import> imports_;
+  std::vector<uint32_t> free_imports_;
+
+  shm::Descriptor wake_read_;
+  shm::Descriptor wake_write_;
+  uint32_t sleep_number_ = 0;
+  bool registered_ = false;  // membarrier orders this process's sends
+};
+
+}  // namespace torii

@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// Who is there, who has gone, and the rings between us. Nothing here is on the path of a frame.
+#include <errno.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "core/base/log.h"
+#include "drivers/shm/attach.h"
+#include "drivers/shm/nic.h"
+
+namespace torii {
+
+using shm::ClaimState;
+
+namespace {
+
+constexpr uint64_t kCheckIntervalNs = 50'000'000;
+constexpr unsigned kStatsPerCheck = 16;     // peers without a pidfd looked up per check
+constexpr size_t kPopulateMax = 256 << 10;  // bytes of a ring made present when it is claimed
+
+int open_pidfd(uint32_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
+
+}  // namespace
+
+ShmDriver::Peer* ShmDriver::new_peer(const shm::Address& address) {
+  PeerId id;
+  if (!free_peers_.empty()) {
+    id = free_peers_.back();
+    free_peers_.pop_back();
+  } else if (peers_.size() < peers_.capacity()) {
+    id = static_cast<PeerId>(peers_.size());
+    peers_.emplace_back();
+  } else {
+    return nullptr;
+  }
+  Peer& peer = peers_[id];
+  peer.id = id;
+  peer.stage = Stage::up;
+  peer.details = std::make_unique<Details>();
+  peer.details->segment.address = address;
+  by_cookie_[address.cookie] = id;
+  return &peer;
+}
+
+// Maps the peer's segment and starts to watch its process.
+Status ShmDriver::open_peer(Peer& peer, const shm::Address& address, std::string* why) {
+  shm::Segment& segment = peer.details->segment;
+  const Status status = shm::open_segment(address, segment_.address, &segment, why);
+  if (status != Status::ok) return status;
+  shm::Header& header = segment.header();
+  if (header.life.load(std::memory_order_acquire) != static_cast<uint32_t>(shm::Life::open)) {
+    *why =
+        format_text("shm: process %u has closed its network interface; start it anew", address.pid);
+    return Status::unreachable;
+  }
+  peer.there = &header;
+  peer.fence = !registered_ || header.needs_fence != 0;
+  watch(peer);
+  prove_attach(peer);
+  return Status::ok;
+}
+
+void ShmDriver::prove_attach(Peer& peer) {
+  if (!(caps_.flags & kGet)) return;
+  const shm::Segment& segment = peer.details->segment;
+  int error = 0;
+  const Status status = shm::attach_prove(static_cast<pid_t>(segment.address.pid),
+                                          segment.self_address + offsetof(shm::Header, cookie),
+                                          segment.address.cookie, &error);
+  peer.direct = status == Status::ok;
+  if (status == Status::denied) downgrade(peer, error);
+}
+
+// Takes a ring in the peer's segment.
+bool ShmDriver::claim_ring(Peer& peer, std::string* why) {
+  const shm::Segment& segment = peer.details->segment;
+  shm::Header& header = segment.header();
+  uint32_t first = header.hint.load(std::memory_order_relaxed);
+  if (first < segment.claims) first = header.hint.fetch_add(1, std::memory_order_relaxed);
+  for (uint32_t i = 0; i < segment.claims; i++) {
+    const uint32_t number = (first + i) % segment.claims;
+    shm::Claim& claim = segment.claim(number);
+    auto expected = static_cast<uint32_t>(ClaimState::free);
+    if (claim.state.load(std::memory_order_relaxed) != expected) continue;
+    if (claim.state.compare_exchange_strong(expected, static_cast<uint32_t>(ClaimState::claiming),
+                                            std::memory_order_acquire))
+      return take_claim(peer, number, why);
+  }
+  *why = format_text(
+      "shm: all %u receive rings of process %u are taken; run fewer processes on "
+      "this node",
+      segment.claims, segment.address.pid);
+  return false;
+}
+
+bool ShmDriver::take_claim(Peer& peer, uint32_t number, std::string* why) {
+  Details& d = *peer.details;
+  shm::Claim& claim = d.segment.claim(number);
+  const auto lines = static_cast<uint32_t>(d.segment.ring_bytes / shm::kLine);
+  d.stale.reset(new (std::nothrow) uint64_t[lines / 64]);
+  if (!d.stale || !d.segment.map_ring(number, &d.out_ring)) {
+    *why = format_text(
+        "shm: the ring in process %u cannot be mapped: %s; raise the limits on "
+        "memory (ulimit -v) and mappings (vm.max_map_count)",
+        d.segment.address.pid, strerror(errno));
+    claim.state.store(static_cast<uint32_t>(ClaimState::free), std::memory_order_release);
+    return false;
+  }
+  d.out_ring.populate(kPopulateMax);
+  const uint32_t start = claim.start;
+  // A ring used before may hold anything.
+  std::fill_n(d.stale.get(), lines / 64, start == 0 ? 0 : ~uint64_t{0});
+  peer.out.stale = d.stale.get();
+  peer.out.released = &claim.released;
+  peer.out.position = peer.out.consumed = start + shm::kFirstPosition;
+  peer.out.lines = peer.out.room = lines;
+  d.out_claim = number;
+  claim.sender = segment_.address;
+  claim.state.store(static_cast<uint32_t>(ClaimState::live), std::memory_order_release);
+  peer.out.base = d.out_ring.base();
+  peer.there->news.fetch_add(1, std::memory_order_release);
+  wake_if_sleeping(peer);
+  d.segment.fd.reset();  // nothing more to map
+  return true;
+}
+
+// The first frame to a peer that connected to us.
+bool ShmDriver::start_sending(Peer& peer) {
+  if (peer.stage != Stage::up || !peer.there || peer.ending != Status::ok) return false;
+  std::string why;
+  if (claim_ring(peer, &why)) return true;
+  TORII_ERROR("%s", why.c_str());
+  end(peer, Status::peer_dead);
+  return false;
+}
+
+// Somebody claimed a ring of ours, or ended.
+void ShmDriver::read_news() {
+  news_seen_ = header_->news.load(std::memory_order_acquire);
+  const uint32_t end_claim =
+      std::min(header_->hint.load(std::memory_order_relaxed), segment_.claims);
+  for (uint32_t n = 0; n < end_claim; n++) read_claim(n);
+  for (Peer& peer : peers_) {
+    if (peer.stage == Stage::up && peer.there &&
+        peer.there->life.load(std::memory_order_acquire) ==
+            static_cast<uint32_t>(shm::Life::closed))
+      end(peer, Status::peer_closed);
+  }
+}
+
+void ShmDriver::read_claim(uint32_t number) {
+  if (claim_rejected_[number]) return;
+  const auto state =
+      static_cast<ClaimState>(segment_.claim(number).state.load(std::memory_order_acquire));
+  switch (state) {
+    case ClaimState::free:
+    case ClaimState::claiming:
+      if (claim_peer_[number]) fail(*claim_peer_[number], "it took back the claim on its ring");
+      return;
+    case ClaimState::live:
+    case ClaimState::closed: {
+      Peer* peer = claim_peer_[number];
+      if (!peer) peer = adopt(number, state == ClaimState::closed);
+      if (peer && state == ClaimState::closed) end(*peer, Status::peer_closed);
+      return;
+    }
+  }
+  reject_claim(number, "has an unknown state");
+}
+
+void ShmDriver::reject_claim(uint32_t number, const char* what) {
+  claim_rejected_[number] = true;
+  counters_.bad_frames++;
+  TORII_ERROR("shm: claim %u of a receive ring %s; its sender is ignored", number, what);
+}
+
+// A new sender: finds or opens the way back, so that an answer to its frames can be sent.
+ShmDriver::Peer* ShmDriver::adopt(uint32_t number, bool closed) {
+  const shm::Address address = segment_.claim(number).sender;
+  const auto known = by_cookie_.find(address.cookie);
+  Peer* peer;
+  if (known != by_cookie_.end()) {
+    peer = &peers_[known->second];
+    if (peer->in.base || !(peer->details->segment.address == address)) {
+      reject_claim(number, "names a process that has one already");
+      return nullptr;
+    }
+  } else {
+    peer = new_peer(address);
+    if (!peer) {
+      reject_claim(number, "came when all peers were in use");
+      return nullptr;
+    }
+    std::string why;
+    if (open_peer(*peer, address, &why) != Status::ok) {
+      // Gone already, or hidden from us. What it sent is delivered, then its end is reported.
+      const bool gone = closed || shm::process_start_time(address.pid) != address.start_time;
+      if (!gone) TORII_ERROR("%s", why.c_str());
+      end(*peer, closed ? Status::peer_closed : Status::peer_dead);
+    }
+  }
+  if (!segment_.map_ring(number, &peer->details->in_ring)) {
+    TORII_ERROR("shm: a receive ring cannot be mapped: %m; raise the limit on memory (ulimit -v)");
+    claim_rejected_[number] = true;
+    end(*peer, Status::peer_dead);
+    return nullptr;
+  }
+  peer->details->in_ring.populate(kPopulateMax);
+  peer->details->in_claim = number;
+  peer->in.base = peer->details->in_ring.base();
+  peer->in.released = &segment_.claim(number).released;
+  peer->in.position = peer->in.told = claim_position_[number];
+  peer->in.lines = static_cast<uint32_t>(segment_.ring_bytes / shm::kLine);
+  claim_peer_[number] = peer;
+  list_ring(*peer);
+  return peer;
+}
+
+void ShmDriver::list_ring(Peer& peer) {
+  peer.listed = true;
+  peer.hot = hot_count_ < kHotMax;
+  if (peer.hot) {
+    hot_[hot_count_++] = &peer;
+  } else {
+    idle_.push_back(&peer);
+  }
+}
+
+void ShmDriver::unlist_ring(Peer& peer) {
+  if (!peer.listed) return;
+  peer.listed = false;
+  if (!peer.hot) {
+    *std::find(idle_.begin(), idle_.end(), &peer) = idle_.back();
+    idle_.pop_back();
+    return;
+  }
+  Peer** const end = hot_ + hot_count_;
+  *std::find(hot_, end, &peer) = end[-1];
+  hot_count_--;
+  if (hot_next_ >= hot_count_) hot_next_ = 0;
+}
+
+// An idle ring had frames: it takes the place of the hot one that was silent longest.
+void ShmDriver::promote(Peer& peer) {
+  if (hot_count_ < kHotMax) {
+    unlist_ring(peer);
+    list_ring(peer);
+    return;
+  }
+  Peer** const coldest =
+      std::min_element(hot_, hot_ + hot_count_,
+                       [](const Peer* a, const Peer* b) { return a->last_frame < b->last_frame; });
+  *std::find(idle_.begin(), idle_.end(), &peer) = *coldest;
+  (*coldest)->hot = false;
+  *coldest = &peer;
+  peer.hot = true;
+}
+
+// Notes that the peer has gone; reported when the frames it left are delivered.
+void ShmDriver::end(Peer& peer, Status status) {
+  if (peer.stage != Stage::up || peer.ending != Status::ok) return;
+  peer.ending = status;
+  endings_++;
+}
+
+// The peer's memory makes no sense: nothing of it is used any more.
+void ShmDriver::fail(Peer& peer, const char* what) {
+  if (peer.stage != Stage::up || peer.broken) return;
+  peer.broken = true;
+  counters_.bad_frames++;
+  TORII_ERROR("shm: process %u is cut off: %s; its memory or ours is corrupt",
+              peer.details->segment.address.pid, what);
+  if (peer.ending == Status::ok) endings_++;
+  peer.ending = Status::peer_dead;
+}
+
+void ShmDriver::finish_endings() {
+  for (size_t i = 0; i < peers_.size() && endings_; i++) {
+    Peer& peer = peers_[i];
+    if (peer.stage != Stage::up || peer.ending == Status::ok) continue;
+    if (peer.in.base && !peer.broken && !peer.in.empty()) continue;
+    finish(peer);
+  }
+}
+
+void ShmDriver::finish(Peer& peer) {
+  endings_--;
+  Details& d = *peer.details;
+  unlist_ring(peer);
+  if (d.in_claim != kNoClaim) {
+    const uint32_t number = d.in_claim;
+    shm::Claim& claim = segment_.claim(number);
+    claim_peer_[number] = nullptr;
+    if (peer.broken) {
+      claim_rejected_[number] = true;  // somebody may still write there
+    } else {
+      // The next claimant goes on where this one ended. What a sender that was killed left in
+      // the line may look like a control word.
+      claim_position_[number] = peer.in.position;
+      const uint32_t start = peer.in.position - shm::kFirstPosition;
+      shm::control_at(peer.in.base, peer.in.position & (peer.in.lines - 1))
+          .store(0, std::memory_order_relaxed);
+      claim.start = start;
+      claim.released.store(start, std::memory_order_relaxed);
+      claim.state.store(static_cast<uint32_t>(ClaimState::free), std::memory_order_release);
+    }
+  }
+  const Status status = peer.ending;
+  by_cookie_.erase(d.segment.address.cookie);
+  if (d.pidfd) pidfds_--;
+  watched_stale_ = true;
+  peer.stage = Stage::down;
+  peer.there = nullptr;
+  peer.out = {};
+  peer.in = {};
+  peer.details.reset();
+  if (!peer.known) {
+    release_slot(peer);
+    return;
+  }
+  sink_.peer_down(peer.id, status);
+}
+
+// Gives the number back. A peer that is up has no ring yet: connect() failed.
+void ShmDriver::release_slot(Peer& peer) {
+  const PeerId id = peer.id;
+  if (peer.details) {
+    by_cookie_.erase(peer.details->segment.address.cookie);
+    if (peer.details->pidfd) pidfds_--;
+    watched_stale_ = true;
+  }
+  if (peer.stage == Stage::up && peer.ending != Status::ok) endings_--;
+  peer = Peer{};
+  free_peers_.push_back(id);
+}
+
+// A descriptor that tells when the process ends, for as many peers as the limit on open files
+// allows; the others are looked up in /proc.
+void ShmDriver::watch(Peer& peer) {
+  const shm::Address& address = peer.details->segment.address;
+  if (!pidfds_max_) {
+    rlimit limit{};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    pidfds_max_ =
+        static_cast<unsigned>(std::clamp<rlim_t>(limit.rlim_cur / 4, 1, kStatsPerCheck * 1024));
+  }
+  next_check_ns_ = 0;
+  if (address.pid == pid_ || pidfds_ >= pidfds_max_) return;
+  shm::Descriptor fd(open_pidfd(address.pid));
+  // The process of that pid may be a later one: then the check by start time finds out.
+  if (!fd || shm::process_start_time(address.pid) != address.start_time) return;
+  peer.details->pidfd = std::move(fd);
+  pidfds_++;
+  watched_stale_ = true;
+}
+
+void ShmDriver::check_peers(uint64_t now_ns) {
+  next_check_ns_ = now_ns + kCheckIntervalNs;
+  std::vector<PeerId> dead;
+  if (watched_stale_) {
+    watched_.clear();
+    watched_ids_.clear();
+    for (const Peer& peer : peers_) {
+      if (peer.stage != Stage::up || !peer.details->pidfd) continue;
+      watched_.push_back({peer.details->pidfd.get(), POLLIN, 0});
+      watched_ids_.push_back(peer.id);
+    }
+    watched_stale_ = false;
+  }
+  if (!watched_.empty() && ::poll(watched_.data(), watched_.size(), 0) > 0) {
+    for (size_t i = 0; i < watched_.size(); i++)
+      if (watched_[i].revents) dead.push_back(watched_ids_[i]);
+  }
+  unsigned looks = 0;
+  for (size_t n = peers_.size(); n && looks < kStatsPerCheck; n--) {
+    if (next_stat_ >= peers_.size()) next_stat_ = 0;
+    Peer& peer = peers_[next_stat_++];
+    if (peer.stage != Stage::up || peer.details->pidfd) continue;
+    const shm::Address& address = peer.details->segment.address;
+    if (address.pid == pid_) continue;
+    looks++;
+    if (shm::process_start_time(address.pid) != address.start_time) dead.push_back(peer.id);
+  }
+  // What a dead process wrote is complete now: the rings it claimed, the frames in them, and
+  // whether it closed in good order.
+  read_news();
+  for (const PeerId id : dead) end(peers_[id], Status::peer_dead);
+}
+
+void ShmDriver::say_goodbye() {
+  for (Peer& peer : peers_) {
+    if (peer.stage != Stage::up || !peer.there) continue;
+    if (peer.details->out_claim != kNoClaim)
+      peer.details->segment.claim(peer.details->out_claim)
+          .state.store(static_cast<uint32_t>(ClaimState::closed), std::memory_order_release);
+  }
+  header_->life.store(static_cast<uint32_t>(shm::Life::closed), std::memory_order_release);
+  for (Peer& peer : peers_) {
+    if (peer.stage != Stage::up || !peer.there) continue;
+    peer.there->news.fetch_add(1, std::memory_order_release);
+    wake_if_sleeping(peer);
+  }
+}
+
+}  // namespace torii

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// Put and get by cross-memory attach.
+#include <cstring>
+
+#include "core/base/log.h"
+#include "drivers/shm/attach.h"
+#include "drivers/shm/nic.h"
+
+namespace torii {
+
+Status ShmDriver::reg(void* base, uint64_t bytes, uint32_t access, Region* out) {
+  if (!(caps_.flags & kGet)) return Status::unsupported;
+  if ((!base && bytes) || !access || (access & ~uint32_t{kRemoteRead | kRemoteWrite}))
+    return Status::invalid;
+  *out = Region{base, bytes, access, {}, 0};
+  const Key key{reinterpret_cast<uintptr_t>(base), bytes, access,
+                static_cast<uint32_t>(segment_.address.cookie.words[1])};
+  std::memcpy(out->key.data(), &key, sizeof(key));
+  return Status::ok;
+}
+
+void ShmDriver::dereg(Region& region) { region = Region{}; }
+
+Status ShmDriver::import(PeerId id, std::span<const std::byte> bytes, uint32_t* remote) {
+  if (!(caps_.flags & kGet)) return Status::unsupported;
+  Key key;
+  if (bytes.size() != sizeof(key) || id >= peers_.size()) return Status::invalid;
+  const Peer& peer = peers_[id];
+  if (peer.stage == Stage::down) return Status::peer_dead;
+  if (peer.stage != Stage::up) return Status::invalid;
+  std::memcpy(&key, bytes.data(), sizeof(key));
+  if (key.owner != static_cast<uint32_t>(peer.details->segment.address.cookie.words[1]) ||
+      key.bytes > ~uint64_t{0} - key.base)
+    return Status::invalid;
+  if (free_imports_.empty()) {
+    *remote = static_cast<uint32_t>(imports_.size());
+    imports_.push_back({});
+  } else {
+    *remote = free_imports_.back();
+    free_imports_.pop_back();
+  }
+  imports_[*remote] = {key, id, true};
+  return Status::ok;
+}
+
+void ShmDriver::drop(uint32_t remote) {
+  TORII_ASSERT(remote < imports_.size() && imports_[remote].used);
+  imports_[remote].used = false;
+  free_imports_.push_back(remote);
+}
+
+Status ShmDriver::put(const Rma& rma) { return move(rma, true); }
+
+Status ShmDriver::get(const Rma& rma) { return move(rma, false); }
+
+Status ShmDriver::check_rma(const Rma& rma, uint32_t access, Peer** peer) const {
+  if (!(caps_.flags & kGet)) return Status::unsupported;
+  if (rma.remote >= imports_.size() || rma.piece_count > caps_.pieces_max ||
+      rma.bytes > caps_.remote_max)
+    return Status::invalid;
+  const Import& import = imports_[rma.remote];
+  const Key& key = import.key;
+  if (!import.used || import.peer != rma.peer || !(key.access & access) ||
+      rma.remote_offset > key.bytes || rma.bytes > key.bytes - rma.remote_offset)
+    return Status::invalid;
+  uint64_t local = 0;
+  for (uint32_t i = 0; i < rma.piece_count; i++) local += rma.pieces[i].iov_len;
+  if (local != rma.bytes) return Status::invalid;
+  *peer = const_cast<Peer*>(&peers_[rma.peer]);
+  if ((*peer)->stage != Stage::up || (*peer)->ending != Status::ok) return Status::peer_dead;
+  return (*peer)->direct ? Status::ok : Status::denied;
+}
+
+Status ShmDriver::move(const Rma& rma, bool write) {
+  Peer* peer = nullptr;
+  Status status = check_rma(rma, write ? kRemoteWrite : kRemoteRead, &peer);
+  if (status != Status::ok) return status;
+  const shm::Segment& segment = peer->details->segment;
+  const shm::Transfer transfer{static_cast<pid_t>(segment.address.pid),
+                               imports_[rma.remote].key.base + rma.remote_offset,
+                               rma.pieces,
+                               rma.piece_count,
+                               rma.bytes,
+                               &segment.address.cookie,
+                               segment.self_address + offsetof(shm::Header, cookie)};
+  int error = 0;
+  status = write ? shm::attach_write(transfer, &error) : shm::attach_read(transfer, &error);
+  if (status == Status::denied) downgrade(*peer, error);
+  return status;
+}
+
+// From now on frames carry everything between us and that peer.
+void ShmDriver::downgrade(Peer& peer, int error) {
+  peer.direct = false;
+  counters_.remote_read_fallback++;
+  peer.details->note = format_text(
+      "cross-memory attach to process %u is refused (%s): large messages are copied twice; allow "
+      "process_vm_readv in the seccomp profile, set kernel.yama.ptrace_scope to 0 or 1, run both "
+      "as one user",
+      peer.details->segment.address.pid, strerror(error));
+  TORII_INFO("shm: %s", peer.details->note.c_str());
+}
+
+}  // namespace torii

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// A ring of cache lines from one sender to one receiver.
+//
+// A frame occupies whole lines, in one piece: 8 bytes of control word, then the bytes of the
+// frame. Up to 56 bytes share the one line that the receiver is looking at.
+//
+//   control word:  | kind 8 | length 24 | position 32 |
+//
+// The position counts lines since the ring began, modulo 2^32; it tells the word of this lap from
+// a word of an earlier one, so nothing is cleared behind the receiver. What remains is a line
+// that held the middle of a frame and is to hold a control word next: its bytes could look like
+// one. The sender remembers such lines (`stale`) and zeroes the word before the receiver gets
+// there: it is always the line behind the frame being published, of which the sender is about to
+// become the owner anyway. Neither side reads an index of the other on the way, except that the
+// sender reads `released` when the room it knows of is used up.
+//
+// A sender that dies leaves frames published in full, or not at all.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "drivers/shm/layout.h"
+
+namespace torii::shm {
+
+inline constexpr uint64_t kKindFrame = 1;
+inline constexpr uint64_t kKindSkip = 2;  // nothing up to the end of the ring
+
+inline constexpr uint64_t control_word(uint64_t kind, uint32_t length, uint32_t position) {
+  return kind << 56 | uint64_t{length} << 32 | position;
+}
+inline constexpr uint32_t lines_of(uint32_t frame_bytes) {
+  return static_cast<uint32_t>((frame_bytes + sizeof(uint64_t) + kLine - 1) / kLine);
+}
+
+inline std::atomic<uint64_t>& control_at(std::byte* ring, uint32_t line) {
+  return *reinterpret_cast<std::atomic<uint64_t>*>(ring + size_t{line} * kLine);
+}
+
+// Copies n bytes; short ones without a call.
+inline void copy_bytes(std::byte* to, const void* source, size_t n) {
+  const auto* from = static_cast<const std::byte*>(source);
+  if (n > 64) {
+    std::memcpy(to, from, n);
+  } else if (n >= 32) {
+    std::memcpy(to, from, 32);
+    std::memcpy(to + n - 32, from + n - 32, 32);
+  } else if (n >= 16) {
+    std::memcpy(to, from, 16);
+    std::memcpy(to + n - 16, from + n - 16, 16);
+  } else if (n >= 8) {
+    std::memcpy(to, from, 8);
+    std::memcpy(to + n - 8, from + n - 8, 8);
+  } else if (n >= 4) {
+    std::memcpy(to, from, 4);
+    std::memcpy(to + n - 4, from + n - 4, 4);
+  } else if (n) {
+    to[0] = from[0];
+    to[n / 2] = from[n / 2];
+    to[n - 1] = from[n - 1];
+  }
+}
+
+// The sender's end. `stale` has one bit per line and belongs to the caller.
+struct RingSender {
+  std::byte* base = nullptr;
+  uint64_t* stale = nullptr;
+  const std::atomic<uint32_t>* released = nullptr;
+  uint32_t position = 0;  // next line to write
+  uint32_t room = 0;      // lines that may be written before `released` is read again
+  uint32_t lines = 0;     // a power of two
+  uint32_t consumed = 0;  // `released` as last read
+
+  // Makes `need` lines available; false if there is no room. *corrupt is set if the receiver
+  // claims to have consumed what was never sent.
+  bool refresh(uint32_t need, bool* corrupt) {
+    const uint32_t value = released->load(std::memory_order_acquire) + kFirstPosition;
+    const uint32_t in_flight = position - value;
+    if (in_flight > position - consumed) {
+      *corrupt = true;
+      return false;
+    }
+    consumed = value;
+    room = lines - in_flight;
+    return need <= room;
+  }
+
+  // Finds a place for a frame of that size. Returns where its bytes go (control word left out),
+  // or null if there is no room. publish() must follow before the next reserve().
+  std::byte* reserve(uint32_t frame_bytes, bool* corrupt) {
+    const uint32_t count = lines_of(frame_bytes);
+    const uint32_t at = position & (lines - 1);
+    const uint32_t skip = count > lines - at ? lines - at : 0;
+    // One more: the line behind the frame, whose control word may have to be zeroed.
+    const uint32_t need = skip + count + 1;
+    if (__builtin_expect(need > room, 0) && !refresh(need, corrupt)) return nullptr;
+    return base + (skip ? 0 : size_t{at} * kLine) + sizeof(uint64_t);
+  }
+
+  void publish(uint32_t frame_bytes) {
+    const uint32_t count = lines_of(frame_bytes);
+    const uint32_t at = position & (lines - 1);
+    const uint32_t skip = count > lines - at ? lines - at : 0;
+    const uint32_t first = skip ? 0 : at;
+    const uint32_t behind = (first + count) & (lines - 1);
+    clear_stale(behind);
+    note_lines(first, count);
+    const uint32_t where = position + skip;
+    control_at(base, first)
+        .store(control_word(kKindFrame, frame_bytes, where), std::memory_order_release);
+    if (__builtin_expect(skip != 0, 0)) {
+      // After the frame, so that the receiver finds it at once behind the skip.
+      note_lines(at, skip);
+      control_at(base, at).store(control_word(kKindSkip, 0, position), std::memory_order_release);
+    }
+    position = where + count;
+    room -= skip + count;
+  }
+
+ private:
+  void clear_stale(uint32_t line) {
+    uint64_t& word = stale[line / 64];
+    const uint64_t bit = uint64_t{1} << line % 64;
+    if (__builtin_expect(!(word & bit), 1)) return;
+    word &= ~bit;
+    control_at(base, line).store(0, std::memory_order_relaxed);
+  }
+
+  // The first line gets a control word, the others are raw bytes (or words of older laps).
+  void note_lines(uint32_t first, uint32_t count) {
+    stale[first / 64] &= ~(uint64_t{1} << first % 64);
+    uint32_t line = first + 1;
+    uint32_t left = count - 1;
+    while (left) {
+      const uint32_t shift = line % 64;
+      const uint32_t n = left < 64 - shift ? left : 64 - shift;
+      stale[line / 64] |= (n == 64 ? ~uint64_t{0} : (uint64_t{1} << n) - 1) << shift;
+      line += n;
+      left -= n;
+    }
+  }
+};
+
+// The receiver's end. The sender may write anything at any time: each word is read once and
+// checked before use.
+struct RingReceiver {
+  std::byte* base = nullptr;
+  std::atomic<uint32_t>* released = nullptr;
+  uint32_t position = 0;  // next line to read
+  uint32_t told = 0;      // `released` as last written
+  uint32_t lines = 0;     // a power of two
+
+  enum class Found : uint8_t { nothing, frame, corrupt };
+
+  // Looks for the next frame; its bytes stay valid until consume().
+  Found peek(const std::byte** bytes, uint32_t* length) {
+    uint32_t at = position & (lines - 1);
+    uint64_t word = control_at(base, at).load(std::memory_order_acquire);
+    if (__builtin_expect(!is_next(word), 1)) return Found::nothing;
+    if (__builtin_expect(word >> 56 != kKindFrame, 0)) {
+      const uint32_t rest = lines - at;
+      if (word >> 56 != kKindSkip || at == 0 || rest >= lines_of(kMtu)) return Found::corrupt;
+      position += rest;
+      at = 0;
+      word = control_at(base, 0).load(std::memory_order_acquire);
+      if (!is_next(word) || word >> 56 != kKindFrame) return Found::corrupt;
+    }
+    const auto size = static_cast<uint32_t>(word >> 32) & 0xffffffu;
+    if (__builtin_expect(size > kMtu || lines_of(size) > lines - at, 0)) return Found::corrupt;
+    *bytes = base + size_t{at} * kLine + sizeof(uint64_t);
+    *length = size;
+    return Found::frame;
+  }
+
+  // True if the frame given back made the sender's room known to it.
+  bool consume(uint32_t length) {
+    position += lines_of(length);
+    if (__builtin_expect(position - told < lines / 4, 1)) return false;
+    told = position;
+    released->store(position - kFirstPosition, std::memory_order_release);
+    return true;
+  }
+
+  bool empty() const {
+    return !is_next(control_at(base, position & (lines - 1)).load(std::memory_order_acquire));
+  }
+
+ private:
+  bool is_next(uint64_t word) const {
+    return static_cast<uint32_t>(word) == position && word >> 56 != 0;
+  }
+};
+
+}  // namespace torii::shm

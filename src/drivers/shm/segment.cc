@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+#include "drivers/shm/segment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "core/base/log.h"
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+namespace torii::shm {
+namespace {
+
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+uint64_t hash_text(const char* text, size_t n) {
+  uint64_t h = 0xcbf29ce484222325u;
+  for (size_t i = 0; i < n; i++) h = (h ^ static_cast<unsigned char>(text[i])) * 0x100000001b3u;
+  return h;
+}
+
+// Reads a small file of /proc; the number of bytes, or -1 with errno.
+ssize_t read_file(const char* path, char* to, size_t size) {
+  const Descriptor fd(open(path, O_RDONLY | O_CLOEXEC));
+  if (!fd) return -1;
+  ssize_t n;
+  do {
+    n = read(fd.get(), to, size);
+  } while (n < 0 && errno == EINTR);
+  return n;
+}
+
+// Fills in what tells this process from every other one on every host.
+bool identify(Address* out, std::string* why) {
+  char text[64];
+  const ssize_t n = read_file("/proc/sys/kernel/random/boot_id", text, sizeof(text));
+  if (n <= 0) {
+    *why = "shm: /proc/sys/kernel/random/boot_id cannot be read; mount /proc";
+    return false;
+  }
+  out->boot = hash_text(text, static_cast<size_t>(n));
+  struct stat space;
+  if (stat("/proc/self/ns/pid", &space) != 0) {
+    *why = format_text("shm: stat of /proc/self/ns/pid failed: %s; mount /proc", strerror(errno));
+    return false;
+  }
+  out->pid_space = space.st_ino;
+  out->pid = static_cast<uint32_t>(getpid());
+  const ssize_t length = readlink("/proc/self", text, sizeof(text) - 1);
+  text[length < 0 ? 0 : length] = '\0';
+  if (strtoul(text, nullptr, 10) != out->pid) {
+    *why = format_text(
+        "shm: /proc shows this process as \"%s\" but it is %u: it belongs to another PID "
+        "namespace; mount a /proc of this one",
+        text, out->pid);
+    return false;
+  }
+  out->start_time = process_start_time(out->pid);
+  if (getrandom(&out->cookie, sizeof(out->cookie), 0) != sizeof(out->cookie)) {
+    *why =
+        format_text("shm: getrandom failed: %s; allow it in the seccomp profile", strerror(errno));
+    return false;
+  }
+  return true;
+}
+
+int make_memfd() {
+  const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+  int fd = static_cast<int>(syscall(SYS_memfd_create, "torii", flags | MFD_NOEXEC_SEAL));
+  if (fd < 0 && errno == EINVAL)  // a kernel older than the flag
+    fd = static_cast<int>(syscall(SYS_memfd_create, "torii", flags));
+  return fd;
+}
+
+// A process in another place must never be taken for one here that has the same pid.
+bool same_place(const Address& there, const Address& here, std::string* why) {
+  if (there.boot != here.boot) {
+    *why = "shm: the process runs on another host; a network driver is needed to reach it";
+    return false;
+  }
+  if (there.pid_space != here.pid_space) {
+    *why = format_text(
+        "shm: process %u is in PID namespace %llu, this one in %llu (containers?); start both in "
+        "one PID namespace or use a network driver",
+        there.pid, static_cast<unsigned long long>(there.pid_space),
+        static_cast<unsigned long long>(here.pid_space));
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Mapping& Mapping::operator=(Mapping&& other) noexcept {
+  if (this != &other) {
+    unmap();
+    base_ = other.base_;
+    bytes_ = other.bytes_;
+    other.base_ = nullptr;
+    other.bytes_ = 0;
+  }
+  return *this;
+}
+
+bool Mapping::map(int fd, uint64_t offset, size_t bytes) {
+  unmap();
+  void* at =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(offset));
+  if (at == MAP_FAILED) return false;
+  base_ = static_cast<std::byte*>(at);
+  bytes_ = bytes;
+  return true;
+}
+
+void Mapping::unmap() {
+  if (base_) munmap(base_, bytes_);
+  base_ = nullptr;
+  bytes_ = 0;
+}
+
+void Mapping::populate(size_t bytes_max) const {
+  const int saved = errno;
+  if (base_) madvise(base_, bytes_ < bytes_max ? bytes_ : bytes_max, MADV_POPULATE_WRITE);
+  errno = saved;
+}
+
+Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
+  if (this != &other) {
+    reset(other.fd_);
+    other.fd_ = -1;
+  }
+  return *this;
+}
+
+void Descriptor::reset(int fd) {
+  if (fd_ >= 0) close(fd_);
+  fd_ = fd;
+}
+
+bool Segment::map_ring(uint32_t number, Mapping* out) const {
+  return out->map(fd.get(), rings_offset(claims) + number * ring_bytes, ring_bytes);
+}
+
+uint64_t ring_bytes_for(uint32_t local_peers, uint64_t wanted) {
+  if (wanted) {
+    const uint64_t bytes = std::bit_floor(wanted);
+    return bytes < kRingMin ? kRingMin : bytes > kRingMax ? kRingMax : bytes;
+  }
+  uint64_t bytes = 256 << 10;
+  for (uint32_t fit = 16; fit < local_peers && bytes > kRingMin; fit *= 2) bytes /= 2;
+  return bytes;
+}
+
+uint32_t claims_for(uint32_t local_peers) {
+  // Twice the peers: processes that end are replaced by others before all have noticed.
+  if (local_peers > kClaimsMax / 2) return kClaimsMax;
+  return local_peers * 2 < 1024 ? 1024 : local_peers * 2;
+}
+
+bool create_segment(uint32_t claims, uint64_t ring_bytes, Segment* out, std::string* why) {
+  if (!identify(&out->address, why)) return false;
+  out->fd.reset(make_memfd());
+  if (!out->fd) {
+    *why = format_text(
+        "shm: memfd_create failed: %s; it needs Linux 3.17 and a seccomp profile that allows it",
+        strerror(errno));
+    return false;
+  }
+  const uint64_t bytes = segment_bytes(claims, ring_bytes);
+  // Beyond this limit ftruncate would not fail but kill the process by SIGXFSZ.
+  rlimit limit;
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+      limit.rlim_cur < bytes) {
+    *why = format_text(
+        "shm: the limit on file size is %llu bytes, %llu are needed; raise it (ulimit -f "
+        "unlimited) or lower TORII_SHM_RING",
+        static_cast<unsigned long long>(limit.rlim_cur), static_cast<unsigned long long>(bytes));
+    return false;
+  }
+  if (ftruncate(out->fd.get(), static_cast<off_t>(bytes)) != 0 ||
+      fcntl(out->fd.get(), F_ADD_SEALS, kSeals) != 0 ||
+      !out->front.map(out->fd.get(), 0, rings_offset(claims))) {
+    *why = format_text("shm: a segment of %llu bytes failed: %s; lower TORII_SHM_RING",
+                       static_cast<unsigned long long>(bytes), strerror(errno));
+    return false;
+  }
+  out->claims = claims;
+  out->ring_bytes = ring_bytes;
+  out->self_address = reinterpret_cast<uintptr_t>(out->front.base());
+  out->address.magic = kMagic;
+  out->address.fd = static_cast<uint32_t>(out->fd.get());
+  auto* header = new (out->front.base()) Header{};
+  header->claims = claims;
+  header->bytes = bytes;
+  header->ring_bytes = ring_bytes;
+  header->cookie = out->address.cookie;
+  header->self_address = out->self_address;
+  header->wake_fd.store(-1, std::memory_order_relaxed);
+  header->life.store(static_cast<uint32_t>(Life::open), std::memory_order_relaxed);
+  header->magic = kMagic;
+  return true;
+}
+
+Status open_segment(const Address& address, const Address& self, Segment* out, std::string* why) {
+  if (address.magic != kMagic) {
+    *why = format_text(
+        "shm: the address has version %08x, this library speaks %08x; use the same "
+        "Torii in all processes",
+        address.magic, kMagic);
+    return Status::unreachable;
+  }
+  if (!same_place(address, self, why)) return Status::unreachable;
+  const std::string path = format_text("/proc/%u/fd/%u", address.pid, address.fd);
+  out->fd.reset(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  if (!out->fd) {
+    const int error = errno;
+    const char* remedy = error == ENOENT   ? "the process has ended or its /proc is hidden"
+                         : error == EACCES ? "run both as one user, and let the process be dumpable"
+                         : error == EMFILE ? "raise the limit of open files (ulimit -n)"
+                                           : "mount /proc of this PID namespace";
+    *why = format_text("shm: %s cannot be opened: %s; %s", path.c_str(), strerror(error), remedy);
+    return Status::unreachable;
+  }
+  const auto wrong = [&](const char* what) {
+    *why = format_text("shm: %s %s; the process of this address has ended, start the job anew",
+                       path.c_str(), what);
+    return Status::unreachable;
+  };
+  struct stat file;
+  const int seals = fcntl(out->fd.get(), F_GET_SEALS);
+  if (seals < 0 || (seals & kSeals) != kSeals) return wrong("is not a sealed segment of Torii");
+  if (fstat(out->fd.get(), &file) != 0 || file.st_size < static_cast<off_t>(kPage))
+    return wrong("is too small for a segment");
+  if (!out->front.map(out->fd.get(), 0, kPage)) return wrong("cannot be mapped");
+  const Header& header = out->header();
+  const uint32_t claims = header.claims;
+  const uint64_t ring_bytes = header.ring_bytes;
+  if (header.magic != kMagic || !(header.cookie == address.cookie))
+    return wrong("is the segment of another process");
+  if (claims == 0 || claims > kClaimsMax || !std::has_single_bit(ring_bytes) ||
+      ring_bytes < kRingMin || ring_bytes > kRingMax ||
+      static_cast<uint64_t>(file.st_size) != segment_bytes(claims, ring_bytes))
+    return wrong("has a header that contradicts its size");
+  out->self_address = header.self_address;
+  if (!out->front.map(out->fd.get(), 0, rings_offset(claims))) return wrong("cannot be mapped");
+  out->claims = claims;
+  out->ring_bytes = ring_bytes;
+  out->address = address;
+  return Status::ok;
+}
+
+uint64_t process_start_time(uint32_t pid) {
+  char text[1024];
+  const std::string path = format_text("/proc/%u/stat", pid);
+  const ssize_t n = read_file(path.c_str(), text, sizeof(text) - 1);
+  if (n <= 0) return 0;
+  text[n] = '\0';
+  // The name of the program, in parentheses, may contain anything: count fields behind it.
+  const char* at = strrchr(text, ')');
+  if (at && (at[2] == 'Z' || at[2] == 'X')) return 0;  // ended; its parent has not asked yet
+  for (int field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
+  return at ? strtoull(at, nullptr, 10) : 0;
+}
+
+}  // namespace torii::shm

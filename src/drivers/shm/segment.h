@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// Segments: making this process's, and finding, proving and mapping a peer's. A segment is a
+// memfd: it has no name, no limit but memory, and ends with the last process that maps it. Peers
+// open it through /proc/PID/fd/N. It is sealed against shrinking, so no peer can cause a SIGBUS.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "core/base/status.h"
+#include "drivers/shm/layout.h"
+
+namespace torii::shm {
+
+// A mapping of shared memory; unmaps itself.
+class Mapping {
+ public:
+  Mapping() = default;
+  Mapping(Mapping&& other) noexcept : base_(other.base_), bytes_(other.bytes_) {
+    other.base_ = nullptr;
+    other.bytes_ = 0;
+  }
+  Mapping& operator=(Mapping&& other) noexcept;
+  ~Mapping() { unmap(); }
+
+  // Maps [offset, offset + bytes) of the file for reading and writing; false with errno.
+  bool map(int fd, uint64_t offset, size_t bytes);
+  void unmap();
+  // Takes page faults now rather than one by one on the way; best effort.
+  void populate(size_t bytes_max) const;
+  std::byte* base() const { return base_; }
+  explicit operator bool() const { return base_ != nullptr; }
+
+ private:
+  std::byte* base_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+// A file descriptor; closes itself.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd = -1) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
+  Descriptor& operator=(Descriptor&& other) noexcept;
+  ~Descriptor() { reset(); }
+  void reset(int fd = -1);
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+
+ private:
+  int fd_;
+};
+
+// A segment, owned or a peer's: the header and the claims; rings are mapped one by one.
+struct Segment {
+  Descriptor fd;
+  Mapping front;  // Header and Claims
+  Address address{};
+  uint32_t claims = 0;  // checked copies of the header's fields
+  uint64_t ring_bytes = 0;
+  uint64_t self_address = 0;
+
+  Header& header() const { return *reinterpret_cast<Header*>(front.base()); }
+  Claim& claim(uint32_t n) const {
+    return reinterpret_cast<Claim*>(front.base() + claims_offset())[n];
+  }
+  // Maps the ring of that claim; false with errno.
+  bool map_ring(uint32_t claim, Mapping* out) const;
+};
+
+// Ring size and number of claims for a job of that many processes on this node; `wanted` is the
+// user's ring size or 0.
+uint64_t ring_bytes_for(uint32_t local_peers, uint64_t wanted);
+uint32_t claims_for(uint32_t local_peers);
+
+// Makes this process's segment, or says in *why what forbids it and what helps.
+bool create_segment(uint32_t claims, uint64_t ring_bytes, Segment* out, std::string* why);
+
+// Opens and proves the segment at `address`, which comes from outside. `self` is this process's
+// own address. Not ok: *why holds the reason and the remedy.
+Status open_segment(const Address& address, const Address& self, Segment* out, std::string* why);
+
+// The start time of a process in clock ticks since boot, or 0 if none of that pid is running.
+uint64_t process_start_time(uint32_t pid);
+
+}  // namespace torii::shm
