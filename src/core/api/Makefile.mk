@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libtorii_internal_la_SOURCES += \
+	src/core/api/launched_ni.cc \
+	src/core/api/launched_ni.h \
 	src/core/api/ni_registry.cc \
 	src/core/api/ni_registry.h \
 	src/core/api/portals_api.cc \

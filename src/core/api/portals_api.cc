@@ -6,6 +6,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "core/api/launched_ni.h"
 #include "core/api/ni_registry.h"
 #include "core/base/log.h"
 
@@ -17,7 +18,7 @@ std::atomic<unsigned> g_debug_mask{0};
 
 // The interface of PtlNIInit.
 std::mutex g_default_lock;
-const NiOpener* g_opener = nullptr;
+const NiOpener* g_opener = &kLaunchedNi;
 ptl_handle_ni_t g_default = PTL_INVALID_HANDLE;
 Portals* g_default_portals = nullptr;
 unsigned g_default_users = 0;

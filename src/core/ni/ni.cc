@@ -3,6 +3,7 @@
 #include "core/ni/ni.h"
 
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -54,12 +55,16 @@ Ni::Ni(const NiConfig& config)
     : config_(config),
       protocol_(protocol_config(config), this, &counters_),
       ports_(protocol_, counters_, this),
-      threads_(config.threads) {
+      portals_(protocol_, counters_, *this, Portals::grant(nullptr)),
+      threads_(config.threads),
+      wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   if (!config_.clock) config_.clock = system_clock_ns;
   now_ns_ = now_ns();
 }
 
-Ni::~Ni() = default;
+Ni::~Ni() {
+  if (wake_fd_ >= 0) ::close(wake_fd_);
+}
 
 std::unique_ptr<Ni> Ni::open(const NiConfig& config, std::string* why) {
   auto ni = std::make_unique<Ni>(config);
@@ -132,27 +137,51 @@ int Ni::wait(int milliseconds) {
     }
     const uint64_t now = now_ns();
     if (now >= deadline) return 0;
-    if (now >= spin_until) sleep_until(deadline);
+    if (now < spin_until) continue;
+    const uint64_t left_ms = (deadline - now) / 1000000u + 1;
+    lock();
+    sleep(milliseconds < 0 ? -1 : int(left_ms));
+    unlock();
   }
 }
 
-// Sleeps until a driver has work, at most kSleepMs. Without the lock.
-void Ni::sleep_until(uint64_t deadline_ns) {
-  lock();
+// Sleeps until a driver has work, wake() is called or time is over, and never longer than
+// kSleepMs, so that the death of a peer is seen. Gives up the lock meanwhile.
+bool Ni::sleep(int milliseconds) {
   now_ns_ = now_ns();
-  const uint64_t left = deadline_ns - std::min(now_ns_, deadline_ns);
   std::vector<int> descriptors;
-  const bool may_sleep = protocol_.arm(&descriptors);
-  if (may_sleep) ++counters_.sleeps;
-  unlock();
-  if (!may_sleep) return;
+  if (!protocol_.arm(&descriptors)) return false;
+  ++counters_.sleeps;
   std::vector<pollfd> set;
   for (int fd : descriptors) set.push_back({fd, POLLIN, 0});
-  const int ms = int(std::min<uint64_t>(left / 1000000u + 1, kSleepMs));
-  poll(set.data(), set.size(), ms);
-  lock();
-  now_ns_ = now_ns();
+  if (wake_fd_ >= 0) set.push_back({wake_fd_, POLLIN, 0});
   unlock();
+  poll(set.data(), set.size(), milliseconds < 0 ? kSleepMs : std::min(milliseconds, kSleepMs));
+  lock();
+  eventfd_t ignored;
+  if (wake_fd_ >= 0) eventfd_read(wake_fd_, &ignored);
+  now_ns_ = now_ns();
+  return true;
+}
+
+void Ni::wake() {
+  if (wake_fd_ >= 0) eventfd_write(wake_fd_, 1);
+}
+
+Peer* Ni::resolve(uint32_t nid, uint32_t pid, std::string* why) {
+  Peer* peer = protocol_.find_process(nid, pid);
+  if (peer && peer->driver) return peer;
+  std::vector<std::byte> address;
+  if (!directory_) {
+    *why = format_text("process %u on node %u is unknown: nobody told its address", pid, nid);
+    return nullptr;
+  }
+  if (!directory_->address(nid, pid, &address, why)) return nullptr;
+  return connect(address, &peer, why) == Status::ok ? peer : nullptr;
+}
+
+bool Ni::rank_ids(uint32_t rank, uint32_t* nid, uint32_t* pid) {
+  return directory_ && directory_->ids(rank, nid, pid);
 }
 
 Status Ni::connect(std::span<const std::byte> address, Peer** out, std::string* why) {
@@ -188,15 +217,19 @@ void Ni::report_counters() {
 
 void Ni::on_put(Arrival& arrival) {
   if (arrival.env.space == Space::tagged) return ports_.on_put(arrival);
-  protocol_.drop(arrival);
+  portals_.on_put(arrival);
 }
 
-void Ni::on_get(Arrival& arrival) { protocol_.drop(arrival); }
+void Ni::on_get(Arrival& arrival) {
+  if (arrival.env.space == Space::tagged) return protocol_.drop(arrival);
+  portals_.on_get(arrival);
+}
 
 void Ni::on_peer_down(Peer& peer, Status why) {
   if (why == Status::peer_dead)
     TORII_ERROR("%s died; operations with it end with an error", protocol_.describe(peer).c_str());
   ports_.on_peer_down(peer, why);
+  portals_.on_peer_down(peer, why);
   if (!peer_down_) return;
   Completion c{};
   c.done = &Ni::tell_peer_down;

@@ -12,6 +12,7 @@
 
 #include "core/base/counters.h"
 #include "core/base/status.h"
+#include "core/portals/portals.h"
 #include "core/protocol/protocol.h"
 #include "core/torii.h"
 #include "core/tport/ports.h"
@@ -30,7 +31,20 @@ struct NiConfig {
 // Host name, user and process id of this process.
 Identity own_identity();
 
-class Ni final : public Upper {
+// The processes of this job, as the launcher knows them.
+class Directory {
+ public:
+  // The address of process (nid, pid); false with the reason in *why.
+  virtual bool address(uint32_t nid, uint32_t pid, std::vector<std::byte>* out,
+                       std::string* why) = 0;
+  // Where rank `rank` runs; false if there is no such rank.
+  virtual bool ids(uint32_t rank, uint32_t* nid, uint32_t* pid) = 0;
+
+ protected:
+  ~Directory() = default;
+};
+
+class Ni final : public Upper, public PortalsHost {
  public:
   // Opens the drivers that the parameters name. Null, with the reasons in *why, if none opens.
   static std::unique_ptr<Ni> open(const NiConfig& config, std::string* why);
@@ -38,19 +52,20 @@ class Ni final : public Upper {
   explicit Ni(const NiConfig& config);
   ~Ni();
 
-  void lock() {
+  void lock() override {
     if (threads_) mutex_.lock();
   }
   bool try_lock() { return !threads_ || mutex_.try_lock(); }
-  void unlock() {
+  void unlock() override {
     if (threads_) mutex_.unlock();
   }
   void enable_threads() { threads_ = true; }
 
   Protocol& protocol() { return protocol_; }
   Ports& ports() { return ports_; }
+  Portals& portals() { return portals_; }
   Counters& counters() { return counters_; }
-  uint64_t now_ns();
+  uint64_t now_ns() override;
 
   // One round of progress; the caller holds the lock. Callbacks stay queued.
   unsigned progress_locked();
@@ -60,6 +75,8 @@ class Ni final : public Upper {
   int wait(int milliseconds);
   // Finds or makes a peer and reports the path; the caller holds the lock.
   Status connect(std::span<const std::byte> address, Peer** out, std::string* why);
+  // For Portals, which names processes by (nid, pid); must outlive the interface.
+  void set_directory(Directory* directory) { directory_ = directory; }
   // Hands everything accepted to the drivers, for at most a second, and takes leave.
   void close();
 
@@ -74,8 +91,13 @@ class Ni final : public Upper {
   void on_put(Arrival& arrival) override;
   void on_get(Arrival& arrival) override;
   void on_peer_down(Peer& peer, Status why) override;
+  Peer* resolve(uint32_t nid, uint32_t pid, std::string* why) override;
+  uint32_t job_size() override { return config_.size; }
+  bool rank_ids(uint32_t rank, uint32_t* nid, uint32_t* pid) override;
+  unsigned progress() override { return progress_locked(); }
+  bool sleep(int milliseconds) override;
+  void wake() override;
   bool open_drivers(std::string* why);
-  void sleep_until(uint64_t deadline_ns);
   static void tell_peer_down(void* self, const torii_result_t* result);
   void report_counters();
 
@@ -83,11 +105,14 @@ class Ni final : public Upper {
   Counters counters_;
   Protocol protocol_;
   Ports ports_;
+  Portals portals_;
   std::mutex mutex_;
   bool threads_;
   uint64_t now_ns_ = 0;
   uint32_t clock_age_ = 0;
   std::vector<std::string> refused_;  // drivers that did not open, and why
+  int wake_fd_ = -1;                  // eventfd; ends a sleep()
+  Directory* directory_ = nullptr;
   torii_peer_down_t peer_down_ = nullptr;
   void* peer_down_arg_ = nullptr;
 };
