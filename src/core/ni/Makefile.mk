@@ -1,2 +1,2 @@
-#SPDX - License - Identifier : BSD - 3 - Clause
-libtorii_internal_la_SOURCES += src / core / ni / ni.cc src / core / ni / ni.h
+# SPDX-License-Identifier: BSD-3-Clause
+libtorii_internal_la_SOURCES += src/core/ni/ni.cc src/core/ni/ni.h
