@@ -78,7 +78,7 @@ if ! command -v ompi_info >/dev/null; then
   echo "skipped: no ompi_info (Debian: openmpi-bin); the search by Open MPI itself is not tested"
   exit $failed
 fi
-major=$(ompi_info --parsable --version ompi | sed -n 's/.*full:v*\([0-9]*\)\..*/\1/p')
+major=$(ompi_info --parsable | sed -n 's/^ompi:version:full:v*\([0-9]*\)\..*/\1/p')
 make_tool "$major" "$work/lib"
 sh -c "$on; ompi_info --parsable" >"$work/info" 2>"$work/err"
 equal "Open MPI looks into our directory" found \

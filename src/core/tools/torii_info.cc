@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// torii-info: what this Torii is, what its drivers can do here, and every parameter.
+#include <errno.h>
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "config.h"
+#include "core/base/counters.h"
+#include "core/base/log.h"
+#include "core/base/param.h"
+#include "core/tools/machine.h"
+#include "core/tools/table.h"
+#include "drivers/driver.h"
+
+using namespace torii;
+
+namespace {
+
+constexpr char kUsage[] =
+    "usage: torii-info [--drivers] [--params] [--counters] [--machine] [--md | --json]\n"
+    "Shows the version, the drivers with what they can do here, the parameters and facts about "
+    "this\n"
+    "machine; or only the parts named.\n"
+    "  --drivers   capabilities of every driver, and why one is unusable\n"
+    "  --params    every parameter: value in force, default, where the value came from, meaning\n"
+    "  --counters  every counter and its meaning\n"
+    "  --machine   what this machine allows, as far as it bears on the choice of paths\n"
+    "  --md        as Markdown tables\n"
+    "  --json      as JSON\n"
+    "Exit status: 0; 1 if a driver that TORII_DRIVERS names is unusable; 2 for a wrong option.\n";
+
+struct Options {
+  bool drivers = false, params = false, counters = false, machine = false;
+  bool markdown = false, json = false, help = false;
+};
+
+bool parse(int argc, char** argv, Options* o) {
+  const struct {
+    const char* name;
+    bool* flag;
+  } known[] = {{"--drivers", &o->drivers}, {"--params", &o->params}, {"--counters", &o->counters},
+               {"--machine", &o->machine}, {"--md", &o->markdown},   {"--json", &o->json},
+               {"--help", &o->help}};
+  for (int i = 1; i < argc; ++i) {
+    auto option = std::find_if(std::begin(known), std::end(known),
+                               [&](auto& k) { return !strcmp(argv[i], k.name); });
+    if (option == std::end(known)) {
+      fprintf(stderr, "torii-info: unknown option %s\n%s", argv[i], kUsage);
+      return false;
+    }
+    *option->flag = true;
+  }
+  if (o->markdown && o->json) {
+    fprintf(stderr, "torii-info: --md and --json exclude each other\n");
+    return false;
+  }
+  return true;
+}
+
+// A driver is only looked at: nothing is sent to it.
+class IgnoringSink final : public Sink {
+ public:
+  void packet(PeerId, std::span<const std::byte>) override {}
+  void done(uint64_t, Status) override {}
+  void peer_down(PeerId, Status) override {}
+};
+
+struct CapName {
+  Cap flag;
+  const char* name;
+};
+constexpr CapName kCapNames[] = {
+    {kReliable, "reliable"},
+    {kOrdered, "ordered"},
+    {kPeerDown, "reports dead peers"},
+    {kNeedsReg, "registration is costly"},
+    {kPut, "remote write"},
+    {kGet, "remote read"},
+    {kMulticast, "multicast"},
+    {kWait, "can sleep"},
+};
+
+// The names in TORII_DRIVERS, without decorators around them.
+std::vector<std::string> chosen_drivers() {
+  std::vector<std::string> names;
+  std::string rest = params().drivers + ",";
+  for (size_t comma; (comma = rest.find(',')) != std::string::npos; rest.erase(0, comma + 1)) {
+    std::string name = rest.substr(0, comma);
+    name.erase(0, name.rfind(':') + 1);
+    if (!name.empty()) names.push_back(name);
+  }
+  return names;
+}
+
+// Those of them that do not exist.
+std::vector<std::string> unknown_drivers() {
+  std::vector<std::string> names = chosen_drivers();
+  std::erase_if(names, [](const std::string& name) {
+    return std::any_of(driver_list().begin(), driver_list().end(),
+                       [&](const DriverInfo& info) { return name == info.name; });
+  });
+  return names;
+}
+
+std::string limit_text(uint64_t value) {
+  return value >= UINT32_MAX ? "unlimited" : std::to_string(value);
+}
+
+std::vector<std::string> caps_cells(const DriverCaps& caps) {
+  std::vector<std::string> cells;
+  for (const CapName& cap : kCapNames) cells.push_back(caps.flags & cap.flag ? "yes" : "-");
+  for (uint64_t value :
+       {uint64_t{caps.mtu}, uint64_t{caps.inline_max}, uint64_t{caps.pieces_max},
+        uint64_t{caps.batch_max}, uint64_t{caps.address_bytes}, uint64_t{caps.key_bytes}}) {
+    cells.push_back(std::to_string(value));
+  }
+  cells.push_back(limit_text(caps.peers_max));
+  cells.push_back(limit_text(caps.remote_max));
+  cells.push_back(caps.eager_advice ? std::to_string(caps.eager_advice) : "one frame");
+  cells.push_back(std::to_string(caps.latency_ns));
+  cells.push_back(std::to_string(caps.mbytes_per_s));
+  return cells;
+}
+
+// What a driver says of itself when it is opened here.
+struct Look {
+  const DriverInfo* info;
+  bool wanted = false;
+  bool usable = false;
+  DriverCaps caps;
+  std::string why;  // not usable: the reason and the remedy
+};
+
+std::vector<Look> look_at_drivers() {
+  const std::vector<std::string> chosen = chosen_drivers();
+  std::vector<Look> looks;
+  for (const DriverInfo& info : driver_list()) {
+    Look& look = looks.emplace_back();
+    look.info = &info;
+    look.wanted = std::find(chosen.begin(), chosen.end(), info.name) != chosen.end();
+    IgnoringSink sink;
+    Counters counters;
+    DriverEnv env;
+    env.sink = &sink;
+    env.counters = &counters;
+    std::unique_ptr<Driver> driver = open_driver(info.name, env, &look.why);
+    look.usable = driver != nullptr;
+    if (driver) look.caps = driver->caps();
+  }
+  return looks;
+}
+
+Table driver_table(const std::vector<Look>& looks) {
+  Table table;
+  table.name = "drivers";
+  table.transposed = true;
+  table.columns = {"driver", "state"};
+  for (const CapName& cap : kCapNames) table.columns.push_back(cap.name);
+  for (const char* name : {"largest frame, bytes", "largest inline body, bytes", "pieces of a body",
+                           "frames of a batch", "address, bytes", "memory key, bytes", "most peers",
+                           "largest remote transfer, bytes", "eager advice, bytes",
+                           "latency hint, ns", "bandwidth hint, MB/s"}) {
+    table.columns.push_back(name);
+  }
+  for (const Look& look : looks) {
+    std::vector<std::string> row = {look.info->name, !look.usable  ? "unusable"
+                                                     : look.wanted ? "in use"
+                                                                   : "available"};
+    if (look.usable) {
+      for (std::string& cell : caps_cells(look.caps)) row.push_back(std::move(cell));
+    }
+    row.resize(table.columns.size());
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+// What the matrix has no room for: what each driver is for, and why it does not open.
+Table purpose_table(const std::vector<Look>& looks) {
+  Table table;
+  table.name = "purposes";
+  table.columns = {"driver", "purpose"};
+  for (const Look& look : looks) {
+    table.rows.push_back(
+        {look.info->name,
+         look.usable ? look.info->doc : std::string(look.info->doc) + ". Unusable: " + look.why});
+  }
+  for (const std::string& name : unknown_drivers()) {
+    table.rows.push_back({name, "Unusable: TORII_DRIVERS names it, but there is no such driver"});
+  }
+  return table;
+}
+
+Table parameter_table() {
+  Table table;
+  table.name = "parameters";
+  table.columns = {"variable", "value", "default", "origin", "meaning"};
+  for (size_t i = 0; i < param_count(); ++i) {
+    const ParamInfo& info = param_info(i);
+    table.rows.push_back(
+        {info.variable, param_text(i), info.default_text, param_origin(i), info.doc});
+  }
+  return table;
+}
+
+Table counter_table() {
+  Table table;
+  table.name = "counters";
+  table.columns = {"counter", "meaning"};
+  for (const CounterInfo& info : kCounterInfo) table.rows.push_back({info.name, info.doc});
+  return table;
+}
+
+Table version_table() {
+  utsname kernel = {};
+  uname(&kernel);
+  Table table;
+  table.name = "build";
+  table.columns = {"fact", "value"};
+  table.rows = {
+    {"version", PACKAGE_VERSION},
+    {"compiler", __VERSION__},
+#if HAVE_PMIX
+    {"start-up", "PMIx, PMI-1, by hand (TORII_RANK, TORII_SIZE), alone"},
+#else
+    {"start-up", "PMI-1, by hand (TORII_RANK, TORII_SIZE), alone; built without PMIx"},
+#endif
+    {"Open MPI components",
+     *TORII_OPENMPI_SERIES ? "for series " TORII_OPENMPI_SERIES : "not built"},
+    {"system", std::string(kernel.sysname) + " " + kernel.release + " " + kernel.machine},
+  };
+  return table;
+}
+
+Table machine_table() {
+  Table table;
+  table.name = "machine";
+  table.columns = {"fact", "value"};
+  table.rows = {{"cross-memory attach", attach_fact()},
+                {"usable cores", cores_fact()},
+                {"/dev/shm", shared_memory_fact()},
+                {"process numbers", pid_namespace_fact()}};
+  return table;
+}
+
+void print(const Options& options, const std::vector<Table>& tables) {
+  if (options.json) {
+    fputs(json_of(tables).c_str(), stdout);
+    return;
+  }
+  for (size_t i = 0; i < tables.size(); ++i) {
+    if (i) putchar('\n');
+    fputs((options.markdown ? markdown_of(tables[i]) : text_of(tables[i])).c_str(), stdout);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options o;
+  if (!parse(argc, argv, &o)) return 2;
+  if (o.help) {
+    fputs(kUsage, stdout);
+    return 0;
+  }
+  const bool all = !(o.drivers || o.params || o.counters || o.machine);
+  bool all_well = true;
+  std::vector<Table> tables;
+  if (all) tables.push_back(version_table());
+  if (all || o.drivers) {
+    const std::vector<Look> looks = look_at_drivers();
+    tables.push_back(driver_table(looks));
+    tables.push_back(purpose_table(looks));
+    all_well = unknown_drivers().empty() &&
+               std::none_of(looks.begin(), looks.end(),
+                            [](const Look& look) { return look.wanted && !look.usable; });
+  }
+  if (all || o.machine) tables.push_back(machine_table());
+  if (all || o.params) tables.push_back(parameter_table());
+  if (o.counters || (all && o.json)) tables.push_back(counter_table());
+  print(o, tables);
+  if (fflush(stdout) || ferror(stdout)) {
+    fprintf(stderr, "torii-info: cannot write: %s\n", strerror(errno));
+    return 1;
+  }
+  return all_well ? 0 : 1;
+}

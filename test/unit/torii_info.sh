@@ -1,0 +1,80 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# torii-info: parts, formats, origins of values, and its exit status.
+work=$(mktemp -d) || exit 99
+trap 'rm -rf "$work"' EXIT
+failed=0
+for v in $(env | sed -n 's/^\(TORII_[A-Z_]*\)=.*/\1/p'); do unset "$v"; done
+
+# run STATUS ARGUMENTS...: runs torii-info and checks its exit status.
+run() {
+  expected=$1
+  shift
+  ./torii-info "$@" >"$work/out" 2>"$work/err"
+  status=$?
+  [ $status = "$expected" ] && return
+  echo "failed: torii-info $*: exit status $status, expected $expected"
+  cat "$work/out" "$work/err"
+  failed=1
+}
+# has FILE EXPRESSION: the last run printed that.
+has() {
+  if grep -q -- "$2" "$work/$1"; then echo "ok: $2"; else
+    echo "failed: no \"$2\" in:"; cat "$work/$1"; failed=1
+  fi
+}
+
+run 0
+for part in build drivers machine parameters; do has out "^$part\$"; done
+has out '^  version  *[0-9]'
+has out '^  driver  *self  *shm'
+has out '^  state  *in use  *in use  *available'
+has out '^  reliable  *yes'
+has out '^  cross-memory attach  *[a-z]'
+has out '^  usable cores  *[1-9]'
+has out '^  TORII_UNEXPECTED_MEMORY  *64m  *64m  *default  *bound on'
+[ -s "$work/err" ] && { echo "failed: unexpected messages"; cat "$work/err"; failed=1; }
+[ "$(awk '{ if (length($0) > 100) n++ } END { print n + 0 }' "$work/out")" = 0 ] ||
+  { echo "failed: lines of more than 100 characters"; failed=1; }
+
+export TORII_SPIN_US=7
+run 0 --params
+has out '^  TORII_SPIN_US  *7  *50  *environment'
+grep -q '^drivers$' "$work/out" && { echo "failed: --params shows drivers"; failed=1; }
+unset TORII_SPIN_US
+
+run 0 --counters --md
+has out '^| counter | meaning |$'
+has out '^| frames_sent | '
+
+run 0 --json
+has out '"variable": "TORII_EAGER_LIMIT", "value": "0", "default": "0", "origin": "default"'
+if command -v python3 >/dev/null; then
+  python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); assert len(d["drivers"]) >= 2 and d["counters"]' \
+    "$work/out" || { echo "failed: not JSON"; failed=1; }
+fi
+
+export TORII_DRIVERS=self,fault:shm
+run 0 --drivers
+export TORII_DRIVERS=self,carrier_pigeon
+run 1 --drivers
+has out '^  carrier_pigeon  *Unusable: '
+unset TORII_DRIVERS
+
+# Under a limit of 0 on file sizes shared memory cannot open: the reason is shown, and the status
+# says so.
+(trap '' XFSZ; ulimit -f 0; ./torii-info --drivers; echo "status $?") 2>&1 | cat >"$work/out"
+has out '^status 1$'
+has out '^  state  *in use  *unusable'
+has out '^  shm .*Unusable: '
+
+run 2 --no-such-option
+has err '^usage: '
+run 2 --md --json
+run 0 --help
+has out '^usage: '
+if [ -c /dev/full ]; then
+  ./torii-info >/dev/full 2>"$work/err" && { echo "failed: a full disk goes unnoticed"; failed=1; }
+  has err 'cannot write'
+fi
+exit $failed
