@@ -3,6 +3,7 @@ libtorii_internal_la_SOURCES += \
 	src/drivers/decorator.h \
 	src/drivers/driver.cc \
 	src/drivers/driver.h \
+	src/drivers/list.cc \
 	src/drivers/random.h
 include src/drivers/self/Makefile.mk
 include src/drivers/shm/Makefile.mk
