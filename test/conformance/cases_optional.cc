@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// The optional functions: remote memory, groups, sleeping; and that what is not declared answers
+// `unsupported`.
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "conformance/kit.h"
+#include "drivers/random.h"
+
+namespace torii::kit {
+namespace {
+
+constexpr uint32_t kSure = kReliable | kOrdered;
+
+// Rule 8.
+void undeclared_functions_answer_unsupported(Bed& bed) {
+  Node& a = bed.node();
+  Node& b = bed.node();
+  const PeerId to = a.connect(b);
+  char memory[64] = {};
+  const iovec piece{memory, 8};
+  const Rma rma{to, 0, 0, &piece, 1, 8, 1};
+  const char* undeclared = "rule 8: not declared, but does not answer unsupported";
+  if (!a.has(kPut)) {
+    EXPECT_EQ(a.driver().put(rma), Status::unsupported) << undeclared;
+  }
+  if (!a.has(kGet)) {
+    EXPECT_EQ(a.driver().get(rma), Status::unsupported) << undeclared;
+  }
+  if (!(a.caps().flags & (kPut | kGet))) {
+    Region region;
+    uint32_t remote;
+    EXPECT_EQ(a.driver().reg(memory, 64, kRemoteRead, &region), Status::unsupported) << undeclared;
+    EXPECT_EQ(a.driver().import(to, region.key, &remote), Status::unsupported) << undeclared;
+  }
+  if (!a.has(kMulticast)) {
+    PeerId group;
+    const std::byte name[4] = {};
+    EXPECT_EQ(a.driver().join(name, &group), Status::unsupported) << undeclared;
+  }
+  if (!a.has(kWait)) {
+    int fd;
+    EXPECT_EQ(a.driver().arm(&fd), Status::unsupported) << undeclared;
+  }
+}
+
+// --- remote memory --------------------------------------------------------------------------
+
+// Memory of b that a has imported.
+struct Remote {
+  Remote(Bed& bed_in, size_t size, uint32_t access)
+      : bed(bed_in), a(bed.node()), b(bed.node()), to(a.connect(b)), memory(pattern(7, size)) {
+    bed.send(a, to, "hello");
+    bed.settle();
+    EXPECT_EQ(b.driver().reg(memory.data(), size, access, &region), Status::ok);
+    EXPECT_EQ(region.base, memory.data());
+    EXPECT_EQ(region.bytes, size);
+    const Status status = import(key());
+    EXPECT_EQ(status, Status::ok) << "import: " << status_text(status);
+  }
+  ~Remote() {
+    if (imported) a.driver().drop(handle);
+    if (region.base) b.driver().dereg(region);
+  }
+
+  std::vector<std::byte> key() const {
+    const auto bytes = std::span(region.key).first(b.caps().key_bytes);
+    return {bytes.begin(), bytes.end()};
+  }
+  Status import(std::span<const std::byte> bytes) {
+    if (std::exchange(imported, false)) a.driver().drop(handle);
+    const Status status = a.driver().import(to, bytes, &handle);
+    imported = status == Status::ok;
+    return status;
+  }
+  // Runs one transfer to its end.
+  Status move(bool write, uint64_t offset, std::span<const iovec> pieces, uint64_t bytes) {
+    Rma rma{to,    handle,        offset, pieces.data(), static_cast<uint32_t>(pieces.size()),
+            bytes, a.new_cookie()};
+    Status status = Status::again;
+    EXPECT_TRUE(bed.run([&] {
+      status = a.move(write, rma);
+      return status != Status::again;
+    })) << "never anything but `again`";
+    if (status != Status::pending) return status;
+    EXPECT_TRUE(bed.run([&] { return !a.pending.count(rma.cookie); })) << "rule 6: never done";
+    return a.dones[rma.cookie];
+  }
+  Status move(bool write, uint64_t offset, std::string& local) {
+    const iovec piece{local.data(), local.size()};
+    return move(write, offset, {&piece, 1}, local.size());
+  }
+
+  Bed& bed;
+  Node& a;
+  Node& b;
+  PeerId to;
+  std::string memory;
+  Region region;
+  uint32_t handle = 0;
+  bool imported = false;
+};
+
+constexpr size_t kRemoteBytes = (1 << 20) + 77;
+
+void remote_transfers(Bed& bed, bool write) {
+  Remote r(bed, kRemoteBytes, write ? kRemoteWrite : kRemoteRead);
+  std::string probe(8, 'p');
+  if (r.move(write, 0, probe) == Status::denied) GTEST_SKIP() << "the system denies it here";
+  Random random(bed.rig.seed);
+  const DriverCaps caps = r.a.caps();
+  for (const size_t size : {1ul, 7ul, 64ul, 4096ul, 4097ul, 100000ul, 1ul << 20, 0ul}) {
+    if (size > caps.remote_max) continue;
+    const size_t offset = random.between(0, kRemoteBytes - size);
+    const std::string before = r.memory;
+    std::string local = pattern(size, size);
+    std::vector<iovec> pieces;
+    const uint32_t count = static_cast<uint32_t>(random.between(1, std::min(caps.pieces_max, 5u)));
+    for (size_t done = 0, i = 0; i < count; i++) {
+      const size_t n = i + 1 == count ? size - done : (size - done) / 2;
+      pieces.push_back({local.data() + done, n});
+      done += n;
+    }
+    const Status status = r.move(write, offset, pieces, size);
+    ASSERT_EQ(status, Status::ok) << status_text(status) << ", " << size << " bytes";
+    if (write) {
+      EXPECT_EQ(local, pattern(size, size)) << "put changed the source";
+      std::string expected = before;
+      expected.replace(offset, size, local);
+      ASSERT_TRUE(r.memory == expected) << "put of " << size << " bytes at " << offset;
+    } else {
+      ASSERT_TRUE(r.memory == before) << "get changed the source";
+      ASSERT_TRUE(local == before.substr(offset, size)) << "get of " << size << " at " << offset;
+    }
+  }
+}
+
+void put_writes(Bed& bed) { remote_transfers(bed, true); }
+void get_reads(Bed& bed) { remote_transfers(bed, false); }
+
+// Rule 9 for offsets, lengths, rights and keys: an error, and nothing is moved.
+void bad_remote_access(Bed& bed, bool write) {
+  Remote r(bed, 4096, write ? kRemoteWrite : kRemoteRead);
+  const std::string before = r.memory;
+  std::string local = pattern(3, 64);
+  if (r.move(write, 0, local) == Status::denied) GTEST_SKIP() << "the system denies it here";
+  r.memory = before;
+  const auto fails = [&](const char* what, bool as_write, uint64_t offset) {
+    local = pattern(3, 64);
+    EXPECT_NE(r.move(as_write, offset, local), Status::ok) << "rule 9: " << what;
+    EXPECT_TRUE(r.memory == before) << what << ": remote memory was written";
+    EXPECT_TRUE(local == pattern(3, 64)) << what << ": local memory was written";
+  };
+  fails("end beyond the region", write, 4096 - 63);
+  fails("start beyond the region", write, 4097);
+  fails("offset that overflows", write, ~uint64_t{0} - 8);
+  if (r.a.has(kPut | kGet)) fails("against the rights of the region", !write, 0);
+  const auto key = r.key();
+  const auto key_fails = [&](const char* what, std::span<const std::byte> bytes) {
+    if (r.import(bytes) == Status::ok) fails(what, write, 0);
+  };
+  std::vector<std::byte> longer(key);
+  longer.push_back(std::byte{0});
+  EXPECT_NE(r.import({}), Status::ok) << "rule 9: an empty key";
+  EXPECT_NE(r.import(std::span(key).first(key.size() - 1)), Status::ok) << "rule 9: a short key";
+  EXPECT_NE(r.import(longer), Status::ok) << "rule 9: a long key";
+  key_fails("a key of ones", std::vector<std::byte>(key.size(), std::byte{0xff}));
+  key_fails("a key of zeros", std::vector<std::byte>(key.size(), std::byte{0}));
+  ASSERT_EQ(r.import(key), Status::ok);
+  EXPECT_EQ(r.move(write, 4096 - 64, local), Status::ok) << "a good access after bad ones";
+}
+
+void bad_puts(Bed& bed) { bad_remote_access(bed, true); }
+void bad_gets(Bed& bed) { bad_remote_access(bed, false); }
+
+// Who needs registration knows when it has ended, and recognizes any key it has not given.
+void keys_end_with_registration(Bed& bed) {
+  const bool write = bed.node().has(kPut);
+  Remote r(bed, 4096, kRemoteRead | kRemoteWrite);
+  std::string local = pattern(3, 64);
+  const auto key = r.key();
+  for (size_t i = 0; i < 8 * key.size(); i++) {
+    std::vector<std::byte> forged(key);
+    forged[i / 8] ^= std::byte{1} << (i % 8);
+    if (r.import(forged) != Status::ok) continue;
+    EXPECT_NE(r.move(write, 0, local), Status::ok) << "a forged key, bit " << i;
+  }
+  ASSERT_EQ(r.import(key), Status::ok);
+  ASSERT_EQ(r.move(write, 0, local), Status::ok);
+  r.b.driver().dereg(r.region);
+  r.region = Region{};
+  EXPECT_NE(r.move(write, 0, local), Status::ok)
+      << "kNeedsReg: the key works after dereg(); is registration needed at all?";
+}
+
+// --- groups ---------------------------------------------------------------------------------
+
+std::vector<std::byte> group_name(std::string_view text) {
+  const auto* data = reinterpret_cast<const std::byte*>(text.data());
+  return {data, data + text.size()};
+}
+
+void groups_reach_their_members(Bed& bed) {
+  Node* nodes[4] = {&bed.node(), &bed.node(), &bed.node(), &bed.node()};
+  Node& a = *nodes[0];
+  PeerId group[3];
+  for (int i = 0; i < 3; i++)
+    ASSERT_EQ(nodes[i]->driver().join(group_name("sixteen bytes ok"), &group[i]), Status::ok);
+  PeerId other;
+  ASSERT_EQ(nodes[3]->driver().join(group_name("x"), &other), Status::ok);
+  bed.settle();
+  const std::string& body = bed.keep(pattern(5, body_max(a.caps(), 8)));
+  const uint64_t cookie = a.new_cookie();
+  bed.send(a, group[0], "12345678", body, cookie);
+  ASSERT_TRUE(bed.run([&] { return a.pending.empty(); })) << "rule 6: a group's cookie";
+  bed.settle();
+  EXPECT_EQ(a.frames.size(), 0u) << "a frame to a group came back to its sender";
+  EXPECT_EQ(nodes[3]->frames.size(), 0u) << "a frame reached another group";
+  for (int i = 1; i < 3; i++) {
+    ASSERT_EQ(nodes[i]->frames.size(), 1u) << "member " << i;
+    EXPECT_EQ(nodes[i]->frames[0].bytes, "12345678" + body);
+    const PeerId from = nodes[i]->frames[0].from;
+    EXPECT_TRUE(from == kNoPeer || from == nodes[i]->connect(a)) << from;
+  }
+  nodes[2]->driver().leave(group[2]);
+  bed.settle();
+  bed.send(*nodes[1], group[1], "again");
+  bed.settle();
+  EXPECT_EQ(a.frames.size(), 1u);
+  EXPECT_EQ(nodes[1]->frames.size(), 1u);
+  EXPECT_EQ(nodes[2]->frames.size(), 1u) << "leave() had no effect";
+}
+
+void bad_group_names(Bed& bed) {
+  Node& a = bed.node();
+  PeerId group;
+  EXPECT_NE(a.driver().join({}, &group), Status::ok) << "an empty name";
+  EXPECT_NE(a.driver().join(group_name("seventeen bytes !"), &group), Status::ok) << "17 bytes";
+  EXPECT_EQ(a.driver().join(group_name("1"), &group), Status::ok);
+  a.driver().leave(group);
+}
+
+// --- sleeping -------------------------------------------------------------------------------
+
+bool readable(int fd, int ms) {
+  pollfd p{fd, POLLIN, 0};
+  return poll(&p, 1, ms) == 1;
+}
+
+// Goes to sleep: polls until there is nothing left to do. -1 if that never happens.
+int fall_asleep(Bed& bed, Node& node) {
+  int fd = -1;
+  for (int i = 0; i < 20000; i++) {
+    const Status status = node.driver().arm(&fd);
+    if (status == Status::ok) return fd;
+    if (status != Status::again) {
+      ADD_FAILURE() << "arm: " << status_text(status);
+      return -1;
+    }
+    bed.settle();
+  }
+  ADD_FAILURE() << "arm() finds work for ever";
+  return -1;
+}
+
+void sleepers_are_woken(Bed& bed) {
+  Node& a = bed.node();
+  Node& b = bed.node();
+  const PeerId to = a.connect(b);
+  bed.send(a, to, "hello");
+  bed.settle();
+  for (int round = 0; round < 5; round++) {
+    const size_t before = b.frames.size();
+    const int fd = fall_asleep(bed, b);
+    ASSERT_GE(fd, 0);
+    if (&a != &b) fall_asleep(bed, a);
+    EXPECT_FALSE(readable(fd, 0)) << "round " << round << ": wakes without work";
+    bool taken = false;
+    for (int i = 0; i < 1000 && !taken; i++) {
+      taken = a.send(to, "wake up");
+      if (&a != &b) a.poll(bed.now_ns += 20000);
+    }
+    ASSERT_TRUE(taken);
+    for (int i = 0; i < 500 && &a != &b && !readable(fd, 0); i++) a.poll(bed.now_ns += 20000);
+    ASSERT_TRUE(readable(fd, 2000)) << "kWait: a frame does not wake the sleeper";
+    int ignored;
+    EXPECT_EQ(b.driver().arm(&ignored), Status::again) << "arm() overlooks work that is waiting";
+    ASSERT_TRUE(bed.run([&] { return b.frames.size() > before; }));
+  }
+}
+
+constexpr Case kCases[] = {
+    {"undeclared_functions_answer_unsupported", "rule 8", 0, false,
+     undeclared_functions_answer_unsupported},
+    {"put_writes", "kPut", kPut, false, put_writes},
+    {"get_reads", "kGet", kGet, false, get_reads},
+    {"bad_puts", "rule 9: keys and bounds", kPut, false, bad_puts},
+    {"bad_gets", "rule 9: keys and bounds", kGet, false, bad_gets},
+    {"keys_end_with_registration", "kNeedsReg", kNeedsReg, false, keys_end_with_registration},
+    {"groups_reach_their_members", "kMulticast", kMulticast | kReliable, true,
+     groups_reach_their_members},
+    {"bad_group_names", "rule 9: names of groups", kMulticast, false, bad_group_names},
+    {"sleepers_are_woken", "kWait", kWait | kSure, false, sleepers_are_woken},
+};
+
+}  // namespace
+
+const std::span<const Case> kOptionalCases = kCases;
+
+}  // namespace torii::kit

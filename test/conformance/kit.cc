@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+#include "conformance/kit.h"
+
+#include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "drivers/random.h"
+
+namespace torii::kit {
+namespace {
+
+bool in_driver = false;
+unsigned reads = 0;
+
+// Marks the time spent in a driver, for rule 7.
+struct Inside {
+  Inside() { in_driver = true; }
+  ~Inside() { in_driver = false; }
+};
+struct Outside {
+  Outside() { in_driver = false; }
+  ~Outside() { in_driver = true; }
+};
+
+constexpr int kSteps = 20000;
+constexpr uint64_t kStepNs = 20000;
+
+}  // namespace
+
+unsigned clock_reads() { return std::exchange(reads, 0); }
+void count_clock_read() { reads += in_driver; }
+
+Node::Node(const Rig& rig) {
+  DriverEnv env;
+  env.sink = this;
+  env.counters = &counters_;
+  env.local_peers = 4;
+  std::string why;
+  driver_ = rig.open(env, &why);
+  if (!driver_) {
+    std::fprintf(stderr, "%s does not open: %s\n", rig.name.c_str(), why.c_str());
+    std::exit(1);
+  }
+}
+
+std::vector<std::byte> Node::address() {
+  std::vector<std::byte> out(caps().address_bytes);
+  driver_->address(out.data());
+  return out;
+}
+
+PeerId Node::connect(Node& to) {
+  PeerId peer = kNoPeer;
+  std::string why;
+  const Status status = driver_->connect(to.address(), &peer, &why);
+  EXPECT_EQ(status, Status::ok) << "connect: " << status_text(status) << ": " << why;
+  EXPECT_NE(peer, kNoPeer);
+  return peer;
+}
+
+bool Node::send(PeerId to, std::string_view head, std::string_view body, uint64_t cookie) {
+  const iovec piece{const_cast<char*>(body.data()), body.size()};
+  Tx tx;
+  tx.peer = to;
+  tx.head = head.data();
+  tx.head_bytes = static_cast<uint32_t>(head.size());
+  tx.pieces = &piece;
+  tx.piece_count = body.empty() ? 0 : 1;
+  tx.body_bytes = static_cast<uint32_t>(body.size());
+  tx.cookie = cookie;
+  return send(tx);
+}
+
+size_t Node::send_batch(std::span<const Tx> batch) {
+  size_t taken;
+  {
+    const Inside inside;
+    taken = driver_->send(batch);
+  }
+  EXPECT_LE(taken, batch.size());
+  for (const Tx& tx : batch.first(std::min(taken, batch.size())))
+    if (tx.cookie) pending[tx.cookie] = tx.peer;
+  return taken;
+}
+
+Status Node::move(bool write, const Rma& rma) {
+  const Inside inside;
+  const Status status = write ? driver_->put(rma) : driver_->get(rma);
+  if (status == Status::pending) pending[rma.cookie] = rma.peer;
+  return status;
+}
+
+unsigned Node::poll(uint64_t now_ns, unsigned budget) {
+  if (!driver_) return 0;
+  const Inside inside;
+  in_poll_ = true;
+  const unsigned count = driver_->poll(now_ns, budget);
+  in_poll_ = false;
+  return count;
+}
+
+void Node::close() { driver_.reset(); }
+
+void Node::check_upcall(const char* name) {
+  EXPECT_TRUE(in_poll_) << "rule 2: " << name << "() was called outside poll()";
+}
+
+void Node::packet(PeerId from, std::span<const std::byte> frame) {
+  check_upcall("packet");
+  const Outside outside;
+  frames.push_back({from, {reinterpret_cast<const char*>(frame.data()), frame.size()}});
+  if (on_packet) on_packet(from, std::string(frames.back().bytes));
+}
+
+void Node::done(uint64_t cookie, Status status) {
+  check_upcall("done");
+  EXPECT_EQ(pending.erase(cookie), 1u)
+      << "rule 6: done() for cookie " << cookie
+      << (dones.count(cookie) ? ", the second time" : ", which was never accepted");
+  dones[cookie] = status;
+}
+
+void Node::peer_down(PeerId peer, Status status) {
+  check_upcall("peer_down");
+  EXPECT_TRUE(has(kPeerDown)) << "peer_down() without kPeerDown";
+  EXPECT_TRUE(downs.emplace(peer, status).second) << "peer_down() a second time for " << peer;
+  EXPECT_TRUE(status == Status::peer_dead || status == Status::peer_closed) << status_text(status);
+  for (const auto& [cookie, target] : pending)
+    EXPECT_NE(target, peer) << "rule 6: peer_down() before done() of cookie " << cookie;
+}
+
+Bed::Bed(const Rig& r) : rig(r) { rig.reset(); }
+
+Node& Bed::node() {
+  if (nodes_.empty() || !rig.only_self) nodes_.push_back(std::make_unique<Node>(rig));
+  return *nodes_.back();
+}
+
+std::string& Bed::keep(std::string bytes) { return kept_.emplace_back(std::move(bytes)); }
+
+unsigned Bed::step() {
+  now_ns += kStepNs;
+  unsigned count = 0;
+  for (const auto& node : nodes_) count += node->poll(now_ns);
+  return count;
+}
+
+bool Bed::run(const std::function<bool()>& until) {
+  for (int i = 0; i < kSteps; i++) {
+    if (until()) return true;
+    step();
+  }
+  return until();
+}
+
+void Bed::settle() {
+  for (int i = 0, quiet = 0; i < kSteps && quiet < 500; i++) quiet = step() ? 0 : quiet + 1;
+}
+
+void Bed::send(Node& from, PeerId to, std::string_view head, std::string_view body,
+               uint64_t cookie) {
+  EXPECT_TRUE(run([&] { return from.send(to, head, body, cookie); }))
+      << "the driver never takes a frame of " << head.size() + body.size() << " bytes";
+}
+
+std::string pattern(uint64_t seed, size_t size) {
+  std::string out(size, '\0');
+  std::memcpy(out.data(), &seed, std::min(size, sizeof(seed)));
+  Random random(seed);
+  for (size_t i = sizeof(seed); i < size; i++) out[i] = static_cast<char>(random.next());
+  return out;
+}
+
+std::vector<Case> all_cases() {
+  std::vector<Case> all;
+  for (const auto cases : {kFrameCases, kPeerCases, kOptionalCases})
+    all.insert(all.end(), cases.begin(), cases.end());
+  return all;
+}
+
+const char* why_not(const Case& c, const Rig& rig, uint32_t flags) {
+  if ((flags & c.needs) != c.needs) return "the driver does not declare what this case is about";
+  if (c.needs_peer && rig.only_self) return "the driver reaches only itself";
+  return nullptr;
+}
+
+void run_case(const Case& c, const Rig& rig) {
+  Bed bed(rig);
+  clock_reads();
+  c.run(bed);
+  EXPECT_EQ(clock_reads(), 0u) << "rule 7: the driver has read a clock";
+}
+
+}  // namespace torii::kit
+
+// Every way to read a clock, counted while a driver is at work.
+namespace torii::kit {
+void count_clock_read();
+}
+extern "C" int clock_gettime(clockid_t id, timespec* out) noexcept {
+  torii::kit::count_clock_read();
+  return static_cast<int>(syscall(SYS_clock_gettime, id, out));
+}
+extern "C" int gettimeofday(timeval* out, void*) noexcept {
+  torii::kit::count_clock_read();
+  timespec now;
+  const long result = syscall(SYS_clock_gettime, CLOCK_REALTIME, &now);
+  *out = {now.tv_sec, now.tv_nsec / 1000};
+  return static_cast<int>(result);
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// The drivers and configurations that the kit runs by itself.
+#include "conformance/kit.h"
+#include "core/link/link.h"
+#include "drivers/fault/fault.h"
+#include "drivers/sim/sim.h"
+
+namespace torii::kit {
+namespace {
+
+constexpr uint32_t kSimAll =
+    kReliable | kOrdered | kPeerDown | kNeedsReg | kPut | kGet | kMulticast | kWait;
+
+// What goes over the sim driver: nothing, faults, or a link over faults.
+using Over = std::function<std::unique_ptr<Driver>(const OpenBelow&, const DriverEnv&)>;
+
+Rig sim_rig(const std::string& name, SimOptions options, const Over& over = nullptr) {
+  Rig rig;
+  auto fabric = std::make_shared<std::unique_ptr<SimFabric>>();
+  rig.name = name;
+  rig.seed = options.seed;
+  rig.reset = [fabric, options] { *fabric = std::make_unique<SimFabric>(options); };
+  rig.open = [fabric, over](const DriverEnv& env, std::string*) {
+    const OpenBelow open = [&](const DriverEnv& inner) { return (*fabric)->open(inner); };
+    return over ? over(open, env) : open(env);
+  };
+  rig.kill = [fabric](Driver& driver) {
+    std::byte address[kAddressMax];
+    driver.address(address);
+    (*fabric)->kill(std::span(address).first(driver.caps().address_bytes));
+  };
+  return rig;
+}
+
+Over with_faults(const std::string& text) {
+  return [text](const OpenBelow& open, const DriverEnv& env) -> std::unique_ptr<Driver> {
+    FaultPlan plan;
+    std::string why;
+    if (parse_fault_plan(text, &plan, &why) != Status::ok) return nullptr;
+    return wrap_fault(open, env, plan);
+  };
+}
+
+Over with_link(const std::string& faults) {
+  return [faults](const OpenBelow& open, const DriverEnv& env) {
+    const Over below = with_faults(faults);
+    return wrap_link([&](const DriverEnv& inner) { return below(open, inner); }, env);
+  };
+}
+
+}  // namespace
+
+Rig named_rig(const std::string& name, uint64_t seed) {
+  Rig rig;
+  rig.name = name;
+  rig.seed = seed;
+  rig.open = [name](const DriverEnv& env, std::string* why) { return open_driver(name, env, why); };
+  const std::string base = name.substr(name.rfind(':') + 1);
+  rig.only_self = base == "self";
+  rig.other_process = base != "self" && base != "sim";
+  return rig;
+}
+
+std::vector<Rig> all_rigs(uint64_t seed) {
+  const SimOptions all{.seed = seed, .flags = kSimAll};
+  const auto with = [&](auto change) {
+    SimOptions options = all;
+    change(options);
+    return options;
+  };
+  const SimOptions slow = with([](SimOptions& o) { o.latency_max_ns = 200000; });
+  const std::string bad = "drop=5%,duplicate=3%,reorder=5%,corrupt=2%,seed=" + std::to_string(seed);
+  return {
+      named_rig("self", seed),
+      named_rig("shm", seed),
+      named_rig("sim", seed),
+      sim_rig("sim/all", all),
+      sim_rig("sim/bare", with([](SimOptions& o) { o.flags = kReliable | kOrdered; })),
+      sim_rig("sim/unordered", with([](SimOptions& o) {
+                o.flags &= ~kOrdered;
+                o.latency_max_ns = 200000;
+              })),
+      sim_rig("sim/undeclared-reliability", with([](SimOptions& o) { o.flags &= ~kReliable; })),
+      sim_rig("sim/put-only", with([](SimOptions& o) { o.flags &= ~kGet; })),
+      sim_rig("sim/get-only", with([](SimOptions& o) { o.flags &= ~kPut; })),
+      sim_rig("sim/pending", with([](SimOptions& o) {
+                o.pending_rma = true;
+                o.latency_min_ns = 1000;
+                o.latency_max_ns = 100000;
+              })),
+      sim_rig("sim/refusing", with([](SimOptions& o) { o.again_ppm = 300000; })),
+      sim_rig("sim/tiny", with([](SimOptions& o) {
+                o.mtu = 512;
+                o.inline_max = 0;
+                o.pieces_max = 1;
+                o.depth = 1;
+              })),
+      sim_rig("fault/none", all, with_faults("")),
+      sim_rig("fault/refuse-delay", slow,
+              with_faults("refuse=20%,delay=10%,delay-max=300us,seed=" + std::to_string(seed))),
+      sim_rig("fault/bad", slow, with_faults(bad + ",truncate=2%,refuse=5%,delay=5%")),
+      sim_rig("fault/reorder", slow, with_faults("reorder=20%,delay-max=300us")),
+      sim_rig("link/good", all, with_link("")),
+      sim_rig("link/bad", slow, with_link(bad)),
+      sim_rig("link/worse", with([](SimOptions& o) {
+                o.flags = kWait;
+                o.latency_max_ns = 200000;
+                o.mtu = 1400;
+                o.inline_max = 100;
+                o.again_ppm = 100000;
+              }),
+              with_link(bad + ",truncate=2%,delay=5%,refuse=5%")),
+  };
+}
+
+}  // namespace torii::kit
