@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
 # Makes ./configure from configure.ac. Needs autoconf, autoconf-archive, automake, libtool, pkg-config.
 set -e
 cd "$(dirname "$0")"

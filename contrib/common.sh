@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026, the Torii authors
+#
+# Sourced by the scripts of this folder. They run in the folder of the clone (or of the unpacked
+# release), build in ./build, install into ./install and write nothing outside of it.
+
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+jobs=$(nproc)
+
+# Both of Debian's MPIs may be installed: the names say which one is meant.
+MPICC=${MPICC:-mpicc.openmpi}
+MPIRUN=${MPIRUN:-mpirun.openmpi}
+export MPICC MPIRUN
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
+say() { echo "== $*"; }
+
+die() {
+  echo "${0##*/}: $*" >&2
+  exit 1
+}
+
+# step "what is done" LOG COMMAND...: runs the command with its output in LOG; while it runs, a
+# line every 20 seconds says that it does. Returns the command's status.
+step() {
+  local what=$1 log=$2 begin=$SECONDS status=0 next=20 pid
+  shift 2
+  echo "-- $what"
+  "$@" >"$log" 2>&1 </dev/null &
+  pid=$!
+  while kill -0 $pid 2>/dev/null; do
+    sleep 0.2
+    [ $((SECONDS - begin)) -ge $next ] || continue
+    next=$((next + 20))
+    echo "   $((SECONDS - begin)) s: $(tail -n 1 "$log" | cut -c 1-90)"
+  done
+  wait $pid || status=$?
+  [ $status -eq 0 ] && echo "   done in $((SECONDS - begin)) s"
+  return $status
+}
+
+# last_lines LOG: what to show of a step that failed
+last_lines() {
+  tail -n 25 "$1" | sed 's/^/   | /'
+  echo "   all of it: $1"
+}
