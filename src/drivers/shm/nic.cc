@@ -134,6 +134,63 @@ size_t ShmDriver::send(std::span<const Tx> batch) {
   return taken;
 }
 
+namespace {
+
+// Writes the frame of `tx` in one piece.
+inline void gather(const Tx& tx, std::byte* to) {
+  shm::copy_bytes(to, tx.head, tx.head_bytes);
+  to += tx.head_bytes;
+  size_t left = tx.body_bytes;
+  for (uint32_t i = 0; i < tx.piece_count; i++) {
+    const iovec& piece = tx.pieces[i];
+    TORII_ASSERT(piece.iov_len <= left);
+    shm::copy_bytes(to, piece.iov_base, piece.iov_len);
+    to += piece.iov_len;
+    left -= piece.iov_len;
+  }
+  TORII_ASSERT(left == 0);
+}
+
+// The same for a frame of several lines: its first line is written last.
+class LateFirstLine {
+ public:
+  explicit LateFirstLine(std::byte* to) : to_(to) {}
+  void add(const void* source, size_t n) {
+    const auto* from = static_cast<const std::byte*>(source);
+    if (offset_ < shm::kFirstBytes) {
+      const size_t part = std::min(n, shm::kFirstBytes - offset_);
+      shm::copy_bytes(first_ + offset_, from, part);
+      offset_ += part;
+      from += part;
+      n -= part;
+    }
+    shm::copy_bytes(to_ + offset_, from, n);
+    offset_ += n;
+  }
+  void finish() { std::memcpy(to_, first_, shm::kFirstBytes); }
+
+ private:
+  std::byte* to_;
+  size_t offset_ = 0;
+  std::byte first_[shm::kFirstBytes];
+};
+
+void gather_long(const Tx& tx, std::byte* to) {
+  LateFirstLine frame(to);
+  frame.add(tx.head, tx.head_bytes);
+  size_t left = tx.body_bytes;
+  for (uint32_t i = 0; i < tx.piece_count; i++) {
+    const iovec& piece = tx.pieces[i];
+    TORII_ASSERT(piece.iov_len <= left);
+    frame.add(piece.iov_base, piece.iov_len);
+    left -= piece.iov_len;
+  }
+  TORII_ASSERT(left == 0);
+  frame.finish();
+}
+
+}  // namespace
+
 inline bool ShmDriver::send_one(const Tx& tx) {
   TORII_ASSERT(tx.peer < peers_.size() && tx.head_bytes <= kHeadMax &&
                tx.body_bytes <= shm::kMtu - tx.head_bytes);
@@ -147,17 +204,11 @@ inline bool ShmDriver::send_one(const Tx& tx) {
     refused(peer, corrupt);
     return false;
   }
-  shm::copy_bytes(to, tx.head, tx.head_bytes);
-  to += tx.head_bytes;
-  size_t left = tx.body_bytes;
-  for (uint32_t i = 0; i < tx.piece_count; i++) {
-    const iovec& piece = tx.pieces[i];
-    TORII_ASSERT(piece.iov_len <= left);
-    shm::copy_bytes(to, piece.iov_base, piece.iov_len);
-    to += piece.iov_len;
-    left -= piece.iov_len;
+  if (bytes <= shm::kFirstBytes) {
+    gather(tx, to);
+  } else {
+    gather_long(tx, to);
   }
-  TORII_ASSERT(left == 0);
   peer.out.publish(bytes);
   wake_if_sleeping(peer);
   if (__builtin_expect(tx.cookie != 0, 0)) cookies_.push_back(tx.cookie);

@@ -31,6 +31,8 @@ namespace torii::shm {
 inline constexpr uint64_t kKindFrame = 1;
 inline constexpr uint64_t kKindSkip = 2;  // nothing up to the end of the ring
 
+inline constexpr size_t kFirstBytes = kLine - sizeof(uint64_t);  // of a frame in its first line
+
 inline constexpr uint64_t control_word(uint64_t kind, uint32_t length, uint32_t position) {
   return kind << 56 | uint64_t{length} << 32 | position;
 }
@@ -92,6 +94,10 @@ struct RingSender {
 
   // Finds a place for a frame of that size. Returns where its bytes go (control word left out),
   // or null if there is no room. publish() must follow before the next reserve().
+  //
+  // The bytes of the first line must be written last, right before publish(): the receiver is
+  // looking at that line. Once the first store has taken it away from the receiver, the receiver
+  // asks for it again, and a store that comes much later would have to fetch it once more.
   std::byte* reserve(uint32_t frame_bytes, bool* corrupt) {
     const uint32_t count = lines_of(frame_bytes);
     const uint32_t at = position & (lines - 1);
@@ -99,7 +105,9 @@ struct RingSender {
     // One more: the line behind the frame, whose control word may have to be zeroed.
     const uint32_t need = skip + count + 1;
     if (__builtin_expect(need > room, 0) && !refresh(need, corrupt)) return nullptr;
-    return base + (skip ? 0 : size_t{at} * kLine) + sizeof(uint64_t);
+    const uint32_t first = skip ? 0 : at;
+    clear_stale((first + count) & (lines - 1));
+    return base + size_t{first} * kLine + sizeof(uint64_t);
   }
 
   void publish(uint32_t frame_bytes) {
@@ -107,12 +115,10 @@ struct RingSender {
     const uint32_t at = position & (lines - 1);
     const uint32_t skip = count > lines - at ? lines - at : 0;
     const uint32_t first = skip ? 0 : at;
-    const uint32_t behind = (first + count) & (lines - 1);
-    clear_stale(behind);
-    note_lines(first, count);
     const uint32_t where = position + skip;
     control_at(base, first)
         .store(control_word(kKindFrame, frame_bytes, where), std::memory_order_release);
+    note_lines(first, count);
     if (__builtin_expect(skip != 0, 0)) {
       // After the frame, so that the receiver finds it at once behind the skip.
       note_lines(at, skip);
