@@ -137,7 +137,9 @@ class Driver {
   virtual void address(std::byte* out) const = 0;
   // Makes the process at `address` reachable; may be lazy. The same address gives the same
   // peer. `unreachable` (or another error) is an answer: *why then holds one sentence for the
-  // user naming the thing, the value and the remedy. `address` comes from outside: check it.
+  // user, beginning with the driver's name and naming the thing, the value and the remedy; with
+  // `ok` it may hold one on what is not possible with this peer. `unsupported`: such a process is
+  // never this driver's business. `address` comes from outside: check it.
   virtual Status connect(std::span<const std::byte> address, PeerId* peer, std::string* why) = 0;
   // Forgets a peer. Frames already taken are still sent.
   virtual void disconnect(PeerId peer) = 0;

@@ -160,7 +160,7 @@ bool Protocol::reach(Peer& peer, std::span<const std::byte> addresses, unsigned 
       std::string reason;
       PeerId route = kNoPeer;
       const Status status = drivers_[i]->connect(driver_address, &route, &reason);
-      if (!reason.empty()) *why += " " + name + ": " + reason + ";";
+      if (!reason.empty() && status != Status::unsupported) *why += " " + reason + ";";
       if (status != Status::ok) continue;
       set_route(peer, uint8_t(i), route);
       ++counters_->peers_connected;

@@ -72,7 +72,7 @@ Status SelfDriver::connect(std::span<const std::byte> address, PeerId* peer, std
   if (address.size() != sizeof(identity_) ||
       std::memcmp(address.data(), &identity_, sizeof(identity_)) != 0) {
     *why = "self: the address is that of another process; use another driver for it";
-    return Status::unreachable;
+    return Status::unsupported;
   }
   *peer = 0;
   return Status::ok;
