@@ -46,15 +46,26 @@ find_openmpi() {
   mapfile -t transport_options < <(options_for "$transport")
 }
 
-# What a run may leave: shared memory and session folders, of whoever runs this.
+# What a run may leave: shared memory and session folders.
 leftovers() { ls -d /dev/shm/* /tmp/ompi.*/pid.* 2>/dev/null | sort; }
 
-# new_leftovers BEFORE: what is there now and was not; mpirun gets a second to clean up. Only
-# names of Open MPI and Torii count: other programs use these folders as well.
+# Does a living process use it? Other jobs may run on the machine.
+in_use() {
+  case $1 in
+    */pid.*) [ -d "/proc/${1##*/pid.}" ] ;;
+    *) grep -qsF "$1" /proc/[0-9]*/maps ;;
+  esac
+}
+
+# new_leftovers BEFORE: what is there now, was not before and is no one's; mpirun gets a moment
+# to clean up.
 new_leftovers() {
-  local try left
+  local try left name
   for try in 1 2 3 4 5; do
-    left=$(comm -13 <(echo "$1") <(leftovers) | grep -E 'torii|ompi|vader' | tr '\n' ' ')
+    left=
+    for name in $(comm -13 <(echo "$1") <(leftovers)); do
+      in_use "$name" || left="$left $name"
+    done
     [ -z "$left" ] && return
     sleep 0.3
   done

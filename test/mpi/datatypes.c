@@ -5,7 +5,7 @@
  * lower bounds, subarrays, and random nests of them. The reference is MPI_Pack. */
 #include "check.h"
 
-enum { kMemory = 6 << 20, kMiddle = kMemory / 2, kTypes = 12 };
+enum { kMemory = 2 << 20, kMiddle = kMemory / 2, kTypes = 12 };
 static char *memory, *reference, *packed, *arrived;
 
 static MPI_Datatype make_type(int which, int scale) {

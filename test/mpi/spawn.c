@@ -10,21 +10,23 @@ static void talk(MPI_Comm inter, int lead) {
   static char out[300000], in[300000];
   MPI_Comm_remote_size(inter, &remote);
   MPI_Comm_rank(inter, &rank);
+  MPI_Request* requests = malloc(sizeof *requests * (size_t)remote);
+  CHECK(requests, "no memory");
   for (int bytes = 0; bytes <= 300000; bytes = bytes * 7 + 3) {
+    fill(out, (size_t)bytes, (uint32_t)(rank + (lead ? 0 : 100)));
     for (int r = 0; r < remote; ++r) {
-      MPI_Request request;
+      MPI_Isend(out, bytes, MPI_BYTE, r, bytes, inter, &requests[r]);
+    }
+    for (int r = 0; r < remote; ++r) {
       MPI_Status status;
-      uint32_t seed = (uint32_t)(rank * 10 + r), from;
-      fill(out, (size_t)bytes, seed + (lead ? 0 : 7));
-      MPI_Isend(out, bytes, MPI_BYTE, r, bytes, inter, &request);
       MPI_Recv(in, bytes, MPI_BYTE, MPI_ANY_SOURCE, bytes, inter, &status);
       CHECK(status.MPI_SOURCE >= 0 && status.MPI_SOURCE < remote, "source %d", status.MPI_SOURCE);
-      from = (uint32_t)(status.MPI_SOURCE * 10 + rank) + (lead ? 7 : 0);
-      verify(in, (size_t)bytes, from, "other job");
-      MPI_Wait(&request, MPI_STATUS_IGNORE);
+      verify(in, (size_t)bytes, (uint32_t)(status.MPI_SOURCE + (lead ? 100 : 0)), "other job");
     }
+    MPI_Waitall(remote, requests, MPI_STATUSES_IGNORE);
     MPI_Barrier(inter);
   }
+  free(requests);
   MPI_Comm merged;
   int size, sum = 0, one = 1;
   MPI_Intercomm_merge(inter, !lead, &merged);
