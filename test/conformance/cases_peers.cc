@@ -231,11 +231,12 @@ uint64_t real_ns() {
 
 bool run_real(Node& node, const std::function<bool()>& until) {
   const uint64_t end = real_ns() + 5000000000;
-  while (!until() && real_ns() < end) {
+  while (real_ns() < end) {
+    if (until()) return true;
     node.poll(real_ns());
     sched_yield();
   }
-  return until();
+  return false;
 }
 
 // A child process that answers each frame until "bye", then closes in good order.

@@ -79,6 +79,9 @@ bool Node::send(PeerId to, std::string_view head, std::string_view body, uint64_
 
 size_t Node::send_batch(std::span<const Tx> batch) {
   size_t taken;
+  for (const Tx& tx : batch) {
+    if (tx.peer == kNoPeer) return 0;  // connect() has failed the test already
+  }
   {
     const Inside inside;
     taken = driver_->send(batch);
