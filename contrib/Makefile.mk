@@ -1,1 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
+EXTRA_DIST += \
+	.ci/run \
+	contrib/CONTRIBUTING.md \
+	contrib/check \
+	contrib/check-tree \
+	contrib/common.sh \
+	contrib/compare \
+	contrib/setup \
+	src/README.md \
+	src/core/README.md
