@@ -6,15 +6,9 @@
 
 namespace torii {
 
-unsigned Data::slice(uint64_t offset, uint64_t n, iovec* out, unsigned max,
-                     uint64_t* covered) const {
+unsigned Data::slice_pieces(uint64_t offset, uint64_t n, iovec* out, unsigned max,
+                            uint64_t* covered) const {
   *covered = 0;
-  if (n == 0 || max == 0) return 0;
-  if (kind_ == Kind::contiguous) {
-    out[0] = {at(offset), n};
-    *covered = n;
-    return 1;
-  }
   unsigned used = 0;
   for (uint32_t i = 0; i < count_ && n > 0 && used < max; ++i) {
     const uint64_t length = pieces_[i].iov_len;

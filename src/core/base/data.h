@@ -54,11 +54,18 @@ class Data {
 
   // Describes [offset, offset+n) by at most `max` address ranges; views with addresses only.
   // Returns the number used; *covered is how many of the n bytes they reach.
-  unsigned slice(uint64_t offset, uint64_t n, iovec* out, unsigned max, uint64_t* covered) const;
+  unsigned slice(uint64_t offset, uint64_t n, iovec* out, unsigned max, uint64_t* covered) const {
+    if (kind_ != Kind::contiguous) return slice_pieces(offset, n, out, max, covered);
+    out[0] = {at(offset), n};
+    *covered = n;
+    return n > 0;
+  }
 
  private:
   enum class Kind : uint8_t { contiguous, pieces, functions };
 
+  unsigned slice_pieces(uint64_t offset, uint64_t n, iovec* out, unsigned max,
+                        uint64_t* covered) const;
   void copy_out_slow(uint64_t offset, void* to, size_t n) const;
   void copy_in_slow(uint64_t offset, const void* from, size_t n) const;
 

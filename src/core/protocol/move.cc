@@ -12,12 +12,6 @@ namespace torii {
 
 using wire::Kind;
 
-namespace {
-
-constexpr unsigned kPieces = 16;
-
-}  // namespace
-
 // The destination of an announced payload is known. With `answer_here` a transfer that ends at
 // once is answered by the return value instead of a notification.
 Status Protocol::begin_incoming(Op* op, Op** out, bool answer_here) {

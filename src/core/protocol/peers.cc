@@ -199,6 +199,7 @@ void Protocol::set_route(Peer& peer, uint8_t rail, PeerId route) {
   peer.rail = rail;
   peer.route = route;
   peer.driver = drivers_[rail].get();
+  peer.pieces_max = std::min(caps.pieces_max, kPieces);
   peer.small_max = std::min(caps.inline_max, caps.mtu - uint32_t(sizeof(wire::Tagged)));
   const uint64_t advice = caps.eager_advice ? caps.eager_advice : caps.mtu * kEagerFrames;
   const uint64_t limit = config_.eager_limit ? config_.eager_limit : advice;

@@ -24,6 +24,9 @@
 
 namespace torii {
 
+// Most address ranges offered to a driver at once.
+inline constexpr uint32_t kPieces = 8;
+
 // Which of the two kinds of match space a request addresses.
 enum class Space : uint8_t { portal, tagged };
 
@@ -50,6 +53,9 @@ struct Arrival {
   std::span<const std::byte> key;
   uint64_t peer_op = 0;
   uint32_t credit = 0;
+
+  // A put whose payload is all here.
+  bool complete() const { return kind == wire::Kind::put && payload.size() == env.length; }
 };
 
 // The room above: it owns matching.
@@ -98,6 +104,10 @@ class Protocol final {
   // Sends a put. `ok`: the memory may be reused and nothing follows. `pending`: owes `sent`, and
   // with env.want_ack (always pending) `acked` or `dropped`; *out (may be null) is the operation.
   Status put(Peer& peer, const Envelope& env, const Data& source, const Owner& owner, Op** out);
+  // Sends a tagged put that wants no acknowledgement if it fits one frame and can leave now.
+  // False: nothing happened; use put().
+  bool put_now(Peer& peer, uint8_t index, bool ready, uint64_t bits, uint32_t user,
+               const Data& source);
   // Fetches env.length bytes. Owes `received` or `dropped`.
   Status get(Peer& peer, const Envelope& env, const Data& destination, const Owner& owner,
              Op** out);
@@ -112,6 +122,8 @@ class Protocol final {
   // --- target -------------------------------------------------------------------------------
   // Places the first `accepted` bytes of the message. `ok`: they are in place; `pending`: owes
   // `received`. Acknowledges when asked to, unless `no_ack`.
+  // For an arrival that is complete() it is just this:
+  void place(Arrival& arrival, const Data& destination, uint64_t accepted, bool no_ack);
   Status accept(Arrival& arrival, const Data& destination, uint64_t accepted, bool no_ack,
                 const Owner& owner, Op** out);
   // Keeps an unmatched put for later. Null if memory is exhausted: drop it then.
@@ -171,9 +183,8 @@ class Protocol final {
   void fail_op(Op* op, Status why);
 
   // send.cc
-  Status put_small(Peer& peer, const Envelope& env, const Data& source);
-  Status put_general(Peer& peer, const Envelope& env, const Data& source, const Owner& owner,
-                     Op** out);
+  Status request(wire::Kind kind, Peer& peer, const Envelope& env, const Data& source,
+                 const Data& destination, const Owner& owner, Op** out);
   Op* make_op(Peer& peer, OpRole role, const Owner& owner);
   void free_op(Op* op);
   bool export_memory(Op* op, uint32_t access);
@@ -197,7 +208,7 @@ class Protocol final {
 
   // receive.cc
   void on_frame(Rail& rail, PeerId from, std::span<const std::byte> bytes);
-  void on_tagged(Peer& peer, const wire::Frame& frame);
+  void on_tagged(Peer& peer, const wire::Tagged& header, std::span<const std::byte> payload);
   void on_request(Peer& peer, const wire::Frame& frame);
   void on_control(Peer& peer, const wire::Frame& frame);
   void on_more(Peer& peer, const wire::Frame& frame);

@@ -20,6 +20,11 @@ void Protocol::Rail::packet(PeerId from, std::span<const std::byte> frame) {
 void Protocol::on_frame(Rail& rail, PeerId from, std::span<const std::byte> bytes) {
   ++counters_->frames_received;
   Peer* peer = rail.get(from);
+  wire::Tagged tagged;
+  if (peer && peer->hello_received && wire::parse_tagged(bytes, &tagged)) {
+    counters_->bytes_received += bytes.size() - sizeof(tagged);
+    return on_tagged(*peer, tagged, bytes.subspan(sizeof(tagged)));
+  }
   wire::Frame frame;
   if (!wire::parse(bytes, &frame)) return bad_frame(peer, "malformed header");
   counters_->bytes_received += frame.payload.size();
@@ -27,7 +32,7 @@ void Protocol::on_frame(Rail& rail, PeerId from, std::span<const std::byte> byte
   if (!peer || !peer->hello_received) return bad_frame(peer, "frame before hello");
   switch (frame.kind) {
     case Kind::tagged:
-      return on_tagged(*peer, frame);
+      return on_tagged(*peer, frame.tagged, frame.payload);
     case Kind::put:
     case Kind::put_announce:
     case Kind::get:
@@ -60,10 +65,9 @@ bool Protocol::take_window(Peer& peer, uint64_t bytes, uint32_t* units) {
   return true;
 }
 
-void Protocol::on_tagged(Peer& peer, const wire::Frame& frame) {
-  const wire::Tagged& h = frame.tagged;
+void Protocol::on_tagged(Peer& peer, const wire::Tagged& h, std::span<const std::byte> payload) {
   Arrival a;
-  if (!take_window(peer, frame.payload.size(), &a.credit))
+  if (!take_window(peer, payload.size(), &a.credit))
     return bad_frame(&peer, "eager message beyond the granted window");
   peer.credit += h.credit;
   a.peer = &peer;
@@ -73,8 +77,8 @@ void Protocol::on_tagged(Peer& peer, const wire::Frame& frame) {
   a.env.ready = h.port & wire::kReadyBit;
   a.env.bits = h.bits;
   a.env.hdr_data = h.user;
-  a.env.length = frame.payload.size();
-  a.payload = frame.payload;
+  a.env.length = payload.size();
+  a.payload = payload;
   upper_->on_put(a);
 }
 
@@ -173,14 +177,18 @@ void Protocol::answer_put(Peer& peer, uint64_t peer_op, bool no_ack, uint64_t ac
   }
 }
 
+void Protocol::place(Arrival& a, const Data& destination, uint64_t accepted, bool no_ack) {
+  destination.copy_in(0, a.payload.data(), accepted);
+  give_back(*a.peer, a.credit);
+  answer_put(*a.peer, a.peer_op, no_ack, accepted);
+}
+
 Status Protocol::accept(Arrival& a, const Data& destination, uint64_t accepted, bool no_ack,
                         const Owner& owner, Op** out) {
   Peer& peer = *a.peer;
   if (out) *out = nullptr;
-  if (a.kind == Kind::put && a.payload.size() == a.env.length) {  // all of it is here
-    destination.copy_in(0, a.payload.data(), accepted);
-    give_back(peer, a.credit);
-    answer_put(peer, a.peer_op, no_ack, accepted);
+  if (a.complete()) {
+    place(a, destination, accepted, no_ack);
     return Status::ok;
   }
   Op* op = make_op(peer, OpRole::incoming, owner);

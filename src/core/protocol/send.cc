@@ -13,7 +13,6 @@ namespace torii {
 
 namespace {
 
-constexpr unsigned kPieces = 8;      // address ranges offered in one frame
 constexpr unsigned kStreamTurn = 4;  // data frames of one stream before the next has its turn
 
 uint8_t request_flags(const Envelope& env) {
@@ -104,55 +103,44 @@ void Protocol::set_control_head(Op* op, wire::Kind kind, Status status, uint64_t
   op->head_bytes = uint8_t(sizeof(h) + op->key_bytes);
 }
 
-Status Protocol::put(Peer& peer, const Envelope& env, const Data& source, const Owner& owner,
-                     Op** out) {
-  if (env.space == Space::tagged && !env.want_ack && source.bytes() <= peer.small_max &&
-      peer.backlog.empty() && peer.hello_sent && peer.state == PeerState::up) {
-    const uint64_t cost = wire::credit_units(source.bytes());
-    if (cost <= peer.credit) {
-      const Status sent = put_small(peer, env, source);
-      if (sent == Status::ok) {
-        peer.credit -= cost;
-        ++counters_->eager_sent;
-        return sent;
-      }
-    }
-  }
-  return put_general(peer, env, source, owner, out);
-}
-
-Status Protocol::put_small(Peer& peer, const Envelope& env, const Data& source) {
-  if (!source.has_address()) return Status::unsupported;
+bool Protocol::put_now(Peer& peer, uint8_t index, bool ready, uint64_t bits, uint32_t user,
+                       const Data& source) {
+  const uint64_t bytes = source.bytes();
+  const uint64_t cost = wire::credit_units(bytes);
+  if (bytes > peer.small_max || cost > peer.credit || !peer.backlog.empty() || !peer.hello_sent ||
+      peer.state != PeerState::up || !source.has_address())
+    return false;
   iovec pieces[kPieces];
   uint64_t covered = 0;
-  const unsigned limit = std::min(kPieces, peer.driver->caps().pieces_max);
   Tx tx;
-  tx.piece_count = source.slice(0, source.bytes(), pieces, limit, &covered);
-  if (covered != source.bytes()) return Status::unsupported;
+  tx.piece_count = source.slice(0, bytes, pieces, peer.pieces_max, &covered);
+  if (covered != bytes) return false;
 
   wire::Tagged h;
   h.kind = wire::Kind::tagged;
-  h.port = uint8_t(env.index | (env.ready ? wire::kReadyBit : 0));
+  h.port = uint8_t(index | (ready ? wire::kReadyBit : 0));
   h.credit = wire::little(uint16_t(std::min(peer.owed, 0xffffu)));
-  h.user = wire::little(uint32_t(env.hdr_data));
-  h.bits = wire::little(env.bits);
+  h.user = wire::little(user);
+  h.bits = wire::little(bits);
   tx.peer = peer.route;
   tx.head = &h;
   tx.head_bytes = sizeof(h);
   tx.pieces = pieces;
-  tx.body_bytes = uint32_t(covered);
+  tx.body_bytes = uint32_t(bytes);
   if (peer.driver->send({&tx, 1}) != 1) {
     ++counters_->backpressure;
-    return Status::again;
+    return false;
   }
   if (peer.owed) take_credit(peer);
+  peer.credit -= cost;
+  ++counters_->eager_sent;
   ++counters_->frames_sent;
-  counters_->bytes_sent += covered;
-  return Status::ok;
+  counters_->bytes_sent += bytes;
+  return true;
 }
 
-Status Protocol::put_general(Peer& peer, const Envelope& env, const Data& source,
-                             const Owner& owner, Op** out) {
+Status Protocol::put(Peer& peer, const Envelope& env, const Data& source, const Owner& owner,
+                     Op** out) {
   if (peer.state != PeerState::up) return down_status(peer);
   if (!peer.hello_sent) queue_hello(peer);
   Op* op = make_op(peer, OpRole::send, owner);
@@ -179,11 +167,17 @@ Status Protocol::put_general(Peer& peer, const Envelope& env, const Data& source
 
 Status Protocol::get(Peer& peer, const Envelope& env, const Data& destination, const Owner& owner,
                      Op** out) {
-  return getput(peer, env, Data(nullptr, 0), destination, owner, out);
+  return request(wire::Kind::get, peer, env, Data(nullptr, 0), destination, owner, out);
 }
 
 Status Protocol::getput(Peer& peer, const Envelope& env, const Data& source,
                         const Data& destination, const Owner& owner, Op** out) {
+  return request(wire::Kind::getput, peer, env, source, destination, owner, out);
+}
+
+// A getput of no bytes is still a getput: the target asks for both permissions.
+Status Protocol::request(wire::Kind kind, Peer& peer, const Envelope& env, const Data& source,
+                         const Data& destination, const Owner& owner, Op** out) {
   if (peer.state != PeerState::up) return down_status(peer);
   if (source.bytes() > kGetputMax) return Status::invalid;
   if (!peer.hello_sent) queue_hello(peer);
@@ -191,8 +185,7 @@ Status Protocol::getput(Peer& peer, const Envelope& env, const Data& source,
   if (!op) return Status::no_memory;
   op->data = destination;
   op->length = op->accepted = env.length;
-  const bool exchanges = source.bytes() > 0;
-  if (exchanges) {
+  if (source.bytes() > 0) {
     op->buffer_bytes = uint32_t(source.bytes());
     op->buffer = static_cast<std::byte*>(std::malloc(op->buffer_bytes));
     if (!op->buffer) {
@@ -201,7 +194,7 @@ Status Protocol::getput(Peer& peer, const Envelope& env, const Data& source,
     }
     source.copy_out(0, op->buffer, op->buffer_bytes);
   }
-  set_request_head(op, exchanges ? wire::Kind::getput : wire::Kind::get, env);
+  set_request_head(op, kind, env);
   return start(op, out);
 }
 

@@ -17,6 +17,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 namespace torii::wire {
@@ -141,6 +142,16 @@ struct Frame {
 
 // False if any check fails; then nothing of *out may be used.
 bool parse(std::span<const std::byte> bytes, Frame* out);
+
+// The same for the commonest frame alone: false if it is not a tagged one.
+inline bool parse_tagged(std::span<const std::byte> bytes, Tagged* out) {
+  if (bytes.size() < sizeof(Tagged) || static_cast<Kind>(bytes[0]) != Kind::tagged) return false;
+  std::memcpy(out, bytes.data(), sizeof(Tagged));
+  out->credit = little(out->credit);
+  out->user = little(out->user);
+  out->bits = little(out->bits);
+  return true;
+}
 
 // Writes a header in wire order; returns its length.
 size_t encode(const Tagged& header, std::byte* out);

@@ -82,6 +82,9 @@ void Ports::clear(Port& port) {
 
 Status Ports::send(Port& port, Peer& peer, torii_mode_t mode, uint64_t tag, uint32_t user,
                    const Data& data, torii_done_t done, void* arg, torii_request_t* request) {
+  if (mode != TORII_SYNCHRONOUS &&
+      protocol_.put_now(peer, port.index, mode == TORII_READY, tag, user, data))
+    return Status::ok;
   Envelope env;
   env.space = Space::tagged;
   env.index = port.index;
@@ -234,6 +237,10 @@ void Ports::on_put(Arrival& a) {
     r->result = {TORII_OK,     uint32_t(a.env.hdr_data), a.env.bits, 0,
                  a.env.length, public_peer(a.peer)};
     const uint64_t accepted = std::min(a.env.length, r->data.bytes());
+    if (a.complete()) {
+      protocol_.place(a, r->data, accepted, false);
+      return complete(r, Status::ok, accepted);
+    }
     Owner owner;
     owner.notify = &Ports::receive_event;
     owner.object = this;
