@@ -91,6 +91,7 @@ size_t SelfDriver::send(std::span<const Tx> batch) {
     if (tx.cookie) cookies_.push_back(tx.cookie);
     taken++;
   }
+  if (taken && armed_) wake();
   return taken;
 }
 
@@ -119,6 +120,7 @@ bool SelfDriver::enqueue(const Tx& tx) {
 }
 
 unsigned SelfDriver::poll(uint64_t, unsigned budget) {
+  armed_ = false;
   unsigned count = cookies_.empty() ? 0 : report_done();
   while (count < budget && used_) {
     const auto* header = reinterpret_cast<const Header*>(&ring_[head_]);
@@ -224,7 +226,6 @@ Status SelfDriver::get(const Rma& rma) {
   return Status::ok;
 }
 
-// Nobody else can bring work, so the descriptor of an idle driver never turns readable.
 Status SelfDriver::arm(int* fd) {
   if (work()) return Status::again;
   if (event_fd_ < 0) event_fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -232,8 +233,19 @@ Status SelfDriver::arm(int* fd) {
     TORII_ERROR("self: eventfd failed: %m; raise the limit of open files (ulimit -n)");
     return Status::io_error;
   }
+  uint64_t value;
+  const ssize_t n = read(event_fd_, &value, sizeof(value));
+  TORII_ASSERT(n == sizeof(value) || errno == EAGAIN);
+  armed_ = true;
   *fd = event_fd_;
   return Status::ok;
+}
+
+void SelfDriver::wake() {
+  armed_ = false;
+  const uint64_t one = 1;
+  const ssize_t n = write(event_fd_, &one, sizeof(one));
+  TORII_ASSERT(n == sizeof(one));
 }
 
 std::unique_ptr<Driver> open_self(const DriverEnv& env, std::string* why) {

@@ -56,6 +56,7 @@ class SelfDriver final : public Driver {
   bool enqueue(const Tx& tx);
   bool work() const { return used_ != 0 || !cookies_.empty(); }
   unsigned report_done();
+  void wake();
   // The local address of a remote access, or null if the key, the rights or the bounds forbid it.
   std::byte* resolve(const Rma& rma, uint32_t access) const;
 
@@ -63,6 +64,7 @@ class SelfDriver final : public Driver {
   Sink& sink_;
   uint64_t identity_;  // random; what address() and keys are checked against
   int event_fd_ = -1;
+  bool armed_ = false;  // asleep, or about to: a frame must make event_fd_ readable
 
   std::unique_ptr<std::byte[]> ring_;
   size_t head_ = 0;  // offset of the oldest frame

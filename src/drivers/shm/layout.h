@@ -49,7 +49,7 @@ struct Address {
   uint64_t start_time;  // of the process, in clock ticks since boot
   Cookie cookie;        // random, of this driver instance
   uint32_t fd;          // of the segment in that process
-  uint32_t reserved;
+  uint32_t reserved;    // 0
   bool operator==(const Address&) const = default;
 };
 static_assert(sizeof(Address) == 56);
@@ -62,13 +62,12 @@ enum class ClaimState : uint32_t { free = 0, claiming = 1, live = 2, closed = 3 
 
 struct Header {
   // Constant after creation.
-  alignas(kLine) uint32_t magic;
-  uint32_t claims;
-  uint64_t bytes;  // of the segment
-  uint64_t ring_bytes;
-  Cookie cookie;
+  alignas(kLine) Address address;  // of the owner; whoever comes with another one is wrong here
   uint64_t self_address;  // of this Header in its owner, for the proof of cross-memory attach
-  uint32_t needs_fence;   // nonzero: the owner cannot order senders itself, they must fence
+  uint64_t bytes;         // of the segment
+  uint64_t ring_bytes;
+  uint32_t claims;
+  uint32_t needs_fence;  // nonzero: the owner cannot order senders itself, they must fence
 
   // Read after each frame sent, written when the owner goes to sleep or ends.
   alignas(kLine) std::atomic<uint32_t> sleeping;  // nonzero: the number of this sleep
@@ -79,7 +78,8 @@ struct Header {
   alignas(kLine) std::atomic<uint32_t> news;
   std::atomic<uint32_t> hint;  // where the next sender starts to look for a free claim
 };
-static_assert(sizeof(Header) == 3 * kLine);
+static_assert(sizeof(Header) == 4 * kLine);
+inline constexpr uint64_t kCookieOffset = offsetof(Header, address) + offsetof(Address, cookie);
 
 struct Claim {
   alignas(kLine) std::atomic<uint32_t> state;  // ClaimState

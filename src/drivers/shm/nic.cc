@@ -48,8 +48,7 @@ bool ShmDriver::start(std::string* why) {
   claim_rejected_.resize(claims);
   int error = 0;
   if (params().shm_remote_read &&
-      shm::attach_prove(static_cast<pid_t>(pid_),
-                        segment_.self_address + offsetof(shm::Header, cookie),
+      shm::attach_prove(static_cast<pid_t>(pid_), segment_.self_address + shm::kCookieOffset,
                         segment_.address.cookie, &error) == Status::ok) {
     shm::attach_permit();
     caps_.flags |= kPut | kGet;

@@ -71,9 +71,9 @@ void ShmDriver::prove_attach(Peer& peer) {
   if (!(caps_.flags & kGet)) return;
   const shm::Segment& segment = peer.details->segment;
   int error = 0;
-  const Status status = shm::attach_prove(static_cast<pid_t>(segment.address.pid),
-                                          segment.self_address + offsetof(shm::Header, cookie),
-                                          segment.address.cookie, &error);
+  const Status status =
+      shm::attach_prove(static_cast<pid_t>(segment.address.pid),
+                        segment.self_address + shm::kCookieOffset, segment.address.cookie, &error);
   peer.direct = status == Status::ok;
   if (status == Status::denied) downgrade(peer, error);
 }

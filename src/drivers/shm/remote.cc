@@ -84,7 +84,7 @@ Status ShmDriver::move(const Rma& rma, bool write) {
                                rma.piece_count,
                                rma.bytes,
                                &segment.address.cookie,
-                               segment.self_address + offsetof(shm::Header, cookie)};
+                               segment.self_address + shm::kCookieOffset};
   int error = 0;
   status = write ? shm::attach_write(transfer, &error) : shm::attach_read(transfer, &error);
   if (status == Status::denied) downgrade(*peer, error);

@@ -210,11 +210,11 @@ bool create_segment(uint32_t claims, uint64_t ring_bytes, Segment* out, std::str
   header->claims = claims;
   header->bytes = bytes;
   header->ring_bytes = ring_bytes;
-  header->cookie = out->address.cookie;
   header->self_address = out->self_address;
   header->wake_fd.store(-1, std::memory_order_relaxed);
   header->life.store(static_cast<uint32_t>(Life::open), std::memory_order_relaxed);
-  header->magic = kMagic;
+  std::atomic_thread_fence(std::memory_order_release);
+  header->address = out->address;
   return true;
 }
 
@@ -252,8 +252,7 @@ Status open_segment(const Address& address, const Address& self, Segment* out, s
   const Header& header = out->header();
   const uint32_t claims = header.claims;
   const uint64_t ring_bytes = header.ring_bytes;
-  if (header.magic != kMagic || !(header.cookie == address.cookie))
-    return wrong("is the segment of another process");
+  if (!(header.address == address)) return wrong("is the segment of another process");
   if (claims == 0 || claims > kClaimsMax || !std::has_single_bit(ring_bytes) ||
       ring_bytes < kRingMin || ring_bytes > kRingMax ||
       static_cast<uint64_t>(file.st_size) != segment_bytes(claims, ring_bytes))
