@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: BSD-3-Clause
 include test/bench/mpi.mk
+include test/bench/shm.mk

@@ -5,3 +5,4 @@ include test/unit/sim.mk
 include test/unit/fault.mk
 include test/unit/boot.mk
 include test/unit/tools.mk
+include test/unit/shm.mk

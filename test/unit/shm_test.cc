@@ -1,0 +1,535 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// What the conformance kit cannot ask of every driver: many processes at once, sudden death in the
+// middle of traffic, forged memory, refused system calls, sleep.
+#include "drivers/shm/shm.h"
+
+#include <gtest/gtest.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <map>
+
+#include "core/base/log.h"
+#include "drivers/shm/ring.h"
+#include "drivers/shm/segment.h"
+#include "recorder.h"
+
+namespace torii {
+namespace {
+
+using test::End;
+
+constexpr uint64_t kCheck = 60'000'000;  // more than the interval at which peers are checked
+
+std::unique_ptr<Driver> open_one(const DriverEnv& env) {
+  std::string why;
+  auto driver = open_shm(env, &why);
+  if (!driver) fprintf(stderr, "%s\n", why.c_str());
+  return driver;
+}
+
+std::string number_text(uint32_t n) { return {reinterpret_cast<const char*>(&n), sizeof(n)}; }
+
+// A child process that runs `body` and ends with what it returns; nothing of the parent's is
+// closed or reported by it.
+class Child {
+ public:
+  template <typename F>
+  explicit Child(F body) {
+    if (pipe(gate_) != 0) abort();
+    pid_ = fork();
+    if (pid_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      alarm(120);
+      _exit(body(*this));
+    }
+  }
+  ~Child() {
+    if (pid_ > 0) finish();
+    close(gate_[0]);
+    close(gate_[1]);
+  }
+  // In the parent: lets the child out of wait_gate().
+  void open_gate() { EXPECT_EQ(write(gate_[1], "x", 1), 1); }
+  void wait_gate() {
+    char c;
+    if (read(gate_[0], &c, 1) != 1) _exit(99);
+  }
+  void kill_now() { kill(pid_, SIGKILL); }
+  int finish() {
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    pid_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+ private:
+  pid_t pid_ = -1;
+  int gate_[2];
+};
+
+// Connects `end` to `address`; kNoPeer if that fails.
+PeerId connect_to(End& end, const std::vector<std::byte>& address) {
+  PeerId peer = kNoPeer;
+  std::string why;
+  return end.driver->connect(address, &peer, &why) == Status::ok ? peer : kNoPeer;
+}
+
+void send_surely(End& end, PeerId peer, const std::string& head, const std::string& body = {}) {
+  while (!end.send(peer, head, body)) {
+    end.driver->poll(0, 64);
+    sched_yield();
+  }
+}
+
+// Polls until `until` holds, with a clock of its own that runs a millisecond per 100 polls.
+template <typename F>
+bool poll_until(End& end, F until, uint64_t limit = 20'000'000) {
+  static uint64_t clock = 1;
+  for (uint64_t i = 0; i < limit; i++) {
+    if (until()) return true;
+    end.driver->poll(clock, 64);
+    clock += 10'000;
+    if (i % 64 == 63) sched_yield();
+  }
+  return until();
+}
+
+shm::Address parse(const std::vector<std::byte>& bytes) {
+  shm::Address address;
+  std::memcpy(&address, bytes.data(), sizeof(address));
+  return address;
+}
+
+std::vector<std::byte> bytes_of(const shm::Address& address) {
+  std::vector<std::byte> bytes(sizeof(address));
+  std::memcpy(bytes.data(), &address, sizeof(address));
+  return bytes;
+}
+
+TEST(Shm, ManyProcessesClaimAtOnce) {
+  constexpr uint32_t kChildren = 24, kFrames = 400;
+  End target(open_one);
+  const auto address = target.address();
+  std::vector<std::unique_ptr<Child>> children;
+  for (uint32_t c = 0; c < kChildren; c++) {
+    children.push_back(std::make_unique<Child>([&, c](Child& self) {
+      self.wait_gate();
+      End end(open_one);
+      const PeerId peer = connect_to(end, address);
+      if (peer == kNoPeer) return 1;
+      for (uint32_t i = 0; i < kFrames; i++)
+        send_surely(end, peer, number_text(c) + number_text(i),
+                    std::string(i % 500, static_cast<char>(i)));
+      return 0;
+    }));
+  }
+  for (auto& child : children) child->open_gate();
+  EXPECT_TRUE(poll_until(target, [&] { return target.sink.downs.size() == kChildren; }));
+  for (auto& child : children) EXPECT_EQ(child->finish(), 0);
+  std::map<PeerId, uint32_t> next;
+  std::map<PeerId, uint32_t> child_of;
+  for (const auto& packet : target.sink.packets) {
+    uint32_t who, number;
+    std::memcpy(&who, packet.bytes.data(), 4);
+    std::memcpy(&number, packet.bytes.data() + 4, 4);
+    ASSERT_EQ(number, next[packet.from]++);
+    ASSERT_EQ(packet.bytes.substr(8), std::string(number % 500, static_cast<char>(number)));
+    ASSERT_EQ(child_of.try_emplace(packet.from, who).first->second, who);
+  }
+  EXPECT_EQ(next.size(), kChildren);
+  for (const auto& [peer, count] : next) EXPECT_EQ(count, kFrames);
+  for (const auto& down : target.sink.downs) EXPECT_EQ(down.status, Status::peer_closed);
+}
+
+TEST(Shm, ASenderKilledInTheMiddleOfTraffic) {
+  End target(open_one);
+  const auto address = target.address();
+  for (int round = 0; round < 3; round++) {
+    target.sink = {};
+    Child child([&](Child&) {
+      End end(open_one);
+      const PeerId peer = connect_to(end, address);
+      for (uint32_t i = 0; peer != kNoPeer; i++)
+        send_surely(end, peer, number_text(i), std::string(i % 3000, 'x'));
+      return 1;
+    });
+    EXPECT_TRUE(poll_until(target, [&] { return target.sink.packets.size() > 2000; }));
+    child.kill_now();
+    EXPECT_EQ(child.finish(), 128 + SIGKILL);
+    EXPECT_TRUE(poll_until(target, [&] { return !target.sink.downs.empty(); }));
+    ASSERT_EQ(target.sink.downs.size(), 1u);
+    EXPECT_EQ(target.sink.downs[0].status, Status::peer_dead);
+    EXPECT_EQ(target.sink.downs[0].peer, target.sink.packets[0].from);
+    for (uint32_t i = 0; i < target.sink.packets.size(); i++) {
+      ASSERT_EQ(target.sink.packets[i].bytes.substr(0, 4), number_text(i));
+      ASSERT_EQ(target.sink.packets[i].bytes.size(), 4 + i % 3000);
+    }
+    EXPECT_EQ(target.counters.bad_frames, 0u);
+    target.driver->disconnect(target.sink.downs[0].peer);
+  }
+}
+
+TEST(Shm, WhatADeadProcessSentArrivesFirst) {
+  End target(open_one);
+  const auto address = target.address();
+  for (const bool in_order : {true, false}) {
+    target.sink = {};
+    Child child([&](Child&) {
+      auto end = std::make_unique<End>(open_one);
+      const PeerId peer = connect_to(*end, address);
+      for (uint32_t i = 0; i < 100; i++) send_surely(*end, peer, number_text(i));
+      if (!in_order) _exit(7);
+      end.reset();
+      return 7;
+    });
+    EXPECT_EQ(child.finish(), 7);  // before the target has looked even once
+    size_t packets_before = 0;
+    target.sink.on_packet = [&](PeerId, const std::string&) {
+      packets_before += target.sink.downs.empty();
+    };
+    EXPECT_TRUE(poll_until(target, [&] { return !target.sink.downs.empty(); }));
+    EXPECT_EQ(packets_before, 100u);
+    EXPECT_EQ(target.sink.downs[0].status, in_order ? Status::peer_closed : Status::peer_dead);
+  }
+}
+
+// Each claim is used again, by a sender that knows nothing of what its predecessor left.
+TEST(Shm, MoreSendersOneAfterAnotherThanClaims) {
+  End target(open_one);
+  const std::string forged = [] {
+    std::string s;
+    for (uint32_t i = 0; i < 900; i++) {
+      const uint64_t word = shm::control_word(shm::kKindFrame, 3, shm::kFirstPosition + i / 8);
+      s.append(reinterpret_cast<const char*>(&word), sizeof(word));
+    }
+    return s;
+  }();
+  for (uint32_t i = 0; i < 2300; i++) {
+    target.sink = {};
+    End sender(open_one);
+    const PeerId peer = sender.connect(target);
+    ASSERT_NE(peer, kNoPeer) << i;
+    ASSERT_TRUE(sender.send(peer, "a", forged));
+    ASSERT_TRUE(sender.send(peer, "b"));
+    sender.driver.reset();
+    ASSERT_TRUE(poll_until(target, [&] { return !target.sink.downs.empty(); })) << i;
+    ASSERT_EQ(target.sink.packets.size(), 2u) << i;
+    EXPECT_EQ(target.sink.packets[0].bytes, "a" + forged);
+    EXPECT_EQ(target.sink.packets[1].bytes, "b");
+    target.driver->disconnect(target.sink.downs[0].peer);
+  }
+  EXPECT_EQ(target.counters.bad_frames, 0u);
+}
+
+TEST(Shm, ARingThatMakesNoSenseCutsItsSenderOffOnly) {
+  set_log_level(LogLevel::error);
+  End target(open_one), bad(open_one), good(open_one);
+  const PeerId from_bad = bad.connect(target), from_good = good.connect(target);
+  ASSERT_TRUE(bad.send(from_bad, "one"));
+  ASSERT_TRUE(good.send(from_good, "two"));
+  ASSERT_TRUE(poll_until(target, [&] { return target.sink.packets.size() == 2; }));
+  shm::Segment segment;
+  shm::Mapping ring;
+  std::string why;
+  const shm::Address address = parse(target.address());
+  ASSERT_EQ(shm::open_segment(address, address, &segment, &why), Status::ok) << why;
+  ASSERT_TRUE(segment.map_ring(0, &ring));
+  const uint32_t next = shm::kFirstPosition + 1;
+  const auto lines = static_cast<uint32_t>(segment.ring_bytes / shm::kLine);
+  shm::control_at(ring.base(), next & (lines - 1))
+      .store(shm::control_word(shm::kKindFrame, 0x7fffff, next));
+  ASSERT_TRUE(poll_until(target, [&] { return !target.sink.downs.empty(); }));
+  EXPECT_EQ(target.sink.downs[0].peer, target.sink.packets[0].from);
+  EXPECT_EQ(target.sink.downs[0].status, Status::peer_dead);
+  EXPECT_EQ(target.counters.bad_frames, 1u);
+  ASSERT_TRUE(good.send(from_good, "three"));
+  EXPECT_TRUE(poll_until(target, [&] { return target.sink.packets.size() == 3; }));
+}
+
+TEST(Shm, ForgedClaimsAreIgnored) {
+  set_log_level(LogLevel::error);
+  End target(open_one), good(open_one);
+  shm::Segment segment;
+  std::string why;
+  const shm::Address address = parse(target.address());
+  ASSERT_EQ(shm::open_segment(address, address, &segment, &why), Status::ok) << why;
+  segment.header().hint.store(3);
+  segment.claim(0).state.store(77);
+  // A process that never was: it goes as quietly as it came.
+  segment.claim(1).sender = address;
+  segment.claim(1).sender.pid = 4194303;
+  segment.claim(1).sender.cookie.words[0]++;
+  segment.claim(1).state.store(static_cast<uint32_t>(shm::ClaimState::live));
+  // Abandoned by a process that was killed while claiming.
+  segment.claim(2).state.store(static_cast<uint32_t>(shm::ClaimState::claiming));
+  segment.header().news.fetch_add(1);
+  for (int i = 0; i < 10; i++) target.driver->poll(1 + i * kCheck, 64);
+  EXPECT_EQ(target.counters.bad_frames, 1u);
+  EXPECT_TRUE(target.sink.downs.empty());
+  const PeerId peer = good.connect(target);
+  ASSERT_NE(peer, kNoPeer);
+  ASSERT_TRUE(good.send(peer, "hello"));
+  EXPECT_TRUE(poll_until(target, [&] { return target.sink.packets.size() == 1; }));
+}
+
+TEST(Shm, AReceiverThatLiesAboutItsRoomIsCutOff) {
+  set_log_level(LogLevel::error);
+  End target(open_one), sender(open_one);
+  const PeerId peer = sender.connect(target);
+  shm::Segment segment;
+  std::string why;
+  const shm::Address address = parse(target.address());
+  ASSERT_EQ(shm::open_segment(address, address, &segment, &why), Status::ok) << why;
+  segment.claim(0).released.store(1u << 30);
+  while (sender.send(peer, "x")) {
+  }
+  ASSERT_TRUE(poll_until(sender, [&] { return !sender.sink.downs.empty(); }));
+  EXPECT_EQ(sender.sink.downs[0].status, Status::peer_dead);
+  EXPECT_EQ(sender.counters.bad_frames, 1u);
+}
+
+TEST(Shm, ProcessesElsewhereAreUnreachableAndTheReasonIsSaid) {
+  End here(open_one), there(open_one);
+  const shm::Address good = parse(there.address());
+  const auto refused = [&](auto change, const char* word) {
+    shm::Address address = good;
+    change(address);
+    PeerId peer;
+    std::string why;
+    EXPECT_EQ(here.driver->connect(bytes_of(address), &peer, &why), Status::unreachable);
+    EXPECT_NE(why.find(word), std::string::npos) << why;
+  };
+  refused([](shm::Address& a) { a.magic++; }, "version");
+  refused([](shm::Address& a) { a.boot++; }, "another host");
+  refused([](shm::Address& a) { a.pid_space++; }, "PID namespace");
+  refused([](shm::Address& a) { a.pid = 4194303; }, "/proc/4194303/fd");
+  refused([](shm::Address& a) { a.fd = 0; }, "not a sealed segment");
+  refused([](shm::Address& a) { a.cookie.words[1]++; }, "another process");
+  refused([](shm::Address& a) { a.start_time++; }, "another process");
+}
+
+// --- cross-memory attach -----------------------------------------------------------------------
+
+// From here on process_vm_readv fails with EPERM in this process.
+bool forbid_attach() {
+  sock_filter code[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program{std::size(code), code};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+enum class Moment { before_open, before_connect, before_get };
+
+// In a child: the number of the check that failed, 0 if none did.
+int attach_refused(const std::vector<std::byte>& address, const Region& region, Moment moment) {
+  if (moment == Moment::before_open && !forbid_attach()) return 1;
+  End end(open_one);
+  if (moment == Moment::before_open) {
+    if (end.driver->caps().flags & (kPut | kGet)) return 2;
+  }
+  if (moment == Moment::before_connect && !forbid_attach()) return 3;
+  PeerId peer;
+  std::string why;
+  if (end.driver->connect(address, &peer, &why) != Status::ok) return 4;
+  if ((moment == Moment::before_connect) != (why.find("refused") != why.npos)) return 5;
+  uint32_t remote = 0;
+  const auto key = std::span(region.key).first(end.driver->caps().key_bytes);
+  const Status imported = end.driver->import(peer, key, &remote);
+  if (imported != (moment == Moment::before_open ? Status::unsupported : Status::ok)) return 6;
+  char text[6] = {};
+  const iovec piece{text, sizeof(text)};
+  Rma rma;
+  rma.peer = peer;
+  rma.remote = remote;
+  rma.pieces = &piece;
+  rma.piece_count = 1;
+  rma.bytes = sizeof(text);
+  if (moment == Moment::before_get) {
+    if (end.driver->get(rma) != Status::ok || memcmp(text, "secret", 6) != 0) return 7;
+    if (!forbid_attach()) return 8;
+  }
+  const Status expected = moment == Moment::before_open ? Status::unsupported : Status::denied;
+  for (int i = 0; i < 2; i++) {
+    if (end.driver->get(rma) != expected || end.driver->put(rma) != expected) return 9;
+  }
+  if (end.counters.remote_read_fallback != (moment == Moment::before_open ? 0u : 1u)) return 10;
+  if (end.driver->connect(address, &peer, &why) != Status::ok) return 11;
+  if (moment != Moment::before_open && why.find("refused") == why.npos) return 12;
+  return end.send(peer, "by frames") ? 0 : 13;
+}
+
+TEST(Shm, RefusedAttachIsReportedAndFramesGoOn) {
+  set_log_level(LogLevel::error);
+  End target(open_one);
+  if (!(target.driver->caps().flags & kGet)) GTEST_SKIP() << "no cross-memory attach here";
+  char secret[] = "secret";
+  Region region;
+  ASSERT_EQ(target.driver->reg(secret, 6, kRemoteRead | kRemoteWrite, &region), Status::ok);
+  const auto address = target.address();
+  size_t frames = 0;
+  for (const Moment m : {Moment::before_open, Moment::before_connect, Moment::before_get}) {
+    Child child([&](Child&) { return attach_refused(address, region, m); });
+    EXPECT_EQ(child.finish(), 0) << "moment " << static_cast<int>(m);
+    frames++;
+    EXPECT_TRUE(poll_until(target, [&] { return target.sink.packets.size() == frames; }));
+  }
+}
+
+TEST(Shm, PutAndGetMoveManyPiecesAndStayInBounds) {
+  End a(open_one), b(open_one);
+  if (!(a.driver->caps().flags & kGet)) GTEST_SKIP() << "no cross-memory attach here";
+  const PeerId peer = a.connect(b);
+  std::string memory(100000, '.');
+  Region region;
+  ASSERT_EQ(b.driver->reg(memory.data() + 1000, 90000, kRemoteRead | kRemoteWrite, &region),
+            Status::ok);
+  uint32_t remote;
+  ASSERT_EQ(
+      a.driver->import(peer, std::span(region.key).first(a.driver->caps().key_bytes), &remote),
+      Status::ok);
+  std::string local(90000, '\0');
+  for (size_t i = 0; i < local.size(); i++) local[i] = static_cast<char>(i * 7 % 251);
+  std::vector<iovec> pieces;
+  for (size_t at = 0; at < local.size();) {
+    const size_t n = std::min<size_t>(pieces.size() % 2 ? 700 : 33, local.size() - at);
+    pieces.push_back({&local[at], n});
+    at += n;
+  }
+  ASSERT_LE(pieces.size(), a.driver->caps().pieces_max);
+  Rma rma{peer, remote, 0, pieces.data(), static_cast<uint32_t>(pieces.size()), 90000, 1};
+  ASSERT_EQ(a.driver->put(rma), Status::ok);
+  EXPECT_EQ(memory, std::string(1000, '.') + local + std::string(9000, '.'));
+  const std::string sent = local;
+  std::fill(local.begin(), local.end(), 0);
+  ASSERT_EQ(a.driver->get(rma), Status::ok);
+  EXPECT_EQ(local, sent);
+  rma.remote_offset = 1;
+  EXPECT_EQ(a.driver->get(rma), Status::invalid);
+  rma.remote_offset = ~uint64_t{0};
+  EXPECT_EQ(a.driver->put(rma), Status::invalid);
+  b.driver.reset();
+  rma.remote_offset = 0;
+  EXPECT_EQ(a.driver->get(rma), Status::peer_dead) << "the cookie has gone with the driver";
+  EXPECT_EQ(a.driver->put(rma), Status::peer_dead);
+}
+
+// --- sleep -------------------------------------------------------------------------------------
+
+bool readable(int fd, int ms) {
+  pollfd p{fd, POLLIN, 0};
+  return ::poll(&p, 1, ms) == 1;
+}
+
+TEST(Shm, AFrameOfAnotherProcessWakesTheSleeper) {
+  constexpr int kRounds = 200;
+  End target(open_one);
+  const auto address = target.address();
+  Child child([&](Child& self) {
+    End end(open_one);
+    const PeerId peer = connect_to(end, address);
+    if (peer == kNoPeer) return 1;
+    for (uint32_t i = 0; i < kRounds; i++) {
+      self.wait_gate();
+      send_surely(end, peer, number_text(i));
+    }
+    self.wait_gate();
+    return 0;
+  });
+  ASSERT_TRUE(poll_until(target, [&] { return target.sink.packets.empty(); }));
+  for (uint32_t i = 0; i < kRounds; i++) {
+    // The gate opens early or late, so that the frame comes before, while and after falling asleep.
+    if (i % 2) child.open_gate();
+    while (target.sink.packets.size() == i) {
+      int fd = -1;
+      const Status status = target.driver->arm(&fd);
+      if (status == Status::ok) {
+        if (i % 2 == 0 && target.sink.packets.size() == i) child.open_gate();
+        ASSERT_TRUE(readable(fd, 10000)) << "round " << i << ": slept on";
+      } else {
+        ASSERT_EQ(status, Status::again);
+      }
+      target.driver->poll(1, 64);
+      if (status == Status::ok && i % 2 == 0) break;
+    }
+    ASSERT_TRUE(poll_until(target, [&] { return target.sink.packets.size() == i + 1; }));
+  }
+  child.open_gate();
+  EXPECT_EQ(child.finish(), 0);
+}
+
+TEST(Shm, RoomForARefusedFrameWakesTheSleeper) {
+  End a(open_one), b(open_one);
+  const PeerId peer = a.connect(b);
+  size_t sent = 0;
+  while (a.send(peer, "x", std::string(1000, 'y'))) sent++;
+  int fd = -1;
+  ASSERT_EQ(a.driver->arm(&fd), Status::ok);
+  EXPECT_FALSE(readable(fd, 0));
+  ASSERT_TRUE(poll_until(b, [&] { return b.sink.packets.size() == sent; }));
+  EXPECT_TRUE(readable(fd, 0));
+  EXPECT_TRUE(a.send(peer, "x"));
+}
+
+TEST(Shm, ClosingWakesTheSleeper) {
+  End a(open_one);
+  auto b = std::make_unique<End>(open_one);
+  ASSERT_NE(b->connect(a), kNoPeer);
+  a.driver->poll(1, 64);
+  int fd = -1;
+  ASSERT_EQ(a.driver->arm(&fd), Status::ok);
+  b.reset();
+  EXPECT_TRUE(readable(fd, 0));
+}
+
+// Rings in every state of hot and idle get their turn.
+TEST(Shm, ManySendersAreAllHeard) {
+  constexpr size_t kSenders = 40;
+  End target(open_one);
+  std::vector<std::unique_ptr<End>> senders;
+  std::vector<PeerId> to;
+  for (size_t i = 0; i < kSenders; i++) {
+    senders.push_back(std::make_unique<End>(open_one));
+    to.push_back(senders.back()->connect(target));
+  }
+  std::map<PeerId, size_t> heard;
+  target.sink.on_packet = [&](PeerId from, const std::string&) { heard[from]++; };
+  for (size_t n = 1; n <= 5; n++) {
+    for (size_t i = 0; i < kSenders; i++) ASSERT_TRUE(senders[i]->send(to[i], "x"));
+    for (int i = 0; i < 100; i++) target.driver->poll(1, 3);
+    ASSERT_EQ(heard.size(), kSenders);
+    for (const auto& [peer, count] : heard) ASSERT_EQ(count, n);
+  }
+  // A sender that never stops does not silence the others.
+  while (senders[0]->send(to[0], "x")) {
+  }
+  ASSERT_TRUE(senders[39]->send(to[39], "y"));
+  const size_t before = target.sink.packets.size();
+  for (int i = 0; i < 40; i++) {
+    target.driver->poll(1, 64);
+    while (senders[0]->send(to[0], "x")) {
+    }
+  }
+  bool found = false;
+  for (size_t i = before; i < target.sink.packets.size(); i++)
+    found |= target.sink.packets[i].bytes == "y";
+  EXPECT_TRUE(found);
+}
+
+}  // namespace
+}  // namespace torii
