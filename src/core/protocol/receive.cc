@@ -383,6 +383,7 @@ void Protocol::on_reply(Peer& peer, const wire::Frame& frame, bool announced) {
   op->role = OpRole::incoming;
   op->length = op->accepted = h.length;
   op->want_ack = true;
+  op->credit_owed = 0;  // what the request carried has arrived
   std::free(op->buffer);
   op->buffer = nullptr;
   if (announced) {
