@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// The processes that torii-perf measures between: start, addresses, pairs, and the small talk
+// between measurements, which travels over a tagged port of its own.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/boot/boot.h"
+#include "core/ni/ni.h"
+#include "core/torii.h"
+
+namespace torii::perf {
+
+// Says "torii-perf: ..." and ends this process; the others learn it from the interface.
+[[noreturn]] void die(const char* format, ...) __attribute__((format(printf, 1, 2)));
+
+// True if the environment tells that a launcher (or a person) gave this process its rank.
+bool launched();
+// Turns this process into rank 0 of `count` processes on this machine; returns in all of them.
+// In rank 0, *children are the others.
+void fork_processes(uint32_t count, std::vector<int>* children);
+// Waits for them; the number of those that did not end well.
+int reap(const std::vector<int>& children);
+
+class Job final : public Directory {
+ public:
+  Job();  // dies with the reason if it cannot be had
+  ~Job();
+  Job(const Job&) = delete;
+
+  uint32_t rank() const { return boot_->info().rank; }
+  uint32_t size() const { return boot_->info().size; }
+  uint32_t pairs() const { return size() / 2; }
+  bool leads() const { return rank() < pairs(); }  // the first of its pair
+  uint32_t partner() const { return leads() ? rank() + pairs() : rank() - pairs(); }
+  const char* launcher() const { return boot_->info().launcher; }
+  const std::string& host() const { return boot_->info().host; }
+
+  torii_ni_t* handle() const { return ni_; }
+  Ni& ni() const { return *reinterpret_cast<Ni*>(ni_); }
+  torii_peer_t* peer(uint32_t rank);  // connects at the first call
+
+  // Progress while waiting: at first without a pause, after many idle rounds it may sleep.
+  void idle();
+  void busy() { idle_rounds_ = 0; }
+
+  // Returns when all processes have called it.
+  void barrier() { (void)slowest(0); }
+  // The largest of all processes' values, in all of them.
+  double slowest(double mine);
+
+  bool address(uint32_t nid, uint32_t pid, std::vector<std::byte>* out, std::string* why) override;
+  bool ids(uint32_t rank, uint32_t* nid, uint32_t* pid) override;
+
+ private:
+  void say(uint32_t to, double value);
+  double hear(uint32_t from);
+
+  std::unique_ptr<Boot> boot_;
+  const ProcessMap* map_ = nullptr;
+  torii_ni_t* ni_ = nullptr;
+  torii_port_t* control_ = nullptr;
+  std::vector<torii_peer_t*> peers_;
+  uint32_t idle_rounds_ = 0;
+};
+
+}  // namespace torii::perf

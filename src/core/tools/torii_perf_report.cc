@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+#include "core/tools/torii_perf_report.h"
+
+#include <cstdio>
+
+#include "core/torii.h"
+
+namespace torii::perf {
+
+namespace {
+
+using ull = unsigned long long;
+
+const char* unit_of(Test test) {
+  switch (test) {
+    case Test::bandwidth:
+    case Test::bidirectional:
+    case Test::get_bandwidth:
+      return "MB/s";
+    case Test::rate:
+      return "messages/s";
+    default:
+      return "us";
+  }
+}
+
+const char* heading_of(Test test) {
+  switch (test) {
+    case Test::latency:
+      return "latency: one way, half a round trip";
+    case Test::bandwidth:
+      return "bandwidth: windows of messages one way, each window answered (MB = 10^6 bytes)";
+    case Test::bidirectional:
+      return "bidirectional bandwidth: windows of messages both ways, summed (MB = 10^6 bytes)";
+    case Test::rate:
+      return "message rate: windows of messages one way, each window answered";
+    case Test::posted:
+      return "posted queue: one-way latency when the matching entry is the last of the queue";
+    case Test::unexpected:
+      return "unexpected queue: one-way latency when other unexpected messages are waiting";
+    case Test::get_latency:
+      return "get latency: from the call to the reply";
+    case Test::get_bandwidth:
+      return "get bandwidth: windows of gets (MB = 10^6 bytes)";
+  }
+  return "";
+}
+
+bool of_queue(Test test) { return test == Test::posted || test == Test::unexpected; }
+bool of_rate(Test test) { return unit_of(test)[0] != 'u'; }
+
+// The figure for a time, in the unit of the test.
+double value_of(const Figure& f, double ns) {
+  if (!of_rate(f.test)) return ns / 1e3;
+  const double messages = f.pairs * f.directions * 1e9 / ns;
+  return f.test == Test::rate ? messages : messages * double(f.bytes) / 1e6;
+}
+
+double median(const Figure& f) {
+  const size_t n = f.ns.size();
+  return n % 2 ? f.ns[n / 2] : (f.ns[n / 2 - 1] + f.ns[n / 2]) / 2;
+}
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (static_cast<unsigned char>(c) >= ' ') out += c;
+  }
+  return out + "\"";
+}
+
+}  // namespace
+
+void Report::begin(uint32_t processes, const std::string& launcher, const std::string& host,
+                   const std::string& path, uint32_t repetitions) {
+  if (!show_) return;
+  if (format_ == Format::json) {
+    printf(
+        "{\"torii\": %s, \"processes\": %u, \"launcher\": %s, \"host\": %s, \"path\": %s, "
+        "\"repetitions\": %u,\n\"figures\": [",
+        quoted(torii_version()).c_str(), processes, quoted(launcher).c_str(), quoted(host).c_str(),
+        quoted(path).c_str(), repetitions);
+    return;
+  }
+  printf("# torii-perf %s: %u processes (%s), rank 0 on %s\n", torii_version(), processes,
+         launcher.c_str(), host.c_str());
+  printf("# path: %s\n", path.c_str());
+  printf("# every figure: median and best of %u repetitions\n", repetitions);
+  if (format_ == Format::csv) printf("level,test,kind,depth,bytes,median,best,unit\n");
+}
+
+void Report::table_row(const Figure& f) {
+  if (first_ || f.level != last_level_ || f.test != last_test_) {
+    printf("\n%s level, %s\n", level_name(f.level), heading_of(f.test));
+    if (of_queue(f.test))
+      printf("%12s %10s %12s %12s %14s\n", "kind", "entries", "median us", "best us",
+             "x of 1 entry");
+    else if (f.test == Test::rate)
+      printf("%10s %18s %18s\n", "bytes", "median messages/s", "best messages/s");
+    else
+      printf("%10s %14s %14s\n", "bytes", of_rate(f.test) ? "median MB/s" : "median us",
+             of_rate(f.test) ? "best MB/s" : "best us");
+  }
+  const double typical = value_of(f, median(f)), best = value_of(f, f.ns.front());
+  if (of_queue(f.test)) {
+    if (f.depth == 1) shortest_queue_ns_ = median(f);
+    printf("%12s %10u %12.3f %12.3f %14.2f\n", f.kind, f.depth, typical, best,
+           median(f) / shortest_queue_ns_);
+  } else if (f.test == Test::rate) {
+    printf("%10llu %18.0f %18.0f\n", ull(f.bytes), typical, best);
+  } else {
+    printf("%10llu %14.3f %14.3f\n", ull(f.bytes), typical, best);
+  }
+}
+
+void Report::add(const Figure& f) {
+  if (!show_) return;
+  const double typical = value_of(f, median(f)), best = value_of(f, f.ns.front());
+  if (format_ == Format::table) {
+    table_row(f);
+  } else if (format_ == Format::csv) {
+    printf("%s,%s,%s,%u,%llu,%.6g,%.6g,%s\n", level_name(f.level), test_name(f.test), f.kind,
+           f.depth, ull(f.bytes), typical, best, unit_of(f.test));
+  } else {
+    printf(
+        "%s\n{\"level\": \"%s\", \"test\": \"%s\", \"kind\": \"%s\", \"depth\": %u, "
+        "\"bytes\": %llu, \"median\": %.6g, \"best\": %.6g, \"unit\": \"%s\"}",
+        first_ ? "" : ",", level_name(f.level), test_name(f.test), f.kind, f.depth, ull(f.bytes),
+        typical, best, unit_of(f.test));
+  }
+  fflush(stdout);
+  first_ = false;
+  last_level_ = f.level;
+  last_test_ = f.test;
+}
+
+void Report::end() {
+  if (show_ && format_ == Format::json) printf("\n]}\n");
+  if (show_) fflush(stdout);
+}
+
+}  // namespace torii::perf
