@@ -13,11 +13,11 @@ for n in 1 2 4; do
 done
 library=$(ldd "$(command -v ompi_info)" 2>/dev/null | sed -n 's/.*=> \(.*libmpi\.so[^ ]*\).*/\1/p')
 if [ -n "$library" ]; then
-  # Twice in each process, between MPI_Init and MPI_Finalize.
-  run $mpirun --oversubscribe -np 3 $probe --in-mpi "$library"
+  # Twice in each process, between MPI_Init and MPI_Finalize. The MPI leaves memory behind.
+  run env ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0" $mpirun --oversubscribe -np 3 $probe --in-mpi "$library"
   expect_ok PMIx 3 2
 fi
 run $mpirun --oversubscribe -np 3 $probe --absent 1
-expect_failure PMIx
+expect_end PMIx
 run env TORII_BOOT_DEADLINE_MS=1000 $mpirun --oversubscribe -np 3 $probe --stuck 1
 expect_error PMIx 'not all 3 processes of the job came within 1000 ms'

@@ -36,6 +36,7 @@ std::vector<std::byte> address_of(uint32_t rank, size_t bytes) {
 
 int report(const std::string& why) {
   fprintf(stdout, "error: %s\n", why.c_str());
+  fflush(stdout);  // the launcher may kill this process at any moment from now on
   return 3;
 }
 

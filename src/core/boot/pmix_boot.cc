@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 
@@ -28,6 +29,7 @@ struct Pmix {
   decltype(&PMIx_Put) put;
   decltype(&PMIx_Commit) commit;
   decltype(&PMIx_Fence_nb) fence_nb;
+  decltype(&PMIx_Get) get;
   decltype(&PMIx_Get_nb) get_nb;
   decltype(&PMIx_Error_string) error_string;
 };
@@ -45,7 +47,7 @@ bool load(Pmix* api, std::string* why) {
       resolve(library, "PMIx_Finalize", &api->finalize) &&
       resolve(library, "PMIx_Put", &api->put) && resolve(library, "PMIx_Commit", &api->commit) &&
       resolve(library, "PMIx_Fence_nb", &api->fence_nb) &&
-      resolve(library, "PMIx_Get_nb", &api->get_nb) &&
+      resolve(library, "PMIx_Get", &api->get) && resolve(library, "PMIx_Get_nb", &api->get_nb) &&
       resolve(library, "PMIx_Error_string", &api->error_string)) {
     return true;
   }
@@ -69,30 +71,39 @@ struct Result {
 };
 using SharedResult = std::shared_ptr<Result>;
 
+void take_value(const pmix_value_t& value, Result* r) {
+  r->type = value.type;
+  switch (value.type) {
+    case PMIX_UINT16:
+      r->number = value.data.uint16;
+      break;
+    case PMIX_UINT32:
+      r->number = value.data.uint32;
+      break;
+    case PMIX_STRING:
+      if (value.data.string) r->bytes = value.data.string;
+      break;
+    case PMIX_BYTE_OBJECT:
+      if (value.data.bo.bytes) r->bytes.assign(value.data.bo.bytes, value.data.bo.size);
+      break;
+    default:
+      break;
+  }
+}
+
+// A value that PMIx_Get gave to the caller; its parts come from malloc.
+void free_value(pmix_value_t* value) {
+  if (value->type == PMIX_STRING) free(value->data.string);
+  if (value->type == PMIX_BYTE_OBJECT) free(value->data.bo.bytes);
+  free(value);
+}
+
 void finish(void* context, pmix_status_t status, const pmix_value_t* value) {
   std::unique_ptr<SharedResult> result(static_cast<SharedResult*>(context));
   Result& r = **result;
   std::lock_guard lock(r.mutex);
   r.status = status;
-  if (value) {
-    r.type = value->type;
-    switch (value->type) {
-      case PMIX_UINT16:
-        r.number = value->data.uint16;
-        break;
-      case PMIX_UINT32:
-        r.number = value->data.uint32;
-        break;
-      case PMIX_STRING:
-        if (value->data.string) r.bytes = value->data.string;
-        break;
-      case PMIX_BYTE_OBJECT:
-        if (value->data.bo.bytes) r.bytes.assign(value->data.bo.bytes, value->data.bo.size);
-        break;
-      default:
-        break;
-    }
-  }
+  if (value) take_value(*value, &r);
   r.done = true;
   r.changed.notify_all();
 }
@@ -235,10 +246,24 @@ class PmixBoot final : public Boot {
     return Status::ok;
   }
 
+  // What this node's part of the launcher has at hand. Never blocks.
+  bool get_at_hand(const pmix_proc_t& name, const char* key, Result* result) {
+    pmix_info_t optional = {};
+    strncpy(optional.key, PMIX_OPTIONAL, sizeof optional.key - 1);
+    optional.value.type = PMIX_BOOL;
+    optional.value.data.flag = true;
+    pmix_value_t* value = nullptr;
+    if (pmix_.get(&name, key, &optional, 1, &value) != PMIX_SUCCESS || !value) return false;
+    take_value(*value, result);
+    free_value(value);
+    return true;
+  }
+
   Status get(pmix_rank_t rank, const char* key, SharedResult* result, std::string* why) {
     *result = std::make_shared<Result>();
+    const pmix_proc_t name = process_name(self_.nspace, rank);
+    if (get_at_hand(name, key, result->get())) return Status::ok;
     auto* context = new SharedResult(*result);
-    pmix_proc_t name = process_name(self_.nspace, rank);
     std::string call = std::string("PMIx_Get of ") + key;
     if (rank != PMIX_RANK_WILDCARD) call += " of rank " + std::to_string(rank);
     pmix_status_t rc = pmix_.get_nb(&name, key, nullptr, 0, on_value, context);
