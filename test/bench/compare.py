@@ -18,6 +18,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -79,10 +80,12 @@ class Transport:
         return done.stdout
 
 
-def make_transports(prefix):
+def make_transports(prefix, session_folder):
+    """`session_folder` is for what launchers keep while they run: other jobs of this user, that
+    start or end at the same time, then cannot get in their way."""
     plain = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
                  PRTE_ALLOW_RUN_AS_ROOT="1", PRTE_ALLOW_RUN_AS_ROOT_CONFIRM="1",
-                 OMP_NUM_THREADS="1", HWLOC_COMPONENTS="-gl")
+                 OMP_NUM_THREADS="1", TMPDIR=session_folder)
     torii = dict(plain)
     torii.update((k, v) for k, v in torii_environment(prefix).items() if plain.get(k) != v)
     transports = [Transport("Torii", ["--mca", "pml", "cm", "--mca", "mtl", "torii"], torii)]
@@ -239,8 +242,10 @@ def pingpong(args, transports, binding):
     progress(f"ping-pong over {', '.join(names)}: {args.rounds} rounds")
     rounds, discarded, all_kept = rounds_of(usable, args.rounds, "ping-pong", one_run)
     rows = summarize(rounds, names)
-    print_table(rows, names, "latency", "Ping-pong: one-way time in microseconds, median of rounds")
-    print_table(rows, names, "bandwidth", "Stream: bandwidth in MB/s (10^6 bytes), median of rounds")
+    print_table(rows, names, "latency",
+                "Ping-pong: one-way time in microseconds, median of rounds (ratio below 1: Torii is faster)")
+    print_table(rows, names, "bandwidth",
+                "Stream: bandwidth in 10^6 bytes/s, median of rounds (ratio above 1: Torii is faster)")
     print(rounds_line("\nping-pong", rounds, discarded, all_kept))
     write_csv(os.path.join(args.results, "pingpong.csv"), rows)
     write_csv(os.path.join(args.results, "pingpong-rounds.csv"),
@@ -330,8 +335,9 @@ def main():
         print("note: two ranks share one core here; this compares waiting, not transports")
         binding = ["--oversubscribe", "--bind-to", "none"]
     try:
-        usable = pingpong(args, make_transports(args.prefix), binding)
-        agreed = lammps(args, usable, binding)
+        with tempfile.TemporaryDirectory(prefix="torii-compare-") as session_folder:
+            usable = pingpong(args, make_transports(args.prefix, session_folder), binding)
+            agreed = lammps(args, usable, binding)
     except RunFailed as why:
         sys.exit(f"compare: {why}")
     shown = os.path.relpath(args.results)
