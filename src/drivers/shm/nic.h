@@ -115,7 +115,7 @@ class ShmDriver final : public Driver {
   bool start_sending(Peer& peer);
   void read_news();
   void read_claim(uint32_t number);
-  Peer* adopt(uint32_t number, bool closed);
+  Peer* adopt(uint32_t number);
   void reject_claim(uint32_t number, const char* what);
   void list_ring(Peer& peer);
   void unlist_ring(Peer& peer);

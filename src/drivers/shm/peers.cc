@@ -167,7 +167,7 @@ void ShmDriver::read_claim(uint32_t number) {
     case ClaimState::live:
     case ClaimState::closed: {
       Peer* peer = claim_peer_[number];
-      if (!peer) peer = adopt(number, state == ClaimState::closed);
+      if (!peer) peer = adopt(number);
       if (peer && state == ClaimState::closed) end(*peer, Status::peer_closed);
       return;
     }
@@ -182,7 +182,7 @@ void ShmDriver::reject_claim(uint32_t number, const char* what) {
 }
 
 // A new sender: finds or opens the way back, so that an answer to its frames can be sent.
-ShmDriver::Peer* ShmDriver::adopt(uint32_t number, bool closed) {
+ShmDriver::Peer* ShmDriver::adopt(uint32_t number) {
   const shm::Address address = segment_.claim(number).sender;
   const auto known = by_cookie_.find(address.cookie);
   Peer* peer;
@@ -201,6 +201,9 @@ ShmDriver::Peer* ShmDriver::adopt(uint32_t number, bool closed) {
     std::string why;
     if (open_peer(*peer, address, &why) != Status::ok) {
       // Gone already, or hidden from us. What it sent is delivered, then its end is reported.
+      // It may have closed since the caller looked.
+      const bool closed = segment_.claim(number).state.load(std::memory_order_acquire) ==
+                          static_cast<uint32_t>(ClaimState::closed);
       const bool gone = closed || shm::process_start_time(address.pid) != address.start_time;
       if (!gone) TORII_ERROR("%s", why.c_str());
       end(*peer, closed ? Status::peer_closed : Status::peer_dead);
