@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-EXTRA_DIST += src/mtl/README.md
+EXTRA_DIST += src/mtl/README.md \
+	src/mtl/openmpi5/opal/mca/threads/pthreads/threads_pthreads_mutex.h \
+	src/mtl/openmpi5/opal/mca/threads/pthreads/threads_pthreads_threads.h \
+	src/mtl/openmpi5/opal/mca/threads/pthreads/threads_pthreads_tsd.h
 if HAVE_OPENMPI
 ompidir = $(libdir)/openmpi
 ompi_LTLIBRARIES = mca_mtl_torii.la
@@ -12,6 +15,10 @@ mca_mtl_torii_la_SOURCES = \
 	src/mtl/mtl_torii_message.c
 mca_mtl_torii_la_CPPFLAGS = -I$(top_srcdir)/src/core \
 	-isystem $(OMPI_INCDIR) -isystem $(OMPI_INCDIR)/openmpi
+if OMPI_5
+# Behind Open MPI's own, for the headers that it does not install.
+mca_mtl_torii_la_CPPFLAGS += $(PMIX_CFLAGS) -isystem $(top_srcdir)/src/mtl/openmpi5
+endif
 mca_mtl_torii_la_CFLAGS = $(AM_CFLAGS) -std=gnu11 -mcx16 -fno-strict-aliasing
 mca_mtl_torii_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -export-dynamic \
 	-Wl,-z,now -Wl,-z,defs -R$(libdir) $(OMPI_LIBDIRS)

@@ -28,11 +28,18 @@ find_components() {
   components=$(cd "$components" && pwd)
 }
 
-# options_for TRANSPORT: prints the mpirun options, one in a line
+# options_for TRANSPORT: prints the words that go to mpirun before the program, one in a line.
+# The launcher of Open MPI 5 gives ranks a component path of its own: env puts ours in its place.
 options_for() {
   case $1 in
-    torii) printf '%s\n' --mca mca_base_component_path "SYS_DEFAULT:$components" \
-      --mca pml cm --mca mtl torii ;;
+    torii)
+      printf '%s\n' --mca pml cm --mca mtl torii
+      if [ "$openmpi_major" -lt 5 ]; then
+        printf '%s\n' --mca mca_base_component_path "SYS_DEFAULT:$components"
+      else
+        printf '%s\n' env "OMPI_MCA_mca_base_component_path=SYS_DEFAULT:$components"
+      fi
+      ;;
     ob1) printf '%s\n' --mca pml ob1 ;;
     *) die "unknown transport $1; torii or ob1" ;;
   esac
