@@ -57,6 +57,7 @@ class PortalsChannel final : public Channel {
 
   void send(Lane lane, unsigned count, uint64_t bytes) override {
     for (unsigned i = 0; i < count; ++i) put(lane_tag(lane), bytes);
+    sends_begun_ += count;
   }
 
   void finish_sends() override {
@@ -112,7 +113,6 @@ class PortalsChannel final : public Channel {
   }
 
   void put(uint64_t bits, uint64_t bytes) {
-    ++sends_begun_;
     check("PtlPutRegion",
           PtlPutRegion(source_md_, 0, bytes, PTL_NO_ACK_REQ, partner_, kPortal, 0, bits, 0, 0));
   }
@@ -129,10 +129,10 @@ class PortalsChannel final : public Channel {
     if (event.type == PTL_EVENT_UNLINK) return true;
     if (event.ni_fail_type != PTL_NI_OK)
       die("%s failed: %s", PtlEventKindStr(event.type), PtlNIFailStr(ni_, event.ni_fail_type));
+    if (event.match_bits > lane_tag(Lane::answer)) return true;
     if (event.type == PTL_EVENT_SEND_END) ++sends_done_;
     if (event.type == PTL_EVENT_REPLY_END) ++replies_;
-    if (event.type == PTL_EVENT_PUT_END && event.match_bits <= lane_tag(Lane::answer))
-      ++received_[event.match_bits == lane_tag(Lane::answer)];
+    if (event.type == PTL_EVENT_PUT_END) ++received_[event.match_bits == lane_tag(Lane::answer)];
     return true;
   }
 

@@ -33,7 +33,9 @@ class TaggedChannel final : public Channel {
 
   ~TaggedChannel() override {
     torii_port_close(port_);
-    finish_sends();  // announced strangers end when they are discarded
+    finish_sends();
+    while (strangers_sent_.done != strangers_sent_.begun)
+      job_.idle();  // discarded by the other end
   }
 
   void expect(Lane lane, unsigned count, uint64_t bytes) override {
@@ -45,11 +47,11 @@ class TaggedChannel final : public Channel {
 
   void send(Lane lane, unsigned count, uint64_t bytes) override {
     const torii_data_t data = flat(source_.get(), bytes);
-    for (unsigned i = 0; i < count; ++i) send_one(lane_tag(lane), data);
+    for (unsigned i = 0; i < count; ++i) send_one(lane_tag(lane), data, &sent_);
   }
 
   void finish_sends() override {
-    while (sends_done_ != sends_begun_) job_.idle();
+    while (sent_.done != sent_.begun) job_.idle();
     job_.busy();
   }
 
@@ -63,7 +65,7 @@ class TaggedChannel final : public Channel {
   void send_strangers(uint32_t count) override {
     const torii_data_t nothing = flat(nullptr, 0);
     for (uint32_t i = 0; i < count; ++i) {
-      send_one(stranger_tag(i), nothing);
+      send_one(stranger_tag(i), nothing, &strangers_sent_);
       torii_progress(job_.handle());
     }
   }
@@ -71,6 +73,11 @@ class TaggedChannel final : public Channel {
   void get(unsigned, uint64_t) override { die("tagged ports have no get"); }
 
  private:
+  struct Sends {  // those that were not complete at once
+    uint64_t begun = 0;
+    uint64_t done = 0;
+  };
+
   static void count(void* counter, const torii_result_t* result) {
     if (result->code != TORII_OK) die("a message failed: %s", torii_code_text(result->code));
     ++*static_cast<uint64_t*>(counter);
@@ -86,17 +93,17 @@ class TaggedChannel final : public Channel {
     if (code < 0) die("torii_recv: %s", torii_code_text(code));
   }
 
-  void send_one(uint64_t tag, const torii_data_t& data) {
+  void send_one(uint64_t tag, const torii_data_t& data, Sends* sends) {
     const int code =
-        torii_send(port_, peer_, TORII_STANDARD, tag, 0, &data, count, &sends_done_, nullptr);
+        torii_send(port_, peer_, TORII_STANDARD, tag, 0, &data, count, &sends->done, nullptr);
     if (code < 0) die("torii_send: %s", torii_code_text(code));
-    if (code == TORII_PENDING) ++sends_begun_;
+    if (code == TORII_PENDING) ++sends->begun;
   }
 
   torii_peer_t* peer_;
   torii_port_t* port_ = nullptr;
-  uint64_t sends_begun_ = 0;  // without those that were complete at once
-  uint64_t sends_done_ = 0;
+  Sends sent_;
+  Sends strangers_sent_;
   uint64_t received_[kLanes] = {};
   uint64_t taken_[kLanes] = {};
   uint64_t strangers_received_ = 0;
