@@ -6,3 +6,4 @@ include test/unit/fault.mk
 include test/unit/boot.mk
 include test/unit/tools.mk
 include test/unit/shm.mk
+include test/unit/hotpath.mk
