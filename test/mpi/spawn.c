@@ -2,7 +2,8 @@
  * Copyright (c) 2026, the Torii authors
  *
  * Processes of other jobs: MPI_Comm_spawn twice and messages both ways, or ("connect") accept
- * and connect between the two halves of the job, repeated. */
+ * and connect between the two halves of the job, repeated. Another argument is the command to
+ * spawn in place of this program. */
 #include "check.h"
 
 static void talk(MPI_Comm inter, int lead) {
@@ -71,7 +72,7 @@ int main(int argc, char** argv) {
   }
   for (int turn = 0; turn < 2; ++turn) {
     int codes[2];
-    MPI_Comm_spawn(argv[0], MPI_ARGV_NULL, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter, codes);
+    MPI_Comm_spawn(argv[argc > 1], MPI_ARGV_NULL, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter, codes);
     CHECK(0 == codes[0] && 0 == codes[1], "spawn codes %d %d", codes[0], codes[1]);
     talk(inter, 1);
     MPI_Comm_disconnect(&inter);
