@@ -72,6 +72,9 @@ int run(int argc, char** argv) {
                             {"help", no_argument, nullptr, 'h'},
                             {nullptr, 0, nullptr, 0}};
   std::string driver, why;
+  // The virtual clock of a case covers less than a second.
+  if (param_set("peer_deadline_ms", "150", "torii-conformance", &why) != Status::ok)
+    return usage_error(why);
   uint64_t seed = 1;
   bool want_list = false;
   for (int c; (c = getopt_long(argc, argv, "", options, nullptr)) != -1;) {

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// Reliable, ordered delivery over a driver that loses, doubles, reorders or damages frames. Speaks
+// the driver interface on both sides; README.md tells the protocol. State of a peer is made by the
+// first frame to or from it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "drivers/decorator.h"
+
+namespace torii {
+
+// Opens the driver below and puts a link over it. The result declares kReliable, kOrdered and
+// kPeerDown; put and get only if the driver below is reliable by itself. A peer that owes an
+// answer for params().peer_deadline_ms is declared dead. Null if the driver below does not open.
+std::unique_ptr<Driver> wrap_link(const OpenBelow& open_below, const DriverEnv& env);
+
+// Opens a driver by name, with a link over it if it is not reliable and ordered.
+std::unique_ptr<Driver> open_with_link(const std::string& name, const DriverEnv& env,
+                                       std::string* why);
+
+}  // namespace torii
