@@ -130,6 +130,32 @@ TEST(ShmRing, AnEmptiedRingTakesTheLargestFrameAtAnyPlace) {
   }
 }
 
+// 2^32 lines later the same positions come again, and lines that were skipped all the time still
+// hold the control words of then.
+TEST(ShmRing, ControlWordsOfAnEarlierRoundAreNotTakenForNew) {
+  Ring ring;
+  std::string got;
+  for (uint32_t i = 0; i < kLines; i++) {
+    ASSERT_TRUE(ring.send("old"));
+    ASSERT_EQ(ring.receive(&got), RingReceiver::Found::frame);
+  }
+  while (ring.out.position != 100 + kLines) {  // five frames of 100 lines, the last behind a skip
+    ASSERT_TRUE(ring.send(std::string(100 * kLine - 8, '\0')));
+    ASSERT_EQ(ring.receive(&got), RingReceiver::Found::frame);
+  }
+  ring.in.position -= 2 * kLines;  // the rest of the 2^32 in one step
+  ring.out.position -= 2 * kLines;
+  ring.in.told = ring.out.consumed = ring.in.position;
+  ring.released.store(ring.in.position - kFirstPosition);
+  ring.out.room = kLines;
+  for (uint32_t i = 0; i < kLines; i++) {
+    ASSERT_EQ(ring.receive(&got), RingReceiver::Found::nothing) << "line " << i;
+    ASSERT_TRUE(ring.send("new"));
+    ASSERT_EQ(ring.receive(&got), RingReceiver::Found::frame);
+    ASSERT_EQ(got, "new");
+  }
+}
+
 TEST(ShmRing, ForgedControlWordsAreFound) {
   const struct {
     uint64_t kind;

@@ -17,9 +17,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <map>
 
 #include "core/base/log.h"
+#include "core/base/param.h"
 #include "drivers/shm/ring.h"
 #include "drivers/shm/segment.h"
 #include "recorder.h"
@@ -204,32 +206,40 @@ TEST(Shm, WhatADeadProcessSentArrivesFirst) {
   }
 }
 
-// Each claim is used again, by a sender that knows nothing of what its predecessor left.
+// Each claim is used again, by a sender that knows nothing of what its predecessor left: lines
+// that look like the control words of the next lap.
 TEST(Shm, MoreSendersOneAfterAnotherThanClaims) {
+  constexpr uint32_t kSmall = shm::kRingMin / shm::kLine, kFrames = kSmall / 128;
+  std::string why;
+  ASSERT_EQ(param_set("shm_ring", "32k", "test", &why), Status::ok) << why;
   End target(open_one);
-  const std::string forged = [] {
-    std::string s;
-    for (uint32_t i = 0; i < 900; i++) {
-      const uint64_t word = shm::control_word(shm::kKindFrame, 3, shm::kFirstPosition + i / 8);
-      s.append(reinterpret_cast<const char*>(&word), sizeof(word));
-    }
-    return s;
-  }();
-  for (uint32_t i = 0; i < 2300; i++) {
+  const uint32_t claims = shm::claims_for(1);
+  for (uint32_t i = 0; i < claims + 80; i++) {
     target.sink = {};
     End sender(open_one);
     const PeerId peer = sender.connect(target);
     ASSERT_NE(peer, kNoPeer) << i;
-    ASSERT_TRUE(sender.send(peer, "a", forged));
-    ASSERT_TRUE(sender.send(peer, "b"));
+    uint32_t position = shm::kFirstPosition + i / claims * (kSmall + 1);
+    for (uint32_t n = 0; n < kFrames; n++, position += 128) {
+      std::string forged(shm::kMtu, '\0');
+      for (uint32_t at = 0; at < shm::kMtu; at += 8) {
+        const uint32_t lap_on = position + (at + 8) / shm::kLine + kSmall;
+        const uint64_t word = shm::control_word(shm::kKindFrame, 3, lap_on);
+        std::memcpy(&forged[at], &word, sizeof(word));
+      }
+      send_surely(sender, peer, "", forged);
+      ASSERT_TRUE(poll_until(target, [&] { return target.sink.packets.size() == n + 1; })) << i;
+      ASSERT_EQ(target.sink.packets[n].bytes, forged);
+    }
+    send_surely(sender, peer, "b");
     sender.driver.reset();
     ASSERT_TRUE(poll_until(target, [&] { return !target.sink.downs.empty(); })) << i;
-    ASSERT_EQ(target.sink.packets.size(), 2u) << i;
-    EXPECT_EQ(target.sink.packets[0].bytes, "a" + forged);
-    EXPECT_EQ(target.sink.packets[1].bytes, "b");
+    ASSERT_EQ(target.sink.packets.size(), kFrames + 1) << i;
+    ASSERT_EQ(target.sink.packets[kFrames].bytes, "b");
     target.driver->disconnect(target.sink.downs[0].peer);
   }
   EXPECT_EQ(target.counters.bad_frames, 0u);
+  ASSERT_EQ(param_set("shm_ring", "0", "test", &why), Status::ok) << why;
 }
 
 TEST(Shm, ARingThatMakesNoSenseCutsItsSenderOffOnly) {
@@ -486,6 +496,17 @@ TEST(Shm, RoomForARefusedFrameWakesTheSleeper) {
   EXPECT_TRUE(a.send(peer, "x"));
 }
 
+TEST(Shm, RoomForARefusedFrameIsWork) {
+  End a(open_one), b(open_one);
+  const PeerId peer = a.connect(b);
+  size_t sent = 0;
+  while (a.send(peer, "x", std::string(1000, 'y'))) sent++;
+  ASSERT_TRUE(poll_until(b, [&] { return b.sink.packets.size() == sent; }));
+  int fd = -1;
+  EXPECT_EQ(a.driver->arm(&fd), Status::again);
+  EXPECT_EQ(a.driver->arm(&fd), Status::ok) << "said once is enough";
+}
+
 TEST(Shm, ClosingWakesTheSleeper) {
   End a(open_one);
   auto b = std::make_unique<End>(open_one);
@@ -495,6 +516,21 @@ TEST(Shm, ClosingWakesTheSleeper) {
   ASSERT_EQ(a.driver->arm(&fd), Status::ok);
   b.reset();
   EXPECT_TRUE(readable(fd, 0));
+}
+
+TEST(Shm, BusySendersTakeTurns) {
+  End target(open_one);
+  std::vector<std::unique_ptr<End>> senders;
+  std::map<PeerId, size_t> heard;
+  target.sink.on_packet = [&](PeerId from, const std::string&) { heard[from]++; };
+  for (size_t i = 0; i < 6; i++) {
+    senders.push_back(std::make_unique<End>(open_one));
+    const PeerId to = senders[i]->connect(target);
+    while (senders[i]->send(to, "x")) {
+    }
+  }
+  for (int i = 0; i < 12; i++) target.driver->poll(1, 16);
+  EXPECT_EQ(heard.size(), 6u);
 }
 
 // Rings in every state of hot and idle get their turn.
@@ -515,20 +551,24 @@ TEST(Shm, ManySendersAreAllHeard) {
     ASSERT_EQ(heard.size(), kSenders);
     for (const auto& [peer, count] : heard) ASSERT_EQ(count, n);
   }
-  // A sender that never stops does not silence the others.
-  while (senders[0]->send(to[0], "x")) {
-  }
+  // Senders that never stop do not silence the others.
+  const auto flood = [&] {
+    for (size_t i = 0; i < 10; i++)
+      while (senders[i]->send(to[i], "x")) {
+      }
+  };
+  flood();
+  for (int i = 0; i < 40; i++) target.driver->poll(1, 16);  // they are the hot ones now
   ASSERT_TRUE(senders[39]->send(to[39], "y"));
-  const size_t before = target.sink.packets.size();
-  for (int i = 0; i < 40; i++) {
-    target.driver->poll(1, 64);
-    while (senders[0]->send(to[0], "x")) {
-    }
+  heard.clear();
+  for (int i = 0; i < 1000; i++) {
+    flood();
+    target.driver->poll(1, 16);
   }
-  bool found = false;
-  for (size_t i = before; i < target.sink.packets.size(); i++)
-    found |= target.sink.packets[i].bytes == "y";
-  EXPECT_TRUE(found);
+  EXPECT_EQ(heard.size(), 11u);
+  EXPECT_EQ(std::count_if(target.sink.packets.begin(), target.sink.packets.end(),
+                          [](const auto& p) { return p.bytes == "y"; }),
+            1);
 }
 
 }  // namespace

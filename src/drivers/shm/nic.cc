@@ -231,7 +231,8 @@ unsigned ShmDriver::poll(uint64_t now_ns, unsigned budget) {
     if (++hot_next_ >= hot_count_) hot_next_ = 0;
     count += drain(peer, std::min(kTurn, budget - count));
   }
-  if (!idle_.empty() && count < budget) count += poll_idle(budget - count);
+  // Busy rings may use up the budget for ever: the others get a few frames beyond it.
+  if (!idle_.empty()) count += poll_idle(std::max(budget - std::min(count, budget), kIdleLooks));
   if (__builtin_expect(header_->news.load(std::memory_order_relaxed) != news_seen_, 0)) read_news();
   if (__builtin_expect(now_ns >= next_check_ns_, 0)) check_peers(now_ns);
   if (__builtin_expect(endings_ != 0, 0)) finish_endings();

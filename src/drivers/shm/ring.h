@@ -131,7 +131,8 @@ struct RingSender {
         .store(control_word(kKindFrame, frame_bytes, where), std::memory_order_release);
     note_lines(first, count);
     if (__builtin_expect(skip != 0, 0)) {
-      // After the frame, so that the receiver finds it at once behind the skip.
+      // After the frame, so that the receiver finds it at once behind the skip. The lines left
+      // out count as stale: if they are left out in every lap, their words come round again.
       note_lines(at, skip);
       control_at(base, at).store(control_word(kKindSkip, 0, position), std::memory_order_release);
     }
