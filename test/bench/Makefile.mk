@@ -1,3 +1,4 @@
 # SPDX-License-Identifier: BSD-3-Clause
 include test/bench/mpi.mk
 include test/bench/shm.mk
+include test/bench/queue.mk
