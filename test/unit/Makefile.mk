@@ -7,3 +7,5 @@ include test/unit/boot.mk
 include test/unit/tools.mk
 include test/unit/shm.mk
 include test/unit/hotpath.mk
+include test/unit/link.mk
+include test/unit/portals.mk
