@@ -64,6 +64,7 @@ struct DriverCaps {
   uint32_t key_bytes = 0;      // length of a memory key, at most kKeyMax
   uint32_t peers_max = 0;      // most peers connected at once
   uint64_t remote_max = 0;     // largest single put or get
+  uint64_t remote_min = 0;     // smallest put or get that beats a stream of frames
   uint32_t eager_advice = 0;   // message size up to which copying beats put or get; 0: one frame
   uint32_t latency_ns = 0;     // hints for choosing among drivers; they promise nothing
   uint32_t mbytes_per_s = 0;

@@ -53,7 +53,8 @@ void Protocol::free_op(Op* op) {
 bool Protocol::export_memory(Op* op, uint32_t access) {
   Peer& peer = *op->peer;
   const DriverCaps& caps = peer.driver->caps();
-  const bool useful = caps.flags & (access == kRemoteRead ? kGet : kPut);
+  const bool able = caps.flags & (access == kRemoteRead ? kGet : kPut);
+  const bool useful = able && op->accepted >= caps.remote_min;
   if (!useful || peer.remote_denied || !op->data.contiguous() || op->accepted == 0) return false;
   Region* region = regions_.get();
   if (!region) return false;

@@ -121,6 +121,7 @@ std::vector<std::string> caps_cells(const DriverCaps& caps) {
   }
   cells.push_back(limit_text(caps.peers_max));
   cells.push_back(limit_text(caps.remote_max));
+  cells.push_back(std::to_string(caps.remote_min));
   cells.push_back(caps.eager_advice ? std::to_string(caps.eager_advice) : "one frame");
   cells.push_back(std::to_string(caps.latency_ns));
   cells.push_back(std::to_string(caps.mbytes_per_s));
@@ -163,8 +164,8 @@ Table driver_table(const std::vector<Look>& looks) {
   for (const CapName& cap : kCapNames) table.columns.push_back(cap.name);
   for (const char* name : {"largest frame, bytes", "largest inline body, bytes", "pieces of a body",
                            "frames of a batch", "address, bytes", "memory key, bytes", "most peers",
-                           "largest remote transfer, bytes", "eager advice, bytes",
-                           "latency hint, ns", "bandwidth hint, MB/s"}) {
+                           "largest remote transfer, bytes", "remote transfers pay from, bytes",
+                           "eager advice, bytes", "latency hint, ns", "bandwidth hint, MB/s"}) {
     table.columns.push_back(name);
   }
   for (const Look& look : looks) {

@@ -18,6 +18,19 @@ namespace {
 constexpr uint32_t kPeersMax = 8192;
 constexpr size_t kCookiesMax = 1024;
 
+// Copying through the ring keeps two processors busy and beats the kernel's copy by one, which
+// also has to look up every page, until the message is far larger than a cache. With fewer
+// processors than processes the copies would wait for each other.
+constexpr uint64_t kRemoteMin = 8 << 20;
+constexpr uint64_t kRemoteMinCrowded = 64 << 10;
+constexpr uint32_t kEagerAdvice = 32 << 10;
+
+uint64_t remote_min_for(uint32_t local_peers) {
+  if (params().shm_remote_min) return params().shm_remote_min;
+  const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+  return processors > 0 && local_peers > processors ? kRemoteMinCrowded : kRemoteMin;
+}
+
 }  // namespace
 
 ShmDriver::ShmDriver(const DriverEnv& env)
@@ -29,7 +42,7 @@ ShmDriver::ShmDriver(const DriverEnv& env)
   caps_.batch_max = 16;
   caps_.address_bytes = sizeof(shm::Address);
   caps_.peers_max = kPeersMax;
-  caps_.eager_advice = 16 << 10;
+  caps_.eager_advice = kEagerAdvice;
   caps_.latency_ns = 150;
   caps_.mbytes_per_s = 8000;
   peers_.reserve(kPeersMax);
@@ -54,6 +67,7 @@ bool ShmDriver::start(std::string* why) {
     caps_.flags |= kPut | kGet;
     caps_.key_bytes = sizeof(Key);
     caps_.remote_max = 4 << 20;
+    caps_.remote_min = remote_min_for(local_peers_);
   } else if (params().shm_remote_read) {
     TORII_INFO("shm: cross-memory attach is refused here: %s; large messages are copied twice",
                strerror(error));
