@@ -18,7 +18,8 @@ mpi_tests = \
 	test/mpi/self.c \
 	test/mpi/spawn.c \
 	test/mpi/threads.c
-EXTRA_DIST += $(mpi_tests) test/mpi/common.sh test/mpi/run
+EXTRA_DIST += $(mpi_tests) test/mpi/common.sh test/mpi/mpi4py_programs.py test/mpi/programs \
+	test/mpi/pt2pt-suite test/mpi/run
 if HAVE_OPENMPI
 # The MPI-level tests take minutes; they are no part of make check.
 .PHONY: check-mpi
