@@ -12,6 +12,7 @@
 
 #include "core/base/log.h"
 #include "core/base/param.h"
+#include "core/link/link.h"
 
 namespace torii {
 
@@ -85,7 +86,7 @@ bool Ni::open_drivers(std::string* why) {
     env.counters = &counters_;
     env.local_peers = config_.local_size;
     std::string reason;
-    std::unique_ptr<Driver> driver = open_driver(name, env, &reason);
+    std::unique_ptr<Driver> driver = open_with_link(name, env, &reason);
     if (driver) {
       protocol_.add_driver(name, std::move(driver));
     } else {

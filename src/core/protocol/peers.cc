@@ -284,7 +284,7 @@ bool Protocol::arm(std::vector<int>* fds) {
   if (!drained()) return false;
   for (const auto& driver : drivers_) {
     int fd = -1;
-    if (driver->arm(&fd) != Status::ok) return false;
+    if (!(driver->caps().flags & kWait) || driver->arm(&fd) != Status::ok) return false;
     fds->push_back(fd);
   }
   return true;

@@ -13,6 +13,7 @@ namespace torii {
 
 namespace {
 
+constexpr uint64_t kWorthRegistering = 64 << 10;  // where registration is expensive
 constexpr unsigned kStreamTurn = 4;  // data frames of one stream before the next has its turn
 
 uint8_t request_flags(const Envelope& env) {
@@ -54,7 +55,9 @@ bool Protocol::export_memory(Op* op, uint32_t access) {
   Peer& peer = *op->peer;
   const DriverCaps& caps = peer.driver->caps();
   const bool able = caps.flags & (access == kRemoteRead ? kGet : kPut);
-  const bool useful = able && op->accepted >= caps.remote_min;
+  const uint64_t least =
+      caps.flags & kNeedsReg ? std::max(caps.remote_min, kWorthRegistering) : caps.remote_min;
+  const bool useful = able && op->accepted >= least;
   if (!useful || peer.remote_denied || !op->data.contiguous() || op->accepted == 0) return false;
   Region* region = regions_.get();
   if (!region) return false;
