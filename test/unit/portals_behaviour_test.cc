@@ -55,18 +55,18 @@ TEST_P(PortalsBehaviour, UpdateReturnsOldValuesAndRearms) {
   EXPECT_EQ(old.length, 100u);
   EXPECT_EQ(old.threshold, 2);
   put(md, b);
-  EXPECT_EQ(at_b(), "PUT_START PUT_END");
+  ASSERT_EQ(at_b(), "PUT_START PUT_END");
   EXPECT_EQ(events_b[1].offset, 0u) << "the local offset begins again";
   EXPECT_EQ(events_b[1].md.user_ptr, this);
   put(md, b);
-  EXPECT_EQ(at_b(), "") << "exhausted";
+  ASSERT_EQ(at_b(), "") << "exhausted";
   ASSERT_EQ(PtlMDUpdate(t.md, nullptr, &fresh, PTL_EQ_NONE), PTL_OK);
   put(md, b);
-  EXPECT_EQ(at_b(), "PUT_START PUT_END") << "armed again";
+  ASSERT_EQ(at_b(), "PUT_START PUT_END") << "armed again";
   fresh.threshold = 0;
   ASSERT_EQ(PtlMDUpdate(t.md, nullptr, &fresh, PTL_EQ_NONE), PTL_OK);
   put(md, b);
-  EXPECT_EQ(at_b(), "");
+  ASSERT_EQ(at_b(), "");
 }
 
 // One structure may be both; a refused update still returns the old values.
@@ -140,10 +140,10 @@ TEST_P(PortalsBehaviour, PostIsAllOrNothing) {
   world.settle();
   EXPECT_EQ(post(), PTL_MD_NO_UPDATE);
   EXPECT_EQ(b.status(PTL_SR_MES_CUR), 1u);
-  EXPECT_EQ(at_b(), "PUT_START PUT_END");
+  ASSERT_EQ(at_b(), "PUT_START PUT_END");
   ASSERT_EQ(post(), PTL_OK);
   put(from, b);
-  EXPECT_EQ(at_b(), "");
+  ASSERT_EQ(at_b(), "");
   const auto events = drain(queue);
   EXPECT_EQ(kinds(events), "PUT_START PUT_END UNLINK");
   EXPECT_EQ(events[0].md_handle, md);
@@ -165,7 +165,7 @@ TEST_P(PortalsBehaviour, PostSeesWhatIsUnderWay) {
     world.step();
     ASSERT_LT(++rounds, 1000);
   }
-  EXPECT_EQ(at_b(), "") << "posted before the END";
+  ASSERT_EQ(at_b(), "") << "posted before the END";
 }
 
 // --- polling ------------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ TEST_P(PortalsBehaviour, PeekLeavesTheEvent) {
   world.settle();
   EXPECT_EQ(PtlEQPeek(eq_b, &event), PTL_OK);
   EXPECT_EQ(event.type, PTL_EVENT_PUT_START);
-  EXPECT_EQ(at_b(), "PUT_START PUT_END");
+  ASSERT_EQ(at_b(), "PUT_START PUT_END");
 }
 
 // Events of a queue that is gone vanish; the operation does not.
@@ -295,7 +295,7 @@ TEST_P(PortalsBehaviour, HeldPutsAreMatchedInTheOrderOfArrival) {
     ASSERT_EQ(
         PtlPutRegion(md, 0, i % 3 ? 8 : 2000, PTL_NO_ACK_REQ, b.id(), kPortal, 0, i % 2 + 1, 0, i),
         PTL_OK);
-  EXPECT_EQ(at_b(), "");
+  ASSERT_EQ(at_b(), "");
   EXPECT_EQ(b.status(PTL_SR_DROP_COUNT), 0u);
   EXPECT_EQ(b.status(PTL_SR_HELD_CUR), 6u);
   // An entry for bits 2 takes those, in order; a later put does not overtake them.
@@ -303,7 +303,7 @@ TEST_P(PortalsBehaviour, HeldPutsAreMatchedInTheOrderOfArrival) {
   auto receive = [&](ptl_match_bits_t bits, ptl_match_bits_t ignore) {
     make_target(b, make_md(memory.data(), 4000, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, 1, eq_b),
                 PTL_UNLINK, bits, ignore);
-    EXPECT_EQ(at_b(), "PUT_START PUT_END UNLINK");
+    ASSERT_EQ(at_b(), "PUT_START PUT_END UNLINK");
     if (events_b.size() < 2) return;
     order.push_back(events_b[1].hdr_data);
     EXPECT_EQ(std::memcmp(memory.data(), source.data(), events_b[1].mlength), 0);
@@ -341,7 +341,7 @@ TEST_P(PortalsBehaviour, HeldPutsFindUpdatedAndPostedEntries) {
   ASSERT_EQ(PtlMEMDPost(b.handle, t.me, kAnyone, 1, 0, PTL_UNLINK, PTL_INS_AFTER, posted,
                         PTL_UNLINK, &me, nullptr, eq_b),
             PTL_OK);
-  EXPECT_EQ(at_b(), "PUT_START PUT_END UNLINK");
+  ASSERT_EQ(at_b(), "PUT_START PUT_END UNLINK");
   EXPECT_EQ(events_b[0].hdr_data, 2u);
   EXPECT_EQ(b.status(PTL_SR_HELD_CUR), 1u);
   const std::string sends = at_a();

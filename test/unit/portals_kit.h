@@ -2,8 +2,8 @@
 // Copyright (c) 2026, the Torii authors
 //
 // For the tests of portals3.h: several interfaces in this process, each with the real protocol,
-// over simulated networks (every way in which bytes can move) or over the driver `self`. The tests
-// use the public calls on their handles.
+// over simulated networks (every way in which bytes can move) or over the drivers `self` and `shm`.
+// The tests use the public calls on their handles.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ struct Network {
   bool pending_rma = false;
   uint32_t again_ppm = 0;
   uint64_t latency_max_ns = 0;
-  const char* driver = "sim";  // or "self": one interface, which is both sides
+  const char* driver = "sim";  // or "shm"; or "self": one interface, which is both sides
 };
 
 inline std::ostream& operator<<(std::ostream& out, const Network& n) { return out << n.name; }
@@ -42,7 +42,7 @@ inline const Network kEager{};
 
 // Every way in which bytes can move.
 inline std::vector<Network> all_networks() {
-  std::vector<Network> all(7);
+  std::vector<Network> all(9);
   all[1] = {.name = "pull", .flags = kGet, .eager_limit = 1};
   all[2] = {.name = "push", .flags = kPut, .eager_limit = 1};
   all[3] = {.name = "stream", .flags = 0, .eager_limit = 1};
@@ -53,6 +53,8 @@ inline std::vector<Network> all_networks() {
             .latency_max_ns = 5000};
   all[5] = {.name = "no_credit", .eager_window = 64};
   all[6] = {.name = "self", .driver = "self"};
+  all[7] = {.name = "shm", .driver = "shm"};
+  all[8] = {.name = "shm_pull", .eager_limit = 1, .driver = "shm"};
   return all;
 }
 
@@ -104,7 +106,7 @@ class World {
     if (initialise) {
       EXPECT_EQ(PtlInit(&interfaces), PTL_OK);
     }
-    if (network.driver != std::string("sim")) count = 1;
+    if (network.driver == std::string("self")) count = 1;
     for (uint32_t i = 0; i < count; ++i)
       nodes_.push_back(std::make_unique<Node>(*this, network, i));
   }
