@@ -5,6 +5,7 @@ libtorii_internal_la_SOURCES += \
 	src/drivers/driver.h \
 	src/drivers/list.cc \
 	src/drivers/random.h
+EXTRA_DIST += src/drivers/README.md
 include src/drivers/self/Makefile.mk
 include src/drivers/shm/Makefile.mk
 include src/drivers/sim/Makefile.mk

@@ -200,6 +200,17 @@ void run_case(const Case& c, const Rig& rig) {
   EXPECT_EQ(clock_reads(), 0u) << "rule 7: the driver has read a clock";
 }
 
+Rig named_rig(const std::string& name, uint64_t seed) {
+  Rig rig;
+  rig.name = name;
+  rig.seed = seed;
+  rig.open = [name](const DriverEnv& env, std::string* why) { return open_driver(name, env, why); };
+  const std::string base = name.substr(name.rfind(':') + 1);
+  rig.only_self = base == "self";
+  rig.other_process = base != "self" && base != "sim";
+  return rig;
+}
+
 }  // namespace torii::kit
 
 // Every way to read a clock, counted while a driver is at work.

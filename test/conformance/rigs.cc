@@ -50,18 +50,19 @@ Over with_link(const std::string& faults) {
   };
 }
 
-}  // namespace
-
-Rig named_rig(const std::string& name, uint64_t seed) {
-  Rig rig;
-  rig.name = name;
-  rig.seed = seed;
-  rig.open = [name](const DriverEnv& env, std::string* why) { return open_driver(name, env, why); };
-  const std::string base = name.substr(name.rfind(':') + 1);
-  rig.only_self = base == "self";
-  rig.other_process = base != "self" && base != "sim";
+// Faults that leave an ordered, reliable driver what it is.
+Rig slowed_shm(uint64_t seed) {
+  Rig rig = named_rig("shm", seed);
+  rig.name = "fault/shm-refuse-delay";
+  const Over slowed =
+      with_faults("refuse=20%,delay=10%,delay-max=300us,seed=" + std::to_string(seed));
+  rig.open = [slowed](const DriverEnv& env, std::string* why) {
+    return slowed([&](const DriverEnv& inner) { return open_driver("shm", inner, why); }, env);
+  };
   return rig;
 }
+
+}  // namespace
 
 std::vector<Rig> all_rigs(uint64_t seed) {
   const SimOptions all{.seed = seed, .flags = kSimAll};
@@ -100,6 +101,7 @@ std::vector<Rig> all_rigs(uint64_t seed) {
       sim_rig("fault/none", all, with_faults("")),
       sim_rig("fault/refuse-delay", slow,
               with_faults("refuse=20%,delay=10%,delay-max=300us,seed=" + std::to_string(seed))),
+      slowed_shm(seed),
       sim_rig("fault/bad", slow, with_faults(bad + ",truncate=2%,refuse=5%,delay=5%")),
       sim_rig("fault/reorder", slow, with_faults("reorder=20%,delay-max=300us")),
       sim_rig("link/good", all, with_link("")),

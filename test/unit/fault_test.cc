@@ -279,6 +279,16 @@ TEST(Fault, HeldFramesSurviveDisconnect) {
   EXPECT_EQ(p.arrived(), "late");
 }
 
+TEST(Fault, HeldFramesSurviveClosing) {
+  for (uint64_t seed = 1; seed <= 20; seed++) {
+    Pair p("delay#1,delay-max=1ms", {.seed = seed, .again_ppm = 300000});
+    for (const char* s : {"a", "b", "c", "d"}) ASSERT_TRUE(p.a.send(p.peer, s));
+    p.a.driver.reset();
+    p.b.driver->poll(0, 100);
+    EXPECT_EQ(p.arrived(), "abcd") << seed;
+  }
+}
+
 TEST(Fault, TheSameSeedGivesTheSameRun) {
   const char* plan = "drop=20%,duplicate=20%,reorder=20%,seed=";
   const auto run = [&](int seed) {

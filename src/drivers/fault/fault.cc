@@ -15,6 +15,8 @@ namespace {
 
 constexpr size_t kHeldMax = 256;  // frames held back for one peer; more is back-pressure
 
+constexpr int kLastTries = 16;  // to send them when the driver closes
+
 constexpr uint32_t bit(Fault fault) { return 1u << static_cast<unsigned>(fault); }
 
 class FaultDriver final : public Decorator {
@@ -99,8 +101,11 @@ bool FaultDriver::open(const OpenBelow& open_below, const DriverEnv& env) {
 
 FaultDriver::~FaultDriver() {
   if (!below_) return;
-  now_ns_ = ~uint64_t{0};  // frames that wait for their time get a last chance
-  for (auto& [id, peer] : peers_) flush(id, peer);
+  now_ns_ = ~uint64_t{0};  // frames that wait for their time get their last chances
+  for (auto& [id, peer] : peers_) {
+    for (int i = 0; i < kLastTries && !(peer.queue.empty() && peer.strays.empty()); i++)
+      flush(id, peer);
+  }
   below_.reset();  // before the memory of held frames
 }
 
