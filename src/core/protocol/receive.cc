@@ -324,13 +324,13 @@ Status Protocol::claim(Op* op, const Data& destination, uint64_t accepted, bool 
 
 void Protocol::discard(Op* op) {
   Peer& peer = *op->peer;
-  if (op->peer_op) send_control(peer, Kind::finish, Status::dropped, op->peer_op, 0, 0);
-  if (peer.inflow == op) {  // the rest of its payload is still to come
+  if (peer.inflow == op) {  // the rest of its payload is still to come, then the answer goes
     op->role = OpRole::incoming;
     op->accepted = 0;
-    op->peer_op = 0;
+    op->want_ack = false;
     return;
   }
+  if (op->peer_op) send_control(peer, Kind::finish, Status::dropped, op->peer_op, 0, 0);
   give_back(peer, op->credit_owed);
   free_op(op);
 }
@@ -338,15 +338,17 @@ void Protocol::discard(Op* op) {
 void Protocol::drop(Arrival& a) {
   ++counters_->dropped;
   Peer& peer = *a.peer;
-  if (a.peer_op) send_control(peer, Kind::finish, Status::dropped, a.peer_op, 0, 0);
   if (a.kind == Kind::put && a.payload.size() < a.env.length) {
-    Op* op = make_op(peer, OpRole::incoming, Owner{});  // swallows the rest
+    // Swallows the rest. The answer has to wait for it: the sender is still at work.
+    Op* op = make_op(peer, OpRole::incoming, Owner{});
     TORII_ASSERT(op);
     op->length = a.env.length;
+    op->peer_op = a.peer_op;
     op->credit_owed = a.credit;
     (void)receive_eager(op, a.payload, nullptr);
     return;
   }
+  if (a.peer_op) send_control(peer, Kind::finish, Status::dropped, a.peer_op, 0, 0);
   give_back(peer, a.credit);
 }
 
