@@ -9,3 +9,4 @@ include test/unit/shm.mk
 include test/unit/hotpath.mk
 include test/unit/link.mk
 include test/unit/portals.mk
+include test/unit/protocol.mk

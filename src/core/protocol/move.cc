@@ -135,10 +135,7 @@ void Protocol::Rail::done(uint64_t cookie, Status status) {
   TORII_ASSERT(op && op->pending_dones > 0);
   --op->pending_dones;
   if (op->stage == OpStage::finished) {
-    if (op->pending_dones == 0) {
-      op->peer->ops.push(op);
-      protocol->free_op(op);
-    }
+    if (op->pending_dones == 0) protocol->conclude(op, op->status, op->answer, op->answer_bytes);
     return;
   }
   if (status != Status::ok && op->status == Status::ok) op->status = status;

@@ -62,7 +62,7 @@ enum class OpStage : uint8_t {
   waiting,    // waiting for a frame from the peer
   streaming,  // source: sending data frames
   moving,     // remote read or write under way
-  finished,   // only the owner's last word is missing
+  finished,   // over; the owner learns it when the driver has given the memory back
 };
 
 inline constexpr uint32_t kNoRemote = ~uint32_t{0};
@@ -85,13 +85,14 @@ struct Op {
   uint64_t length = 0;    // bytes of the whole message
   uint64_t accepted = 0;  // bytes to be moved into or out of `data`
   uint64_t moved = 0;     // bytes handed to the driver, or received
-  uint64_t landed = 0;    // bytes whose move is complete (asynchronous drivers)
   uint64_t peer_op = 0;   // the other side's handle
 
-  std::byte* buffer = nullptr;  // held eager payload, or a packed body that had to wait; owned
-  uint32_t buffer_bytes = 0;    // of a packed body
-  uint32_t credit_owed = 0;     // eager credit to give back once the payload is consumed
-  uint32_t pending_dones = 0;   // the driver owes this many done()
+  std::byte* buffer = nullptr;      // held eager payload, or a packed body that had to wait; owned
+  uint32_t buffer_bytes = 0;        // of a packed body
+  uint32_t credit_owed = 0;         // eager credit to give back once the payload is consumed
+  uint32_t pending_dones = 0;       // the driver owes this many done()
+  OpEvent answer = OpEvent::acked;  // when finished: what conclude() will tell
+  uint64_t answer_bytes = 0;
 
   uint32_t remote = kNoRemote;           // imported key at the driver
   Region* region = nullptr;              // exported memory; owned

@@ -219,10 +219,11 @@ void Protocol::queue_hello(Peer& peer) {
 // First words of a peer: from now on frames of this route are its.
 void Protocol::on_hello(Rail& rail, PeerId from, const wire::Hello& hello) {
   Peer* known = rail.get(from);
-  if (from == kNoPeer || (known && known->hello_received))
+  if (from == kNoPeer || (known && (known->hello_received || known->state != PeerState::up)))
     return bad_frame(known, "unexpected hello");
   const Identity id = identity_of(hello);
   Peer* peer = find_identity(id);
+  if (peer && peer->state != PeerState::up) return bad_frame(peer, "hello after its end");
   if (!peer) {
     peer = make_peer(id);
     peer->credit = hello.eager_window / wire::kCreditUnit;
@@ -247,9 +248,10 @@ void Protocol::fail_peer(Peer& peer, Status why) {
   if (peer.state != PeerState::up) return;
   peer.state = why == Status::peer_closed ? PeerState::closed : PeerState::dead;
   if (peer.state == PeerState::dead) ++counters_->peers_dead;
+  peer.hello_received = false;  // no frame of it counts any more
   for (Op* op = peer.ops.head; op;) {
     Op* const next = op->all.next;
-    if (op->role != OpRole::held) fail_op(op, why);
+    if (op->role != OpRole::held && op->stage != OpStage::finished) fail_op(op, why);
     op = next;
   }
   peer.inflow = nullptr;
@@ -262,11 +264,7 @@ void Protocol::fail_op(Op* op, Status why) {
   if (op->stage == OpStage::streaming) peer.streams.remove(op);
   if (op->stage == OpStage::moving) moves_.remove(op);
   op->stage = OpStage::waiting;
-  OpEvent event = OpEvent::received;
-  if (op->role == OpRole::send)
-    event = op->is_reply ? OpEvent::replied : op->sent_told ? OpEvent::acked : OpEvent::sent;
-  if (op->role != OpRole::control && op->owner.notify) op->owner.notify(op, event, why, 0);
-  free_op(op);
+  conclude(op, why, OpEvent::received, 0);
 }
 
 unsigned Protocol::progress(uint64_t now_ns) {

@@ -203,6 +203,7 @@ class Protocol final {
                   uint64_t want);
   void frames_handed_over(Op* op);
   void source_done(Op* op, Status status);
+  void conclude(Op* op, Status status, OpEvent answer, uint64_t bytes);
   uint16_t take_credit(Peer& peer);
   void give_back(Peer& peer, uint32_t units);
 

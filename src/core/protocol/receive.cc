@@ -133,16 +133,17 @@ void Protocol::on_control(Peer& peer, const wire::Frame& frame) {
   Op* op = find_op(peer, h.op);
   if (!op || op->stage == OpStage::queued) return bad_frame(&peer, "answer to no operation");
   if (h.kind == Kind::finish) return on_finish(op, static_cast<Status>(h.status), h.length);
-  // An acknowledgement.
-  if (op->role != OpRole::send || !op->want_ack || !op->sent_told || h.length > op->length)
+  // An acknowledgement. It may come before the driver's done().
+  if (op->role != OpRole::send || op->announced || !op->want_ack || h.length > op->length)
     return bad_frame(&peer, "unexpected acknowledgement");
-  if (op->owner.notify) op->owner.notify(op, OpEvent::acked, Status::ok, h.length);
-  free_op(op);
+  conclude(op, Status::ok, OpEvent::acked, h.length);
 }
 
 // The peer's last word on an operation: it moved the announced payload, or dropped the request.
 void Protocol::on_finish(Op* op, Status status, uint64_t length) {
   Peer& peer = *op->peer;
+  if (status == Status::pending || status == Status::again)
+    return bad_frame(&peer, "finish that is none");
   if (op->role == OpRole::incoming) {  // the source wrote into our memory
     if (!op->region || length != op->accepted) return bad_frame(&peer, "unexpected finish");
     counters_->pushed_bytes += op->accepted;
@@ -150,21 +151,15 @@ void Protocol::on_finish(Op* op, Status status, uint64_t length) {
   }
   if (op->role == OpRole::request) {
     if (status != Status::dropped) return bad_frame(&peer, "unexpected finish");
-    if (op->owner.notify) op->owner.notify(op, OpEvent::dropped, Status::ok, 0);
-    return free_op(op);
+    return conclude(op, Status::ok, OpEvent::dropped, 0);
   }
   const bool owed = op->role == OpRole::send && (op->announced || op->want_ack);
   if (!owed || length > op->length) return bad_frame(&peer, "unexpected finish");
-  if (op->stage == OpStage::streaming) peer.streams.remove(op);
   if (op->stage == OpStage::moving) return bad_frame(&peer, "finish during a remote write");
-  const Status local = status == Status::dropped ? Status::ok : status;
-  if (!op->sent_told && op->owner.notify)
-    op->owner.notify(op, op->is_reply ? OpEvent::replied : OpEvent::sent, local, op->accepted);
-  if (op->want_ack && local == Status::ok && op->owner.notify) {
-    const OpEvent event = status == Status::dropped ? OpEvent::dropped : OpEvent::acked;
-    op->owner.notify(op, event, Status::ok, length);
-  }
-  free_op(op);
+  if (op->stage == OpStage::streaming) peer.streams.remove(op);
+  op->stage = OpStage::waiting;
+  const bool dropped = status == Status::dropped;
+  conclude(op, dropped ? Status::ok : status, dropped ? OpEvent::dropped : OpEvent::acked, length);
 }
 
 // Tells the initiator of an eager put what became of it, if it wants to know.

@@ -34,6 +34,7 @@ Op* Protocol::make_op(Peer& peer, OpRole role, const Owner& owner) {
 }
 
 void Protocol::free_op(Op* op) {
+  TORII_ASSERT(op->pending_dones == 0);
   op->peer->ops.remove(op);
   if (op->region) {
     op->peer->driver->dereg(*op->region);
@@ -42,10 +43,6 @@ void Protocol::free_op(Op* op) {
   }
   if (op->remote != kNoRemote) op->peer->driver->drop(op->remote);
   op->remote = kNoRemote;
-  if (op->pending_dones > 0) {  // the driver still reads the memory; done() frees it
-    op->stage = OpStage::finished;
-    return;
-  }
   std::free(op->buffer);
   ops_.put(op);
 }
@@ -440,6 +437,32 @@ void Protocol::frames_handed_over(Op* op) {
     case OpRole::held:
       return;
   }
+}
+
+// The operation is over. Its owner is told at once, or, while the driver still uses the memory,
+// after the last done().
+void Protocol::conclude(Op* op, Status status, OpEvent answer, uint64_t bytes) {
+  if (op->pending_dones > 0) {
+    op->stage = OpStage::finished;
+    op->status = status;
+    op->answer = answer;
+    op->answer_bytes = bytes;
+    return;
+  }
+  const bool good = status == Status::ok;
+  if (op->role == OpRole::control || !op->owner.notify) return free_op(op);
+  if (op->role != OpRole::send) {
+    op->owner.notify(op, answer, status, bytes);
+    return free_op(op);
+  }
+  const bool first = !op->sent_told;
+  op->sent_told = true;
+  if (first)
+    op->owner.notify(op, op->is_reply ? OpEvent::replied : OpEvent::sent, status,
+                     good ? op->accepted : 0);
+  if (op->want_ack && (good || !first))
+    op->owner.notify(op, good ? answer : OpEvent::acked, status, bytes);
+  free_op(op);
 }
 
 // The source memory is free again.

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// A driver in the hands of a test: what is sent through it is kept, and the test says what
+// arrives, what is refused and when memory is given back. It touches the memory that it was lent
+// at the last moment that the rules of driver.h allow.
+#pragma once
+
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "drivers/driver.h"
+
+namespace torii::test {
+
+class FakeDriver final : public Driver {
+ public:
+  static constexpr uint32_t kAddressBytes = 4;  // the number of a peer, low byte first
+  static constexpr uint32_t kKeyBytes = 8;
+  static constexpr PeerId kPeers = 4;
+
+  struct Sent {
+    PeerId peer;
+    std::string bytes;
+  };
+
+  FakeDriver(Sink* sink, uint32_t flags, uint32_t mtu = 4096) : sink_(sink) {
+    caps_.flags = kReliable | kOrdered | kPeerDown | flags;
+    caps_.mtu = mtu;
+    caps_.inline_max = 256;
+    caps_.pieces_max = 4;
+    caps_.batch_max = 1;
+    caps_.address_bytes = kAddressBytes;
+    caps_.key_bytes = flags & (kPut | kGet) ? kKeyBytes : 0;
+    caps_.peers_max = kPeers;
+    caps_.remote_max = 1 << 16;
+  }
+
+  static std::string address_of(PeerId peer) {
+    return {char(peer), char(peer >> 8), char(peer >> 16), char(peer >> 24)};
+  }
+
+  // --- the test's side ----------------------------------------------------------------------
+  // Each is an upcall of the next poll().
+  void arrive(PeerId from, std::string frame) {
+    due_.push_back({from, Status::ok, std::move(frame), false});
+  }
+  void go_down(PeerId peer, Status status) { due_.push_back({peer, status, {}, true}); }
+  // Ends the oldest operation that has a cookie; false if there is none.
+  bool finish(Status status) {
+    if (lent_.empty()) return false;
+    finished_.emplace_back(std::move(lent_.front()), status);
+    lent_.pop_front();
+    return true;
+  }
+
+  std::vector<Sent> sent;      // the test may clear it
+  unsigned refusals = 0;       // send() and remote access are refused so often
+  Status remote = Status::ok;  // what put and get answer
+  size_t lent() const { return lent_.size(); }
+  size_t registered() const { return regions_.size(); }
+
+  // --- driver.h -----------------------------------------------------------------------------
+  const DriverCaps& caps() const override { return caps_; }
+  void address(std::byte* out) const override { std::memset(out, 0xff, kAddressBytes); }
+  Status connect(std::span<const std::byte> address, PeerId* peer, std::string* why) override {
+    PeerId number = kNoPeer;
+    if (address.size() == kAddressBytes) std::memcpy(&number, address.data(), kAddressBytes);
+    if (number >= kPeers) {
+      *why = "fake: no such peer";
+      return Status::unreachable;
+    }
+    *peer = number;
+    return Status::ok;
+  }
+  void disconnect(PeerId) override {}
+
+  size_t send(std::span<const Tx> batch) override {
+    size_t taken = 0;
+    for (const Tx& tx : batch) {
+      if (refuse()) break;
+      require(tx.peer < kPeers && tx.head_bytes <= kHeadMax);
+      require(tx.body_bytes <= caps_.mtu - tx.head_bytes && tx.piece_count <= caps_.pieces_max);
+      require(tx.cookie || tx.body_bytes <= caps_.inline_max);
+      Sent frame{tx.peer, std::string(static_cast<const char*>(tx.head), tx.head_bytes)};
+      const std::vector<iovec> pieces(tx.pieces, tx.pieces + tx.piece_count);
+      frame.bytes += gather(pieces);
+      require(frame.bytes.size() == tx.head_bytes + tx.body_bytes);
+      sent.push_back(std::move(frame));
+      if (tx.cookie) lent_.push_back({tx.cookie, pieces, false});
+      ++taken;
+    }
+    return taken;
+  }
+
+  // A peer's pending operations end before it goes down.
+  unsigned poll(uint64_t, unsigned budget) override {
+    unsigned events = 0;
+    while (events < budget && !(finished_.empty() && due_.empty())) {
+      ++events;
+      if (finished_.empty()) {
+        const Due due = std::move(due_.front());
+        due_.pop_front();
+        if (!due.down) {
+          // An allocation of its own, so that nobody reads beyond the frame.
+          const std::vector<char> frame(due.frame.begin(), due.frame.end());
+          sink_->packet(due.peer, std::as_bytes(std::span(frame)));
+          continue;
+        }
+        while (finish(due.status)) report();
+        sink_->peer_down(due.peer, due.status);
+        continue;
+      }
+      report();
+    }
+    return events;
+  }
+
+  Status reg(void* base, uint64_t bytes, uint32_t access, Region* out) override {
+    require(caps_.key_bytes > 0);
+    out->base = base;
+    out->bytes = bytes;
+    out->access = access;
+    out->driver_data = ++next_;
+    std::memcpy(out->key.data(), &out->driver_data, kKeyBytes);
+    regions_[next_] = bytes;
+    return Status::ok;
+  }
+  void dereg(Region& region) override { require(regions_.erase(region.driver_data) == 1); }
+  Status import(PeerId, std::span<const std::byte> key, uint32_t* remote) override {
+    require(key.size() == kKeyBytes);
+    if (key[0] == std::byte{0xff}) return Status::invalid;
+    imports_[uint32_t(++next_)] = true;
+    *remote = uint32_t(next_);
+    return Status::ok;
+  }
+  void drop(uint32_t remote) override { require(imports_.erase(remote) == 1); }
+  Status put(const Rma& rma) override { return access(rma, false); }
+  Status get(const Rma& rma) override { return access(rma, true); }
+
+ private:
+  struct Lent {
+    uint64_t cookie;
+    std::vector<iovec> pieces;
+    bool written;  // a get: the driver writes
+  };
+  struct Due {
+    PeerId peer;
+    Status status;
+    std::string frame;
+    bool down;
+  };
+
+  static void require(bool condition) {
+    if (!condition) __builtin_trap();  // the core broke a rule of driver.h
+  }
+  static std::string gather(const std::vector<iovec>& pieces) {
+    std::string out;
+    for (const iovec& p : pieces) out.append(static_cast<const char*>(p.iov_base), p.iov_len);
+    return out;
+  }
+  static void touch(const std::vector<iovec>& pieces, bool write) {
+    volatile unsigned char sum = 0;
+    for (const iovec& p : pieces) {
+      if (write) std::memset(p.iov_base, 0x5a, p.iov_len);
+      for (size_t i = 0; i < p.iov_len; i += 64)
+        sum = static_cast<const unsigned char*>(p.iov_base)[i];
+    }
+    (void)sum;
+  }
+  bool refuse() { return refusals > 0 && refusals--; }
+  Status access(const Rma& rma, bool reads) {
+    require(caps_.flags & (reads ? kGet : kPut));
+    require(imports_.count(rma.remote) == 1 && rma.bytes <= caps_.remote_max && rma.bytes > 0);
+    require(rma.piece_count <= caps_.pieces_max && rma.cookie != 0);
+    if (refuse()) return Status::again;
+    const std::vector<iovec> pieces(rma.pieces, rma.pieces + rma.piece_count);
+    if (remote == Status::pending) lent_.push_back({rma.cookie, pieces, reads});
+    if (remote == Status::ok) touch(pieces, reads);
+    return remote;
+  }
+  void report() {
+    const auto [lent, status] = std::move(finished_.front());
+    finished_.pop_front();
+    touch(lent.pieces, lent.written);
+    sink_->done(lent.cookie, status);
+  }
+
+  Sink* sink_;
+  DriverCaps caps_;
+  std::deque<Due> due_;
+  std::deque<Lent> lent_;
+  std::deque<std::pair<Lent, Status>> finished_;
+  std::map<uint64_t, uint64_t> regions_;
+  std::map<uint32_t, bool> imports_;
+  uint64_t next_ = 0;
+};
+
+}  // namespace torii::test

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: BSD-3-Clause
+if HAVE_GTEST
+check_PROGRAMS += test/unit/protocol_test
+test_unit_protocol_test_SOURCES = test/unit/protocol_test.cc test/fake_driver.h
+test_unit_protocol_test_CPPFLAGS = $(TEST_CPPFLAGS)
+test_unit_protocol_test_CXXFLAGS = $(AM_CXXFLAGS) -fno-rtti
+test_unit_protocol_test_LDADD = $(TEST_LIBS)
+TESTS += test/unit/protocol_test
+endif

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// The protocol, frame by frame, over a driver that does what the test says: orders of events that
+// simulated networks do not produce.
+#include "core/protocol/protocol.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fake_driver.h"
+
+namespace torii {
+namespace {
+
+constexpr PeerId kPeer = 1;
+
+// Accepts every put into its memory, or holds it.
+struct Room final : Upper {
+  void on_put(Arrival& a) override {
+    ++puts;
+    if (!protocol) return;
+    const uint64_t accepted = std::min<uint64_t>(a.env.length, memory.size());
+    Op* op = nullptr;
+    (void)protocol->accept(a, Data(memory.data(), memory.size()), accepted, false, owner, &op);
+  }
+  void on_get(Arrival& a) override { protocol->drop(a); }
+  void on_peer_down(Peer&, Status why) override { downs.push_back(why); }
+
+  Protocol* protocol = nullptr;
+  Owner owner;
+  std::vector<char> memory = std::vector<char>(100000);
+  unsigned puts = 0;
+  std::vector<Status> downs;
+};
+
+struct Note {
+  OpEvent event;
+  Status status;
+  uint64_t bytes;
+  bool operator==(const Note& o) const {
+    return event == o.event && status == o.status && bytes == o.bytes;
+  }
+};
+void PrintTo(const Note& n, std::ostream* out) {
+  *out << "event " << int(n.event) << " " << status_text(n.status) << " " << n.bytes;
+}
+
+ProtocolConfig config() {
+  ProtocolConfig c;
+  c.self.job = 5;
+  c.self.rank = 0;
+  c.eager_window = 1 << 16;
+  return c;
+}
+
+class ProtocolFrames : public ::testing::Test {
+ protected:
+  void open(uint32_t flags) {
+    protocol_ = std::make_unique<Protocol>(config(), &room_, &counters_);
+    auto driver = std::make_unique<test::FakeDriver>(protocol_->next_sink(), flags);
+    driver_ = driver.get();
+    protocol_->add_driver("fake", std::move(driver));
+    room_.protocol = protocol_.get();
+    room_.owner = owner();
+    const std::string address =
+        hello() + '\1' + '\4' + "fake" + '\4' + test::FakeDriver::address_of(kPeer);
+    std::string why;
+    ASSERT_EQ(protocol_->connect(std::as_bytes(std::span(address)), &peer_, &why), Status::ok);
+    arrive(hello());
+  }
+  static std::string hello() {
+    wire::Hello h{};
+    h.kind = wire::Kind::hello;
+    h.version = wire::kVersion;
+    h.eager_window = 1 << 16;
+    h.job = 5;
+    h.rank = h.nid = 1;
+    h.pid = 1;
+    return encoded(h);
+  }
+  template <typename H>
+  static std::string encoded(const H& header) {
+    std::string out(sizeof(H), 0);
+    wire::encode(header, reinterpret_cast<std::byte*>(out.data()));
+    return out;
+  }
+  static std::string control(wire::Kind kind, uint64_t op, uint64_t length,
+                             Status status = Status::ok, uint64_t sender_op = 0) {
+    wire::Control c{};
+    c.kind = kind;
+    c.status = uint8_t(status);
+    c.op = op;
+    c.sender_op = sender_op;
+    c.length = length;
+    return encoded(c);
+  }
+  static std::string announcement(uint64_t length, const std::string& key = {}) {
+    wire::Request r{};
+    r.kind = wire::Kind::put_announce;
+    r.length = length;
+    r.key_bytes = uint16_t(key.size());
+    r.op = 77;
+    return encoded(r) + key;
+  }
+  void arrive(const std::string& frame) {
+    driver_->arrive(kPeer, frame);
+    protocol_->progress(++now_ns_);
+  }
+  // The last frame of this kind that was sent.
+  wire::Frame sent(wire::Kind kind) {
+    wire::Frame found;
+    for (const auto& s : driver_->sent) {
+      wire::Frame f;
+      EXPECT_TRUE(wire::parse(std::as_bytes(std::span(s.bytes)), &f));
+      if (f.kind == kind) found = f;
+    }
+    EXPECT_EQ(found.kind, kind) << "no such frame was sent";
+    return found;
+  }
+  Owner owner() {
+    Owner o;
+    o.object = this;
+    o.notify = [](Op* op, OpEvent event, Status status, uint64_t bytes) {
+      static_cast<ProtocolFrames*>(op->owner.object)->notes_.push_back({event, status, bytes});
+    };
+    return o;
+  }
+  Status put(uint64_t bytes, bool want_ack) {
+    Envelope env;
+    env.want_ack = want_ack;
+    env.length = bytes;
+    return protocol_->put(*peer_, env, Data(source_.data(), bytes), owner(), nullptr);
+  }
+  void give_back(Status status = Status::ok) {
+    ASSERT_TRUE(driver_->finish(status));
+    protocol_->progress(++now_ns_);
+  }
+
+  Counters counters_;
+  Room room_;
+  std::unique_ptr<Protocol> protocol_;
+  test::FakeDriver* driver_ = nullptr;
+  Peer* peer_ = nullptr;
+  uint64_t now_ns_ = 1;
+  std::vector<Note> notes_;
+  std::vector<char> source_ = std::vector<char>(100000);
+};
+
+using Notes = std::vector<Note>;
+
+TEST_F(ProtocolFrames, AnAcknowledgementMayOvertakeTheDriver) {
+  open(0);
+  ASSERT_EQ(put(1000, true), Status::pending);
+  ASSERT_EQ(driver_->lent(), 1u);
+  arrive(control(wire::Kind::ack, sent(wire::Kind::put).request.op, 1000));
+  EXPECT_EQ(notes_, Notes{}) << "the driver still reads the memory";
+  EXPECT_EQ(counters_.bad_frames, 0u);
+  give_back();
+  EXPECT_EQ(notes_, (Notes{{OpEvent::sent, Status::ok, 1000}, {OpEvent::acked, Status::ok, 1000}}));
+  EXPECT_EQ(protocol_->ops().used(), 0u);
+}
+
+TEST_F(ProtocolFrames, ARefusalMayOvertakeTheDriver) {
+  open(0);
+  ASSERT_EQ(put(1000, true), Status::pending);
+  arrive(control(wire::Kind::finish, sent(wire::Kind::put).request.op, 0, Status::dropped));
+  EXPECT_EQ(notes_, Notes{});
+  give_back();
+  EXPECT_EQ(notes_, (Notes{{OpEvent::sent, Status::ok, 1000}, {OpEvent::dropped, Status::ok, 0}}));
+  EXPECT_EQ(protocol_->ops().used(), 0u);
+}
+
+TEST_F(ProtocolFrames, AStreamThatHasArrivedIsOverWhenTheDriverIsThrough) {
+  open(0);
+  ASSERT_EQ(put(60000, false), Status::pending);
+  const uint64_t op = sent(wire::Kind::put_announce).request.op;
+  arrive(control(wire::Kind::stream, op, 60000, Status::ok, 9));
+  while (!protocol_->drained()) protocol_->progress(++now_ns_);
+  ASSERT_GT(driver_->lent(), 1u);
+  arrive(control(wire::Kind::finish, op, 60000));
+  EXPECT_EQ(notes_, Notes{});
+  while (driver_->lent() > 1) give_back();
+  EXPECT_EQ(notes_, Notes{});
+  give_back();
+  EXPECT_EQ(notes_, (Notes{{OpEvent::sent, Status::ok, 60000}}));
+  EXPECT_EQ(protocol_->ops().used(), 0u);
+}
+
+// An error in the target's last word must not leave a synchronous send without an end.
+TEST_F(ProtocolFrames, AnErrorInsteadOfAnAcknowledgementIsTold) {
+  open(0);
+  ASSERT_EQ(put(10, true), Status::pending);
+  ASSERT_EQ(notes_, (Notes{{OpEvent::sent, Status::ok, 10}}));
+  const uint64_t op = sent(wire::Kind::put).request.op;
+  arrive(control(wire::Kind::finish, op, 0, Status::again));
+  EXPECT_EQ(counters_.bad_frames, 1u);
+  arrive(control(wire::Kind::finish, op, 0, Status::io_error));
+  ASSERT_EQ(notes_.size(), 2u);
+  EXPECT_EQ(notes_[1].event, OpEvent::acked);
+  EXPECT_EQ(notes_[1].status, Status::io_error);
+  EXPECT_EQ(protocol_->ops().used(), 0u);
+}
+
+TEST_F(ProtocolFrames, MemoryIsTheDriversUntilDoneEvenIfThePeerLeaves) {
+  open(kGet);
+  driver_->remote = Status::pending;
+  arrive(announcement(50000, "a valid!"));
+  ASSERT_EQ(driver_->lent(), 1u);
+  arrive(control(wire::Kind::bye, 0, 0));
+  EXPECT_EQ(room_.downs, std::vector<Status>{Status::peer_closed});
+  EXPECT_EQ(notes_, Notes{}) << "the driver still writes into the memory";
+  give_back(Status::peer_closed);
+  EXPECT_EQ(notes_, (Notes{{OpEvent::received, Status::peer_closed, 0}}));
+  EXPECT_EQ(protocol_->ops().used(), 0u);
+}
+
+TEST_F(ProtocolFrames, NothingCountsAfterAPeersEnd) {
+  open(0);
+  arrive(control(wire::Kind::bye, 0, 0));
+  ASSERT_EQ(room_.downs.size(), 1u);
+  wire::Tagged tagged{};
+  tagged.kind = wire::Kind::tagged;
+  for (const std::string& frame : {announcement(50000), encoded(tagged), hello(),
+                                   announcement(50000), control(wire::Kind::bye, 0, 0)})
+    arrive(frame);
+  EXPECT_EQ(counters_.bad_frames, 5u);
+  EXPECT_EQ(room_.puts, 0u);
+  EXPECT_EQ(room_.downs.size(), 1u);
+  EXPECT_EQ(protocol_->ops().used(), 0u) << "an operation that would never end";
+}
+
+}  // namespace
+}  // namespace torii
