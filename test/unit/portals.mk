@@ -5,7 +5,9 @@ portals_tests = \
 	test/unit/portals_behaviour_test \
 	test/unit/portals_conformance_test \
 	test/unit/portals_events_test \
-	test/unit/portals_pressure_test
+	test/unit/portals_matching_test \
+	test/unit/portals_pressure_test \
+	test/unit/portals_threads_test
 check_PROGRAMS += $(portals_tests)
 TESTS += $(portals_tests)
 test_unit_portals_arguments_test_SOURCES = test/unit/portals_arguments_test.cc test/unit/portals_kit.h
@@ -23,4 +25,10 @@ test_unit_portals_events_test_LDADD = $(TEST_LIBS)
 test_unit_portals_pressure_test_SOURCES = test/unit/portals_pressure_test.cc test/unit/portals_kit.h
 test_unit_portals_pressure_test_CPPFLAGS = $(TEST_CPPFLAGS)
 test_unit_portals_pressure_test_LDADD = $(TEST_LIBS)
+test_unit_portals_matching_test_SOURCES = test/unit/portals_matching_test.cc test/unit/portals_kit.h
+test_unit_portals_matching_test_CPPFLAGS = $(TEST_CPPFLAGS)
+test_unit_portals_matching_test_LDADD = $(TEST_LIBS)
+test_unit_portals_threads_test_SOURCES = test/unit/portals_threads_test.cc test/unit/portals_kit.h
+test_unit_portals_threads_test_CPPFLAGS = $(TEST_CPPFLAGS)
+test_unit_portals_threads_test_LDADD = $(TEST_LIBS)
 endif

@@ -332,6 +332,33 @@ class PortalsPair : public testing::TestWithParam<Network> {
   std::vector<ptl_event_t> events_a, events_b;
 };
 
+// With memory to send and to receive into.
+class PortalsMemory : public PortalsPair {
+ protected:
+  std::vector<std::byte> source = pattern(4000);
+  std::vector<std::byte> memory = std::vector<std::byte>(16000);
+
+  ptl_handle_md_t out(ptl_size_t bytes, int threshold = PTL_MD_THRESH_INF,
+                      ptl_unlink_t unlink = PTL_RETAIN) {
+    return bind(a, make_md(source.data(), bytes, 0, threshold, eq_a), unlink);
+  }
+  // A target of `bytes` bytes at `slot` * 1000 of the memory.
+  Target target(unsigned slot, ptl_size_t bytes, unsigned options,
+                int threshold = PTL_MD_THRESH_INF, ptl_unlink_t unlink = PTL_RETAIN) {
+    return make_target(b, make_md(memory.data() + slot * 1000, bytes, options, threshold, eq_b),
+                       unlink);
+  }
+  // The descriptor that got the last put or get; -1: it was dropped.
+  int hit(const std::vector<Target>& targets) {
+    at_b();
+    drain(eq_a);
+    for (const ptl_event_t& e : events_b)
+      for (size_t i = 0; i < targets.size(); ++i)
+        if (e.md_handle == targets[i].md) return int(i);
+    return -1;
+  }
+};
+
 inline std::string network_name(const testing::TestParamInfo<Network>& info) {
   return info.param.name;
 }
