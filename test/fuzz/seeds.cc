@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// Writes a small corpus for every fuzz target, made of what the library itself produces.
+//
+//   seeds DIRECTORY      makes DIRECTORY/wire, /protocol, /address, /param
+#include <sys/stat.h>
+
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "core/base/param.h"
+#include "core/ni/ni.h"
+#include "core/protocol/wire.h"
+
+using namespace torii;
+
+namespace {
+
+std::string g_directory;
+bool g_failed = false;
+
+void write_seed(const std::string& target, const std::string& bytes) {
+  static unsigned number = 0;
+  const std::string folder = g_directory + "/" + target;
+  mkdir(g_directory.c_str(), 0777);
+  mkdir(folder.c_str(), 0777);
+  const std::string name = folder + "/seed-" + std::to_string(number++);
+  FILE* file = fopen(name.c_str(), "wb");
+  const bool written = file && fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
+  if (file) fclose(file);
+  if (written) return;
+  fprintf(stderr, "seeds: %s cannot be written: %s\n", name.c_str(), strerror(errno));
+  g_failed = true;
+}
+
+template <typename H>
+std::string encoded(const H& header) {
+  std::string out(sizeof(H), 0);
+  wire::encode(header, reinterpret_cast<std::byte*>(out.data()));
+  return out;
+}
+
+void wire_seeds() {
+  wire::Tagged tagged{};
+  tagged.kind = wire::Kind::tagged;
+  tagged.bits = 7;
+  write_seed("wire", encoded(tagged) + "payload");
+  wire::Hello hello{};
+  hello.kind = wire::Kind::hello;
+  hello.version = wire::kVersion;
+  hello.job = 1;
+  write_seed("wire", encoded(hello));
+  for (unsigned kind = unsigned(wire::Kind::put); kind <= unsigned(wire::Kind::getput); ++kind) {
+    wire::Request r{};
+    r.kind = wire::Kind(kind);
+    r.op = r.kind == wire::Kind::put ? 0 : 5;
+    const bool payload = r.kind == wire::Kind::put || r.kind == wire::Kind::getput;
+    const bool key = r.kind == wire::Kind::put_announce;
+    r.length = 7;
+    r.key_bytes = key ? 8 : 0;
+    write_seed("wire", encoded(r) + (payload ? "payload" : key ? "the key!" : ""));
+  }
+  for (unsigned kind = unsigned(wire::Kind::more); kind <= wire::kKindLast; ++kind) {
+    wire::Control c{};
+    c.kind = wire::Kind(kind);
+    c.op = c.sender_op = 9;
+    c.length = 70;
+    const bool payload =
+        c.kind == wire::Kind::more || c.kind == wire::Kind::data || c.kind == wire::Kind::reply;
+    const bool key = c.kind == wire::Kind::stream || c.kind == wire::Kind::reply_announce;
+    c.key_bytes = key ? 8 : 0;
+    write_seed("wire", encoded(c) + (payload ? "payload" : key ? "the key!" : ""));
+  }
+}
+
+// Steps of protocol_fuzz, every kind of them often, over every kind of driver.
+void protocol_seeds() {
+  uint64_t random = 1;
+  for (unsigned shape = 0; shape < 32; ++shape) {
+    std::string bytes(1, char(shape));
+    for (int i = 0; i < 1500; ++i) {
+      random = random * 6364136223846793005u + 1442695040888963407u;
+      const auto value = unsigned(random >> 40);
+      bytes += char(value & 0x100 ? value & 0xff : value & 0xf);  // small numbers are frequent
+    }
+    write_seed("protocol", bytes);
+  }
+}
+
+void address_seeds() {
+  std::string why;
+  if (param_set("drivers", "self,shm,sim", "seeds", &why) != Status::ok) g_failed = true;
+  NiConfig config;
+  config.self = own_identity();
+  config.self.job = 1;
+  config.self.rank = 1;
+  config.size = config.local_size = 2;
+  const auto ni = Ni::open(config, &why);
+  if (!ni) {
+    fprintf(stderr, "seeds: %s\n", why.c_str());
+    g_failed = true;
+    return;
+  }
+  std::byte own[Protocol::kAddressBytes];
+  const size_t n = ni->protocol().address(own, sizeof(own));
+  write_seed("address", '\0' + std::string(reinterpret_cast<const char*>(own), n));
+  write_seed("address", std::string("\1\2\x70\0\1\x90\0\2", 8));
+}
+
+void param_seeds() {
+  for (size_t i = 0; i < param_count(); ++i)
+    write_seed("param", std::string(param_info(i).name) + "=" + param_info(i).default_text);
+  write_seed("param", "eager_limit=64k");
+  write_seed("param", "Fdrop=5%,seed=7,delay-max=200us,kill#100/peer=1,drop#3+/byte0=0x0d");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    fprintf(stderr, "usage: seeds DIRECTORY\n");
+    return 2;
+  }
+  g_directory = argv[1];
+  wire_seeds();
+  protocol_seeds();
+  address_seeds();
+  param_seeds();
+  return g_failed ? 1 : 0;
+}
