@@ -270,6 +270,7 @@ void poll_keeps_to_its_budget(Bed& bed) {
   for (; sent < 48 && a.send(to, "12345678"); sent++) continue;
   for (int i = 0; i < 200 && b.frames.empty(); i++) b.poll(bed.now_ns += 20000, 1);
   EXPECT_LE(b.frames.size(), 16u) << "poll(now, 1) handed up a whole queue";
+  EXPECT_TRUE(bed.run([&] { return b.frames.size() == static_cast<size_t>(sent); }));
   bed.settle();
   EXPECT_EQ(b.frames.size(), static_cast<size_t>(sent));
   EXPECT_EQ(b.poll(bed.now_ns, 64), 0u) << "an idle poll() claims events";

@@ -286,7 +286,7 @@ void sleepers_are_woken(Bed& bed) {
       if (&a != &b) a.poll(bed.now_ns += 20000);
     }
     ASSERT_TRUE(taken);
-    for (int i = 0; i < 500 && &a != &b && !readable(fd, 0); i++) a.poll(bed.now_ns += 20000);
+    for (int i = 0; i < 5000 && &a != &b && !readable(fd, 0); i++) a.poll(bed.now_ns += 20000);
     ASSERT_TRUE(readable(fd, 2000)) << "kWait: a frame does not wake the sleeper";
     int ignored;
     EXPECT_EQ(b.driver().arm(&ignored), Status::again) << "arm() overlooks work that is waiting";

@@ -86,7 +86,7 @@ int run(int argc, char** argv) {
     if (c == 's') seed = std::strtoull(optarg, &end, 10);
     if (end && (*end || end == optarg)) return usage_error(std::string("bad seed ") + optarg);
     if (c == 'l') want_list = true;
-    if (c == 'h') return std::printf("%s", kUsage) < 0;
+    if (c == 'h') return std::fputs(kUsage, stdout) < 0;
     if (c == '?') return usage_error("see above");
   }
   if (optind < argc) return usage_error(std::string("unexpected argument ") + argv[optind]);
@@ -105,6 +105,6 @@ int run(int argc, char** argv) {
 }  // namespace torii::kit
 
 int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
+  testing::InitGoogleTest();
   return torii::kit::run(argc, argv);
 }

@@ -339,6 +339,23 @@ TEST_F(LinkTest, FramesFarAheadAreNotStored) {
   EXPECT_EQ(a->counters.link_duplicates, 5u);
 }
 
+TEST_F(LinkTest, FramesThatWaitedKeepToTheBudget) {
+  const auto b = linked();
+  const auto a = bare();
+  const PeerId peer = a->connect(*b);
+  for (uint32_t i = 1; i <= 64; i++)
+    ASSERT_TRUE(a->send(peer, frame_of({Kind::data, 5, 0, i % 64, 0, 0}, std::to_string(i % 64))));
+  for (int polls = 1; b->sink.packets.size() < 64; polls++) {
+    ASSERT_LT(polls, 200);
+    b->driver->poll(now_ns += 10000, 4);
+    ASSERT_LE(b->sink.packets.size(), static_cast<size_t>(8 * polls));
+    int fd;
+    if (b->sink.packets.size() == 64) break;
+    EXPECT_EQ(b->driver->arm(&fd), Status::again);
+  }
+  for (size_t i = 0; i < 64; i++) EXPECT_EQ(b->sink.packets[i].bytes, std::to_string(i));
+}
+
 TEST_F(LinkTest, RandomFramesDoNoHarm) {
   const auto a = linked();
   const auto evil = bare();

@@ -55,7 +55,7 @@ struct Peer {
   // Receiving: frames before `expected` were handed up; slot seq % kWindow holds those after it.
   uint32_t session = 0;  // the peer's; 0: never heard of it
   uint32_t expected = 0;
-  uint64_t waiting = 0;  // bit i: frame expected + i is in its slot (bit 0 only while handing up)
+  uint64_t waiting = 0;  // bit i: frame expected + i is in its slot (bit 0: poll()'s budget ended)
   std::unique_ptr<std::array<std::vector<std::byte>, kWindow>> slots;
 
   bool owes_ack = false;
@@ -123,6 +123,7 @@ class LinkDriver final : public Decorator {
   uint64_t now_ns_ = 0;
   uint64_t last_poll_ns_ = 0;
   uint32_t session_ = 0;
+  unsigned budget_ = 0;                       // of the present poll(), for frames that were waiting
   std::vector<std::unique_ptr<Peer>> peers_;  // by PeerId; null: nothing was ever exchanged
   std::vector<PeerId> active_;                // peers that service() has to look at
   std::vector<std::pair<uint64_t, Status>> completed_;  // done() for the next poll
@@ -360,7 +361,7 @@ void LinkDriver::received(PeerId from, Peer& peer, uint32_t seq,
 }
 
 void LinkDriver::hand_up_waiting(PeerId from, Peer& peer) {
-  while (peer.waiting & 1) {
+  for (; (peer.waiting & 1) && budget_; budget_--) {
     const std::vector<std::byte> payload =
         std::exchange((*peer.slots)[peer.expected % kWindow], {});
     peer.expected++;
@@ -375,7 +376,10 @@ unsigned LinkDriver::poll(uint64_t now_ns, unsigned budget) {
   if (last_poll_ns_ && now_ns > last_poll_ns_)
     now_ns_ += std::min(now_ns - last_poll_ns_, deadline_ns_ / kTriesPerDeadline);
   last_poll_ns_ = now_ns;
-  unsigned count = below_->poll(now_ns, budget);
+  budget_ = budget;
+  for (size_t i = 0; i < active_.size(); i++) hand_up_waiting(active_[i], *peers_[active_[i]]);
+  unsigned count = budget - budget_;
+  count += below_->poll(now_ns, budget_);
   for (const auto& [cookie, status] : std::exchange(completed_, {})) {
     upper_.done(cookie, status);
     count++;
@@ -395,7 +399,8 @@ unsigned LinkDriver::poll(uint64_t now_ns, unsigned budget) {
   std::vector<PeerId> down;
   for (const PeerId id : active_)
     if (peers_[id]->down != Status::ok) down.push_back(id);
-  for (const PeerId id : down) count += report(id, *peers_[id]);
+  for (const PeerId id : down)
+    if (peers_[id]) count += report(id, *peers_[id]);
   return count;
 }
 
@@ -407,7 +412,7 @@ bool LinkDriver::service(PeerId id, Peer& peer) {
   if (peer.owes_ack && send_control(id, peer, Kind::ack)) peer.owes_ack = false;
   if (!peer.sent.empty() && now_ns_ - peer.waiting_since_ns >= deadline_ns_)
     end(id, peer, Status::peer_dead);
-  return peer.down != Status::ok || peer.owes_ack || !peer.sent.empty();
+  return peer.down != Status::ok || peer.owes_ack || !peer.sent.empty() || (peer.waiting & 1);
 }
 
 void LinkDriver::retransmit(PeerId id, Peer& peer) {
