@@ -10,3 +10,4 @@ include test/unit/hotpath.mk
 include test/unit/link.mk
 include test/unit/portals.mk
 include test/unit/protocol.mk
+include test/unit/perf.mk

@@ -1,0 +1,59 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# torii-perf: every test at both levels on this machine, the three forms of output, and the exact
+# texts for wrong options.
+set -u
+for v in $(env | sed -n "s/^\(TORII_[A-Z_]*\)=.*/\1/p") PMIX_NAMESPACE PMI_FD PMI_PORT; do unset "$v"; done
+perf=${1:-./torii-perf}
+failed=0
+fail() {
+  echo "FAIL: $*"
+  failed=1
+}
+quick="--iterations 3 --repetitions 2 --max 64k --depth 100 --window 8"
+
+out=$(timeout 120 $perf --fork 2 --level all $quick --csv 2>&1) || fail "--csv: $out"
+for row in tagged,latency,,0,65536 tagged,bandwidth,,0,1 tagged,bidirectional,,0,4096 \
+  tagged,rate,,0,0 tagged,posted,exact,100 tagged,unexpected,any-tag,100 portals,latency,,0,0 \
+  portals,posted,any-source,10 portals,unexpected,exact,100 portals,get-latency,,0,65536 \
+  portals,get-bandwidth,,0,8; do
+  echo "$out" | grep -q "^$row,.*[0-9],[0-9].*,\(us\|MB/s\|messages/s\)$" ||
+    fail "no figure for $row in: $out"
+done
+echo "$out" | grep -q '^# path: rank 1 on .* by ' || fail "the path is not told: $out"
+
+out=$(timeout 120 $perf --fork 4 $quick --test latency --max 8 2>&1) || fail "--fork 4: $out"
+echo "$out" | grep -q '^ *8 *[0-9.]* *[0-9.]*$' || fail "no row of 8 bytes: $out"
+echo "$out" | grep -q '^# .* 4 processes' || fail "the number of processes is not told: $out"
+
+if command -v python3 >/dev/null 2>&1; then
+  timeout 120 $perf $quick --test latency,posted --json |
+    python3 -c 'import json, sys; j = json.load(sys.stdin); assert len(j["figures"]) == 27, j' ||
+    fail "--json is not JSON with 27 figures"
+fi
+
+# by hand
+TORII_SIZE=2 TORII_RANK=1 TORII_JOB=torii-perf-$$ timeout 60 $perf $quick --test rate >/dev/null &
+out=$(TORII_SIZE=2 TORII_RANK=0 TORII_JOB=torii-perf-$$ timeout 60 $perf $quick --test rate 2>&1) ||
+  fail "by hand: $out"
+wait $! || fail "rank 1 by hand"
+
+wrong() {
+  expected=$1
+  shift
+  out=$(timeout 20 $perf "$@" 2>&1)
+  status=$?
+  [ $status = 2 ] || fail "$*: exit status $status"
+  [ "$out" = "torii-perf: $expected" ] || fail "$*: $out"
+}
+wrong "unknown option --fast; torii-perf --help lists the options" --fast
+wrong "--max needs a value" --max
+wrong "--max 3x: expected bytes from 0 to 1073741824, or with k, m or g" --max 3x
+wrong "--window 0: expected an integer from 1 to 1024" --window 0
+wrong "--min 8192 is above --max 16" --min 8k --max 16
+wrong "--fork 3: processes are measured in pairs, the number must be even" --fork 3
+wrong "--level mpi: unknown name; the names are tagged, portals and all" --level mpi
+wrong "--test get-latency exists at level portals only; add --level portals" --test get-latency
+wrong "--csv and --json exclude each other" --csv --json
+timeout 20 $perf --help | grep -q '^usage: torii-perf' || fail "--help"
+exit $failed
