@@ -248,8 +248,6 @@ void FaultDriver::hold(const Tx& tx, uint32_t faults) {
   } else {
     if (faults & bit(Fault::delay))
       held.release_ns = now_ns_ + random_.between(0, plan_.delay_max_ns);
-    if (!peer.queue.empty())
-      held.release_ns = std::max(held.release_ns, peer.queue.back().release_ns);
     peer.queue.push_back(std::move(held));
   }
   complete(tx.cookie, Status::ok);
@@ -263,7 +261,7 @@ void FaultDriver::flush(PeerId id, Peer& peer) {
       i++;
       continue;
     }
-    stray.release_ns = peer.queue.empty() ? 0 : peer.queue.back().release_ns;
+    stray.release_ns = 0;  // it has waited enough
     peer.queue.push_back(std::move(stray));
     peer.strays.erase(peer.strays.begin() + static_cast<ptrdiff_t>(i));
   }
