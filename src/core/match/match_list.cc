@@ -2,115 +2,117 @@
 // Copyright (c) 2026, the Torii authors
 #include "core/match/match_list.h"
 
+#include <utility>
+
 namespace torii {
 
 namespace {
 
 constexpr uint64_t kOrderStart = uint64_t{1} << 63;
 constexpr uint64_t kOrderGap = uint64_t{1} << 32;
-constexpr size_t kFirstSlots = 64;
-
-uint64_t mix(uint64_t x) {
-  x ^= x >> 32;
-  x *= 0x9e3779b97f4a7c15ull;
-  x ^= x >> 29;
-  x *= 0xbf58476d1ce4e5b9ull;
-  return x ^ (x >> 32);
-}
+constexpr unsigned kFirstSlotsLog2 = 6;
 
 bool same_key(const GroupLink* a, uint32_t shape, uint64_t source, uint64_t bits) {
   return a->shape == shape && a->source == source && a->bits == bits;
 }
 
+GroupLink* find_in(GroupLink* leader, uint32_t shape, uint64_t source, uint64_t bits) {
+  while (leader && !same_key(leader, shape, source, bits)) leader = leader->slot_next;
+  return leader;
+}
+
 }  // namespace
 
+// Multiplicative hashing: the best bits of the product are the highest. Tags and sources differ
+// in low bits, in bit 32 and above, or both.
 GroupLink** GroupTable::slot(uint32_t shape, uint64_t source, uint64_t bits) const {
-  const uint64_t hash = mix(bits + mix(source + shape));
-  return &slots_[hash & (slot_count_ - 1)];
+  uint64_t x = bits + (source + shape) * 0xbf58476d1ce4e5b9ull;
+  x ^= x >> 32;
+  return &slots_[(x * 0x9e3779b97f4a7c15ull) >> shift_];
 }
 
 GroupLink* GroupTable::find(uint32_t shape, uint64_t source, uint64_t bits) const {
   if (slot_count_ == 0) return nullptr;
-  for (GroupLink* leader = *slot(shape, source, bits); leader; leader = leader->slot_next)
-    if (same_key(leader, shape, source, bits)) return leader;
-  return nullptr;
+  return find_in(*slot(shape, source, bits), shape, source, bits);
 }
 
-void GroupTable::add_leader(GroupLink* link) {
-  GroupLink** head = slot(link->shape, link->source, link->bits);
-  link->slot_prev = nullptr;
-  link->slot_next = *head;
-  if (*head) (*head)->slot_prev = link;
-  *head = link;
+void GroupTable::add_leader(GroupLink** slot, GroupLink* link) {
+  link->slot_next = *slot;
+  link->slot_back = slot;
+  if (*slot) (*slot)->slot_back = &link->slot_next;
+  *slot = link;
 }
 
-void GroupTable::remove_leader(GroupLink* link) {
-  if (link->slot_prev) {
-    link->slot_prev->slot_next = link->slot_next;
-  } else {
-    *slot(link->shape, link->source, link->bits) = link->slot_next;
-  }
-  if (link->slot_next) link->slot_next->slot_prev = link->slot_prev;
+void GroupTable::replace_leader(GroupLink* old, GroupLink* link) {
+  link->slot_next = old->slot_next;
+  link->slot_back = old->slot_back;
+  *link->slot_back = link;
+  if (link->slot_next) link->slot_next->slot_back = &link->slot_next;
+  old->slot_back = nullptr;
 }
 
 void GroupTable::insert(GroupLink* link) {
   if (links_ >= slot_count_) grow();
   ++links_;
-  link->next = link->prev = nullptr;
-  GroupLink* leader = find(link->shape, link->source, link->bits);
+  link->next = nullptr;
+  GroupLink** const head = slot(link->shape, link->source, link->bits);
+  GroupLink* const leader = find_in(*head, link->shape, link->source, link->bits);
   if (!leader) {
-    link->tail = link;
-    add_leader(link);
-    return;
+    link->prev = link;
+    return add_leader(head, link);
   }
-  GroupLink* before = leader->tail;
-  while (before && before->order > link->order) before = before->prev;
-  if (before) {
-    link->next = before->next;
+  link->slot_back = nullptr;
+  GroupLink* before = leader->prev;
+  if (before->order < link->order) {  // the usual place
     link->prev = before;
     before->next = link;
-    if (link->next) {
-      link->next->prev = link;
-    } else {
-      leader->tail = link;
-    }
+    leader->prev = link;
     return;
   }
-  remove_leader(leader);
-  link->next = leader;
-  link->tail = leader->tail;
-  leader->prev = link;
-  add_leader(link);
+  while (before != leader && before->order > link->order) before = before->prev;
+  if (before->order > link->order) {
+    link->next = leader;
+    link->prev = leader->prev;
+    replace_leader(leader, link);
+    leader->prev = link;
+    return;
+  }
+  link->next = before->next;
+  link->prev = before;
+  before->next->prev = link;
+  before->next = link;
 }
 
 void GroupTable::remove(GroupLink* link) {
   --links_;
-  if (link->prev) {
-    link->prev->next = link->next;
-    if (link->next) {
-      link->next->prev = link->prev;
-    } else {
-      find(link->shape, link->source, link->bits)->tail = link->prev;
+  GroupLink* const after = link->next;
+  if (link->slot_back) {
+    if (after) {
+      after->prev = link->prev;
+      return replace_leader(link, after);
     }
+    *link->slot_back = link->slot_next;
+    if (link->slot_next) link->slot_next->slot_back = link->slot_back;
     return;
   }
-  remove_leader(link);
-  if (GroupLink* heir = link->next) {
-    heir->prev = nullptr;
-    heir->tail = link->tail;
-    add_leader(heir);
+  link->prev->next = after;
+  if (!after) {  // it was the last of its group
+    find(link->shape, link->source, link->bits)->prev = link->prev;
+  } else {
+    after->prev = link->prev;
   }
 }
 
 void GroupTable::grow() {
   const size_t old_count = slot_count_;
   std::unique_ptr<GroupLink*[]> old = std::move(slots_);
-  slot_count_ = old_count ? old_count * 2 : kFirstSlots;
+  shift_ = old_count ? shift_ - 1 : 64 - kFirstSlotsLog2;
+  slot_count_ = size_t{1} << (64 - shift_);
   slots_ = std::make_unique<GroupLink*[]>(slot_count_);
   for (size_t i = 0; i < old_count; ++i) {
     for (GroupLink* leader = old[i]; leader;) {
       GroupLink* following = leader->slot_next;
-      add_leader(leader);
+      add_leader(slot(leader->shape, leader->source, leader->bits), leader);
       leader = following;
     }
   }

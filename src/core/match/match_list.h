@@ -20,18 +20,18 @@
 
 namespace torii {
 
-// Membership of an entry in a hash group.
+// Membership of an entry in a hash group. One cache line; nothing is set before insertion.
 struct GroupLink {
-  GroupLink* next = nullptr;  // in the group, by order
-  GroupLink* prev = nullptr;
-  GroupLink* slot_next = nullptr;  // group leaders of one hash slot
-  GroupLink* slot_prev = nullptr;
-  GroupLink* tail = nullptr;  // leader only
-  uint64_t source = 0;        // key, masked by the shape
-  uint64_t bits = 0;
-  uint64_t order = 0;
-  uint32_t shape = 0;
+  GroupLink* next;        // in the group, by order
+  GroupLink* prev;        // the leader's: the last of the group
+  GroupLink* slot_next;   // group leaders of one hash slot
+  GroupLink** slot_back;  // what points to this leader; null: no leader
+  uint64_t source;        // key, masked by the shape
+  uint64_t bits;
+  uint64_t order;
+  uint32_t shape;
 };
+static_assert(sizeof(GroupLink) == 64);
 
 // Groups of links by (shape, source, bits); grows by doubling.
 class GroupTable {
@@ -44,11 +44,12 @@ class GroupTable {
  private:
   GroupLink** slot(uint32_t shape, uint64_t source, uint64_t bits) const;
   void grow();
-  void add_leader(GroupLink* link);
-  void remove_leader(GroupLink* link);
+  static void add_leader(GroupLink** slot, GroupLink* link);
+  static void replace_leader(GroupLink* old, GroupLink* link);
 
   std::unique_ptr<GroupLink*[]> slots_;
-  size_t slot_count_ = 0;
+  size_t slot_count_ = 0;  // a power of two
+  unsigned shift_ = 0;     // leaves that many slots of a 64-bit hash
   size_t links_ = 0;
 };
 
