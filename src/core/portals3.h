@@ -40,14 +40,14 @@ extern "C" {
 typedef enum {
   PTL_OK = 0,
   PTL_AC_INDEX_INVALID,
-  PTL_EQ_DROPPED,        /* success, but events were lost since the last time this was said */
+  PTL_EQ_DROPPED, /* success, but events were lost since the last time this was said */
   PTL_EQ_EMPTY,
   PTL_EQ_INVALID,
   PTL_FAIL,
   PTL_HANDLE_INVALID,
   PTL_IFACE_INVALID,
   PTL_MD_ILLEGAL,
-  PTL_MD_INVALID,        /* no such descriptor, or inactive where an active one is needed */
+  PTL_MD_INVALID, /* no such descriptor, or inactive where an active one is needed */
   PTL_MD_IN_USE,
   PTL_MD_NO_UPDATE,
   PTL_ME_INVALID,
@@ -112,19 +112,19 @@ typedef uint32_t ptl_time_t; /* milliseconds */
 
 typedef uint32_t ptl_sr_index_t;
 typedef uint64_t ptl_sr_value_t;
-#define PTL_SR_DROP_COUNT ((ptl_sr_index_t)0)  /* requests dropped, for whatever reason */
+#define PTL_SR_DROP_COUNT ((ptl_sr_index_t)0) /* requests dropped, for whatever reason */
 /* Extensions: */
-#define PTL_SR_DROP_LENGTH ((ptl_sr_index_t)1) /* bytes of the dropped requests */
-#define PTL_SR_RECV_COUNT ((ptl_sr_index_t)2)  /* puts, gets and getputs accepted */
-#define PTL_SR_RECV_LENGTH ((ptl_sr_index_t)3) /* bytes accepted into descriptors */
-#define PTL_SR_SEND_COUNT ((ptl_sr_index_t)4)  /* puts, gets and getputs begun */
-#define PTL_SR_SEND_LENGTH ((ptl_sr_index_t)5) /* bytes of puts and getputs begun */
-#define PTL_SR_MES_CUR ((ptl_sr_index_t)6)     /* match entries now */
-#define PTL_SR_MDS_CUR ((ptl_sr_index_t)7)     /* memory descriptors now */
-#define PTL_SR_EQS_CUR ((ptl_sr_index_t)8)     /* event queues now */
-#define PTL_SR_HELD_CUR ((ptl_sr_index_t)9)    /* puts held by flow control now */
+#define PTL_SR_DROP_LENGTH ((ptl_sr_index_t)1)  /* bytes of the dropped requests */
+#define PTL_SR_RECV_COUNT ((ptl_sr_index_t)2)   /* puts, gets and getputs accepted */
+#define PTL_SR_RECV_LENGTH ((ptl_sr_index_t)3)  /* bytes accepted into descriptors */
+#define PTL_SR_SEND_COUNT ((ptl_sr_index_t)4)   /* puts, gets and getputs begun */
+#define PTL_SR_SEND_LENGTH ((ptl_sr_index_t)5)  /* bytes of puts and getputs begun */
+#define PTL_SR_MES_CUR ((ptl_sr_index_t)6)      /* match entries now */
+#define PTL_SR_MDS_CUR ((ptl_sr_index_t)7)      /* memory descriptors now */
+#define PTL_SR_EQS_CUR ((ptl_sr_index_t)8)      /* event queues now */
+#define PTL_SR_HELD_CUR ((ptl_sr_index_t)9)     /* puts held by flow control now */
 #define PTL_SR_EVENTS_LOST ((ptl_sr_index_t)10) /* events that found their queue full */
-#define PTL_SR_ACL_COUNT ((ptl_sr_index_t)11)  /* requests refused by access control */
+#define PTL_SR_ACL_COUNT ((ptl_sr_index_t)11)   /* requests refused by access control */
 /* The interface's counters (torii-info lists them) follow from here on, in their order. */
 #define PTL_SR_COUNTERS ((ptl_sr_index_t)64)
 
@@ -144,7 +144,7 @@ typedef struct {
 
 /* Starts the library; may be called often, each call wants a PtlFini. *max_interfaces is the
  * largest number of interfaces of a process. Errors: PTL_SEGV, PTL_FAIL. */
-PTL_PUBLIC int PtlInit(int *max_interfaces);
+PTL_PUBLIC int PtlInit(int* max_interfaces);
 /* The last PtlFini closes every interface. */
 PTL_PUBLIC void PtlFini(void);
 
@@ -154,25 +154,25 @@ PTL_PUBLIC void PtlFini(void);
  * gives the same handle, ignores `desired`, and wants a PtlNIFini of its own.
  * Errors: PTL_IFACE_INVALID, PTL_PID_INVALID (another process, or this one, has another pid),
  * PTL_NO_SPACE, PTL_SEGV, PTL_FAIL (the log has the reason). */
-PTL_PUBLIC int PtlNIInit(ptl_interface_t iface, ptl_pid_t pid, ptl_ni_limits_t *desired,
-                         ptl_ni_limits_t *actual, ptl_handle_ni_t *ni);
+PTL_PUBLIC int PtlNIInit(ptl_interface_t iface, ptl_pid_t pid, ptl_ni_limits_t* desired,
+                         ptl_ni_limits_t* actual, ptl_handle_ni_t* ni);
 /* Releases the interface with its entries, descriptors and event queues. What becomes of pending
  * operations is undefined; their memory is no longer written after it is closed for good.
  * Errors: PTL_NI_INVALID. */
 PTL_PUBLIC int PtlNIFini(ptl_handle_ni_t ni);
 /* Reads a status register. Errors: PTL_NI_INVALID, PTL_SR_INDEX_INVALID, PTL_SEGV. */
 PTL_PUBLIC int PtlNIStatus(ptl_handle_ni_t ni, ptl_sr_index_t status_register,
-                           ptl_sr_value_t *status);
+                           ptl_sr_value_t* status);
 /* A distance: 0 this process, 1 the same node, 2 another node.
  * Errors: PTL_NI_INVALID, PTL_PROCESS_INVALID (cannot be reached), PTL_SEGV. */
-PTL_PUBLIC int PtlNIDist(ptl_handle_ni_t ni, ptl_process_id_t process, unsigned long *distance);
+PTL_PUBLIC int PtlNIDist(ptl_handle_ni_t ni, ptl_process_id_t process, unsigned long* distance);
 /* The interface of any handle. Errors: PTL_HANDLE_INVALID, PTL_SEGV. */
-PTL_PUBLIC int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t *ni);
+PTL_PUBLIC int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t* ni);
 
 /* Who this process is. Errors: PTL_NI_INVALID, PTL_SEGV. */
-PTL_PUBLIC int PtlGetUid(ptl_handle_ni_t ni, ptl_uid_t *uid);
-PTL_PUBLIC int PtlGetId(ptl_handle_ni_t ni, ptl_process_id_t *id);
-PTL_PUBLIC int PtlGetJid(ptl_handle_ni_t ni, ptl_jid_t *jid);
+PTL_PUBLIC int PtlGetUid(ptl_handle_ni_t ni, ptl_uid_t* uid);
+PTL_PUBLIC int PtlGetId(ptl_handle_ni_t ni, ptl_process_id_t* id);
+PTL_PUBLIC int PtlGetJid(ptl_handle_ni_t ni, ptl_jid_t* jid);
 
 /* --- match entries -------------------------------------------------------------------------- */
 
@@ -185,18 +185,18 @@ typedef enum { PTL_INS_BEFORE, PTL_INS_AFTER } ptl_ins_pos_t;
  * PTL_PT_INDEX_INVALID, PTL_PROCESS_INVALID, PTL_NO_SPACE, PTL_ME_LIST_TOO_LONG, PTL_SEGV. */
 PTL_PUBLIC int PtlMEAttach(ptl_handle_ni_t ni, ptl_pt_index_t pt_index, ptl_process_id_t match_id,
                            ptl_match_bits_t match_bits, ptl_match_bits_t ignore_bits,
-                           ptl_unlink_t unlink, ptl_ins_pos_t position, ptl_handle_me_t *me);
+                           ptl_unlink_t unlink, ptl_ins_pos_t position, ptl_handle_me_t* me);
 /* The same on a portal whose list is empty, chosen by Torii from the highest index down.
  * Errors: PTL_NI_INVALID, PTL_PROCESS_INVALID, PTL_NO_SPACE, PTL_PT_FULL, PTL_SEGV. */
-PTL_PUBLIC int PtlMEAttachAny(ptl_handle_ni_t ni, ptl_pt_index_t *pt_index,
+PTL_PUBLIC int PtlMEAttachAny(ptl_handle_ni_t ni, ptl_pt_index_t* pt_index,
                               ptl_process_id_t match_id, ptl_match_bits_t match_bits,
                               ptl_match_bits_t ignore_bits, ptl_unlink_t unlink,
-                              ptl_handle_me_t *me);
+                              ptl_handle_me_t* me);
 /* Puts an entry directly before or after another one.
  * Errors: PTL_ME_INVALID, PTL_PROCESS_INVALID, PTL_ME_LIST_TOO_LONG, PTL_NO_SPACE, PTL_SEGV. */
 PTL_PUBLIC int PtlMEInsert(ptl_handle_me_t base, ptl_process_id_t match_id,
                            ptl_match_bits_t match_bits, ptl_match_bits_t ignore_bits,
-                           ptl_unlink_t unlink, ptl_ins_pos_t position, ptl_handle_me_t *me);
+                           ptl_unlink_t unlink, ptl_ins_pos_t position, ptl_handle_me_t* me);
 /* Removes an entry and its descriptor. Makes progress before it refuses, so that a loop ends.
  * Errors: PTL_ME_INVALID, PTL_ME_IN_USE (an operation of the descriptor is under way). */
 PTL_PUBLIC int PtlMEUnlink(ptl_handle_me_t me);
@@ -204,28 +204,28 @@ PTL_PUBLIC int PtlMEUnlink(ptl_handle_me_t me);
 /* --- memory descriptors --------------------------------------------------------------------- */
 
 typedef struct {
-  void *start;             /* memory, or ptl_md_iovec_t[length] with PTL_MD_IOVEC */
-  ptl_size_t length;       /* bytes, or pieces */
-  int threshold;           /* operations accepted; PTL_MD_THRESH_INF; 0: inactive */
-  ptl_size_t max_size;     /* with PTL_MD_MAX_SIZE: inactive when less room remains */
-  unsigned int options;    /* PTL_MD_* */
-  void *user_ptr;          /* the user's, returned in events */
+  void* start;          /* memory, or ptl_md_iovec_t[length] with PTL_MD_IOVEC */
+  ptl_size_t length;    /* bytes, or pieces */
+  int threshold;        /* operations accepted; PTL_MD_THRESH_INF; 0: inactive */
+  ptl_size_t max_size;  /* with PTL_MD_MAX_SIZE: inactive when less room remains */
+  unsigned int options; /* PTL_MD_* */
+  void* user_ptr;       /* the user's, returned in events */
   ptl_handle_eq_t eq_handle;
 } ptl_md_t;
 #define PTL_MD_THRESH_INF (-1)
 
-#define PTL_MD_OP_PUT 0x0001U              /* accepts put */
-#define PTL_MD_OP_GET 0x0002U              /* accepts get; both: also getput */
-#define PTL_MD_MANAGE_REMOTE 0x0004U       /* offsets come with requests */
-#define PTL_MD_TRUNCATE 0x0008U            /* accepts what fits of longer requests */
-#define PTL_MD_ACK_DISABLE 0x0010U         /* sends no acknowledgements */
+#define PTL_MD_OP_PUT 0x0001U        /* accepts put */
+#define PTL_MD_OP_GET 0x0002U        /* accepts get; both: also getput */
+#define PTL_MD_MANAGE_REMOTE 0x0004U /* offsets come with requests */
+#define PTL_MD_TRUNCATE 0x0008U      /* accepts what fits of longer requests */
+#define PTL_MD_ACK_DISABLE 0x0010U   /* sends no acknowledgements */
 #define PTL_MD_IOVEC 0x0020U
 #define PTL_MD_MAX_SIZE 0x0040U            /* max_size counts; not with MANAGE_REMOTE */
 #define PTL_MD_EVENT_START_DISABLE 0x0080U /* no *_START events */
 #define PTL_MD_EVENT_END_DISABLE 0x0100U   /* no *_END events; ACK and UNLINK come anyway */
 
 typedef struct {
-  void *iov_base;
+  void* iov_base;
   ptl_size_t iov_len;
 } ptl_md_iovec_t;
 
@@ -234,11 +234,11 @@ typedef struct {
  * may be null. Errors: PTL_ME_INVALID, PTL_ME_IN_USE (has one), PTL_MD_ILLEGAL, PTL_EQ_INVALID,
  * PTL_NO_SPACE. */
 PTL_PUBLIC int PtlMDAttach(ptl_handle_me_t me, ptl_md_t md, ptl_unlink_t unlink_op,
-                           ptl_handle_md_t *md_handle);
+                           ptl_handle_md_t* md_handle);
 /* Makes a descriptor for operations that this process begins.
  * Errors: PTL_NI_INVALID, PTL_MD_ILLEGAL, PTL_EQ_INVALID, PTL_NO_SPACE, PTL_SEGV. */
 PTL_PUBLIC int PtlMDBind(ptl_handle_ni_t ni, ptl_md_t md, ptl_unlink_t unlink_op,
-                         ptl_handle_md_t *md_handle);
+                         ptl_handle_md_t* md_handle);
 /* Removes a descriptor (and its entry, if that was made with PTL_UNLINK) without an UNLINK event.
  * In use is a descriptor whose bytes may be moving: between START and END of an operation, and
  * from PtlGet, PtlGetRegion or PtlGetPut (the get descriptor) until the reply or the refusal of
@@ -252,7 +252,7 @@ PTL_PUBLIC int PtlMDUnlink(ptl_handle_md_t md);
  * array of `length` pieces at `start` that is filled if it is large enough. A refusal makes
  * progress, so that a loop ends. Errors: PTL_MD_INVALID, PTL_MD_ILLEGAL, PTL_EQ_INVALID,
  * PTL_MD_NO_UPDATE, PTL_NO_SPACE. */
-PTL_PUBLIC int PtlMDUpdate(ptl_handle_md_t md, ptl_md_t *old_md, ptl_md_t *new_md,
+PTL_PUBLIC int PtlMDUpdate(ptl_handle_md_t md, ptl_md_t* old_md, ptl_md_t* new_md,
                            ptl_handle_eq_t test_eq);
 /* Extension (as on the Cray XT): PtlMEInsert and PtlMDAttach at once, if test_eq is PTL_EQ_NONE
  * or empty in the sense of PtlMDUpdate; else PTL_MD_NO_UPDATE and nothing is changed. `md_handle`
@@ -260,8 +260,8 @@ PTL_PUBLIC int PtlMDUpdate(ptl_handle_md_t md, ptl_md_t *old_md, ptl_md_t *new_m
 PTL_PUBLIC int PtlMEMDPost(ptl_handle_ni_t ni, ptl_handle_me_t base, ptl_process_id_t match_id,
                            ptl_match_bits_t match_bits, ptl_match_bits_t ignore_bits,
                            ptl_unlink_t unlink, ptl_ins_pos_t position, ptl_md_t md,
-                           ptl_unlink_t unlink_op, ptl_handle_me_t *me,
-                           ptl_handle_md_t *md_handle, ptl_handle_eq_t test_eq);
+                           ptl_unlink_t unlink_op, ptl_handle_me_t* me, ptl_handle_md_t* md_handle,
+                           ptl_handle_eq_t test_eq);
 /* Extension: with `on` nonzero, puts to this portal that no entry accepts are held instead of
  * dropped, and are matched in the order of their arrival as soon as an entry is armed. Senders
  * are slowed down, so the memory for held puts is bounded. Switching it off drops what is held.
@@ -319,7 +319,7 @@ typedef struct {
 /* Runs once for every event of a queue, in order, on a thread that is about to leave a function of
  * this interface, with no lock held. It may call any function but PtlNIFini and PtlFini, and must
  * not block. */
-typedef void (*ptl_eq_handler_t)(ptl_event_t *event);
+typedef void (*ptl_eq_handler_t)(ptl_event_t* event);
 #define PTL_EQ_HANDLER_NONE ((ptl_eq_handler_t)NULL)
 
 /* Makes a queue for at least `count` events; with count 0 and no handler *eq is PTL_EQ_NONE. When
@@ -328,22 +328,22 @@ typedef void (*ptl_eq_handler_t)(ptl_event_t *event);
  * instead, and the handler takes its events.
  * Errors: PTL_NI_INVALID, PTL_NO_SPACE, PTL_SEGV. */
 PTL_PUBLIC int PtlEQAlloc(ptl_handle_ni_t ni, ptl_size_t count, ptl_eq_handler_t handler,
-                          ptl_handle_eq_t *eq);
+                          ptl_handle_eq_t* eq);
 /* Descriptors that still name the queue have no events any more. Errors: PTL_EQ_INVALID. */
 PTL_PUBLIC int PtlEQFree(ptl_handle_eq_t eq);
 /* Takes the next event. Errors: PTL_EQ_EMPTY, PTL_EQ_INVALID, PTL_SEGV. */
-PTL_PUBLIC int PtlEQGet(ptl_handle_eq_t eq, ptl_event_t *event);
+PTL_PUBLIC int PtlEQGet(ptl_handle_eq_t eq, ptl_event_t* event);
 /* Waits for the next event and takes it. Errors: PTL_EQ_INVALID, PTL_SEGV. */
-PTL_PUBLIC int PtlEQWait(ptl_handle_eq_t eq, ptl_event_t *event);
+PTL_PUBLIC int PtlEQWait(ptl_handle_eq_t eq, ptl_event_t* event);
 /* Takes the next event of any of `size` queues of one interface, waiting for at most `timeout`
  * (0: does not wait). Successive calls begin their search at different queues, so that no queue
  * starves. *which is the index of the queue; with PTL_EQ_INVALID that of the bad handle.
  * Errors: PTL_EQ_EMPTY (time is over), PTL_EQ_INVALID, PTL_SEGV. */
-PTL_PUBLIC int PtlEQPoll(ptl_handle_eq_t *eqs, int size, ptl_time_t timeout, ptl_event_t *event,
-                         int *which);
+PTL_PUBLIC int PtlEQPoll(ptl_handle_eq_t* eqs, int size, ptl_time_t timeout, ptl_event_t* event,
+                         int* which);
 /* Extension: copies the next event and leaves it in the queue.
  * Errors: PTL_EQ_EMPTY, PTL_EQ_INVALID, PTL_SEGV. */
-PTL_PUBLIC int PtlEQPeek(ptl_handle_eq_t eq, ptl_event_t *event);
+PTL_PUBLIC int PtlEQPeek(ptl_handle_eq_t eq, ptl_event_t* event);
 
 /* --- access control ------------------------------------------------------------------------- */
 
@@ -364,15 +364,13 @@ typedef enum { PTL_ACK_REQ, PTL_NO_ACK_REQ } ptl_ack_req_t;
  * tells that and how much the target accepted; nothing tells that it dropped the request.
  * Errors: PTL_MD_INVALID, PTL_PROCESS_INVALID. */
 PTL_PUBLIC int PtlPut(ptl_handle_md_t md, ptl_ack_req_t ack_req, ptl_process_id_t target,
-                      ptl_pt_index_t pt_index, ptl_ac_index_t ac_index,
-                      ptl_match_bits_t match_bits, ptl_size_t remote_offset,
-                      ptl_hdr_data_t hdr_data);
+                      ptl_pt_index_t pt_index, ptl_ac_index_t ac_index, ptl_match_bits_t match_bits,
+                      ptl_size_t remote_offset, ptl_hdr_data_t hdr_data);
 /* Sends [local_offset, local_offset + length). Further error: PTL_MD_ILLEGAL (outside). */
 PTL_PUBLIC int PtlPutRegion(ptl_handle_md_t md, ptl_size_t local_offset, ptl_size_t length,
-                            ptl_ack_req_t ack_req, ptl_process_id_t target,
-                            ptl_pt_index_t pt_index, ptl_ac_index_t ac_index,
-                            ptl_match_bits_t match_bits, ptl_size_t remote_offset,
-                            ptl_hdr_data_t hdr_data);
+                            ptl_ack_req_t ack_req, ptl_process_id_t target, ptl_pt_index_t pt_index,
+                            ptl_ac_index_t ac_index, ptl_match_bits_t match_bits,
+                            ptl_size_t remote_offset, ptl_hdr_data_t hdr_data);
 /* Fills the whole descriptor from the target. A dropped get ends without any event.
  * Errors: PTL_MD_INVALID, PTL_PROCESS_INVALID. */
 PTL_PUBLIC int PtlGet(ptl_handle_md_t md, ptl_process_id_t target, ptl_pt_index_t pt_index,
@@ -394,18 +392,18 @@ PTL_PUBLIC int PtlGetPut(ptl_handle_md_t get_md, ptl_handle_md_t put_md, ptl_pro
 /* --- helpers outside the standard ----------------------------------------------------------- */
 
 /* Texts, never null. The arrays are indexed by return code and by event kind. */
-PTL_PUBLIC const char *PtlErrorStr(unsigned int ptl_errno);
-PTL_PUBLIC const char *PtlEventKindStr(ptl_event_kind_t kind);
-PTL_PUBLIC const char *PtlNIFailStr(ptl_handle_ni_t ni, ptl_ni_fail_t fail_type);
-PTL_PUBLIC extern const char *const ptl_err_str[];
-PTL_PUBLIC extern const char *const ptl_event_str[];
+PTL_PUBLIC const char* PtlErrorStr(unsigned int ptl_errno);
+PTL_PUBLIC const char* PtlEventKindStr(ptl_event_kind_t kind);
+PTL_PUBLIC const char* PtlNIFailStr(ptl_handle_ni_t ni, ptl_ni_fail_t fail_type);
+PTL_PUBLIC extern const char* const ptl_err_str[];
+PTL_PUBLIC extern const char* const ptl_event_str[];
 
 /* The job: rank, number of processes, and the ids of a rank. The launcher sets them; a program
  * that distributes ids itself may overrule rank and size with PtlSetRank, where ~0 for both asks
  * for the launcher's again. Errors: PTL_NI_INVALID, PTL_SEGV, PTL_FAIL (no such rank). */
 PTL_PUBLIC int PtlSetRank(ptl_handle_ni_t ni, unsigned int rank, unsigned int group_size);
-PTL_PUBLIC int PtlGetRank(ptl_handle_ni_t ni, unsigned int *rank, unsigned int *group_size);
-PTL_PUBLIC int PtlGetRankId(ptl_handle_ni_t ni, unsigned int rank, ptl_process_id_t *id);
+PTL_PUBLIC int PtlGetRank(ptl_handle_ni_t ni, unsigned int* rank, unsigned int* group_size);
+PTL_PUBLIC int PtlGetRankId(ptl_handle_ni_t ni, unsigned int rank, ptl_process_id_t* id);
 
 /* Moves what can be moved; if there is nothing, waits for at most `timeout` for something.
  * Takes any handle. Errors: PTL_HANDLE_INVALID. */
@@ -414,9 +412,9 @@ PTL_PUBLIC int PtlProgress(ptl_handle_any_t handle, ptl_time_t timeout);
 /* Sets which kinds of requests are logged (PTL_DBG_*) and returns the former mask; for
  * PTL_INVALID_HANDLE the mask of interfaces opened from now on. */
 PTL_PUBLIC unsigned int PtlNIDebug(ptl_handle_ni_t ni, unsigned int mask);
-#define PTL_DBG_DROP 0x1U    /* requests dropped, with the reason */
-#define PTL_DBG_ACCEPT 0x2U  /* requests accepted */
-#define PTL_DBG_HELD 0x4U    /* requests held by flow control */
+#define PTL_DBG_DROP 0x1U   /* requests dropped, with the reason */
+#define PTL_DBG_ACCEPT 0x2U /* requests accepted */
+#define PTL_DBG_HELD 0x4U   /* requests held by flow control */
 /* Write a portal's list, or one entry, to standard error.
  * Errors: PTL_NI_INVALID, PTL_PT_INDEX_INVALID; PTL_ME_INVALID. */
 PTL_PUBLIC int PtlTblDump(ptl_handle_ni_t ni, int pt_index);

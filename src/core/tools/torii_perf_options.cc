@@ -136,6 +136,30 @@ std::vector<uint32_t> Options::depths() const {
   return out;
 }
 
+// Do the options go together? `named`: the user chose the tests.
+static bool consistent(const Options& o, bool named, std::string* why) {
+  if (o.min_bytes > o.max_bytes) {
+    *why =
+        format_text("--min %llu is above --max %llu", static_cast<unsigned long long>(o.min_bytes),
+                    static_cast<unsigned long long>(o.max_bytes));
+    return false;
+  }
+  if (o.fork % 2 != 0) {
+    *why =
+        format_text("--fork %u: processes are measured in pairs, the number must be even", o.fork);
+    return false;
+  }
+  for (Test test : o.tests) {
+    if (!named || std::any_of(o.levels.begin(), o.levels.end(),
+                              [&](Level level) { return test_exists(test, level); }))
+      continue;
+    *why =
+        format_text("--test %s exists at level portals only; add --level portals", test_name(test));
+    return false;
+  }
+  return true;
+}
+
 bool parse_options(int argc, const char* const* argv, Options* o, std::string* why) {
   o->levels = {Level::tagged};
   if (!parse_list("--test", "all", kTestNames, &o->tests, why)) return false;
@@ -188,26 +212,7 @@ bool parse_options(int argc, const char* const* argv, Options* o, std::string* w
     return false;
   }
   o->format = csv ? Format::csv : json ? Format::json : Format::table;
-  if (o->min_bytes > o->max_bytes) {
-    *why =
-        format_text("--min %llu is above --max %llu", static_cast<unsigned long long>(o->min_bytes),
-                    static_cast<unsigned long long>(o->max_bytes));
-    return false;
-  }
-  if (o->fork % 2 != 0) {
-    *why =
-        format_text("--fork %u: processes are measured in pairs, the number must be even", o->fork);
-    return false;
-  }
-  for (Test test : o->tests) {
-    if (!named || std::any_of(o->levels.begin(), o->levels.end(),
-                              [&](Level level) { return test_exists(test, level); }))
-      continue;
-    *why =
-        format_text("--test %s exists at level portals only; add --level portals", test_name(test));
-    return false;
-  }
-  return true;
+  return consistent(*o, named, why);
 }
 
 }  // namespace torii::perf
