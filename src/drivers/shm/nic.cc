@@ -69,8 +69,7 @@ bool ShmDriver::start(std::string* why) {
     caps_.remote_max = 4 << 20;
     caps_.remote_min = remote_min_for(local_peers_);
   } else if (params().shm_remote_read) {
-    TORII_INFO("shm: cross-memory attach is refused here: %s; large messages are copied twice",
-               strerror(error));
+    refused_here_ = error;
   }
   start_waiting();
   return true;

@@ -68,6 +68,7 @@ Status ShmDriver::open_peer(Peer& peer, const shm::Address& address, std::string
 }
 
 void ShmDriver::prove_attach(Peer& peer) {
+  if (refused_here_) downgrade(peer, refused_here_);
   if (!(caps_.flags & kGet)) return;
   const shm::Segment& segment = peer.details->segment;
   int error = 0;

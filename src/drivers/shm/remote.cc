@@ -96,11 +96,11 @@ void ShmDriver::downgrade(Peer& peer, int error) {
   peer.direct = false;
   counters_.remote_read_fallback++;
   peer.details->note = format_text(
-      "cross-memory attach to process %u is refused (%s): large messages are copied twice; allow "
-      "process_vm_readv in the seccomp profile, set kernel.yama.ptrace_scope to 0 or 1, run both "
-      "as one user",
+      "shm: cross-memory attach to process %u is refused (%s): large messages are copied twice; "
+      "allow process_vm_readv in the seccomp profile, set kernel.yama.ptrace_scope to 0 or 1, run "
+      "both as one user",
       peer.details->segment.address.pid, strerror(error));
-  TORII_INFO("shm: %s", peer.details->note.c_str());
+  TORII_INFO("%s", peer.details->note.c_str());
 }
 
 }  // namespace torii
