@@ -384,6 +384,25 @@ TEST_F(LinkTest, RandomFramesDoNoHarm) {
   EXPECT_GT(a->counters.link_duplicates, 1000u);
 }
 
+// The answer that b gives in its upcall acknowledges the first frame only, though the others were
+// here before; and any one frame of b may be lost.
+TEST_F(LinkTest, NobodyWaitsForAnAcknowledgementOfWhatIsKnownToHaveArrived) {
+  for (int lost = 0; lost < 10; lost++) {
+    const auto a = linked("drop#1");
+    const auto b = linked(lost ? "drop#" + std::to_string(lost) : "");
+    b->sink.on_packet = [&](PeerId from, const std::string& bytes) {
+      if (bytes == "0") ASSERT_TRUE(b->send(from, "answer"));
+    };
+    const PeerId peer = a->connect(*b);
+    for (int i = 0; i < 5; i++) ASSERT_TRUE(a->send(peer, std::to_string(i), {}, 1 + uint64_t(i)));
+    run({a.get(), b.get()}, now_ns + 2 * kDeadlineMs * kMs, 250000);
+    EXPECT_EQ(a->sink.dones.size(), 5u) << lost;
+    EXPECT_EQ(a->sink.packets.size(), 1u) << lost;
+    ASSERT_TRUE(a->sink.downs.empty()) << "frame " << lost << " of b was lost";
+    ASSERT_TRUE(b->sink.downs.empty()) << lost;
+  }
+}
+
 // Every pattern of loss of the first 10 frames in one direction, and of the answers in the other.
 TEST_F(LinkTest, EveryPatternOfLossIsRepaired) {
   for (unsigned pattern = 0; pattern < 1024; pattern++) {

@@ -326,6 +326,8 @@ void LinkDriver::acknowledged(Peer& peer, const Header& header) {
     retire(peer, peer.sent[i + 1]);
     news = true;
   }
+  // Known to be there is enough: nothing would make the peer say so again.
+  for (; !peer.sent.empty() && peer.sent.front().arrived; peer.first++) peer.sent.pop_front();
   peer.unsent = std::min(peer.unsent, static_cast<uint32_t>(peer.sent.size()));
   if (news) peer.timer.answered();
 }
@@ -366,6 +368,7 @@ void LinkDriver::hand_up_waiting(PeerId from, Peer& peer) {
         std::exchange((*peer.slots)[peer.expected % kWindow], {});
     peer.expected++;
     peer.waiting >>= 1;
+    peer.owes_ack = true;  // a frame sent by an earlier upcall did not tell of this one
     upper_.packet(from, payload);
   }
 }
