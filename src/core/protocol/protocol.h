@@ -58,10 +58,16 @@ struct Arrival {
   bool complete() const { return kind == wire::Kind::put && payload.size() == env.length; }
 };
 
+// What a put whose payload is kept by the room above still owes its sender.
+struct Debt {
+  uint64_t peer_op = 0;
+  uint32_t credit = 0;
+};
+
 // The room above: it owns matching.
 class Upper {
  public:
-  // Must call exactly one of accept, hold, drop for the arrival.
+  // Must call exactly one of place, accept, postpone, hold, drop for the arrival.
   virtual void on_put(Arrival& arrival) = 0;
   // A get or getput: must call exactly one of reply, drop. For a getput, arrival.payload has the
   // whole put part, to be consumed before reply.
@@ -126,6 +132,10 @@ class Protocol final {
   void place(Arrival& arrival, const Data& destination, uint64_t accepted, bool no_ack);
   Status accept(Arrival& arrival, const Data& destination, uint64_t accepted, bool no_ack,
                 const Owner& owner, Op** out);
+  // For an arrival that is complete(): the caller keeps the payload and calls settle() with the
+  // debt when it has placed `accepted` bytes of it; no_ack refuses it instead.
+  Debt postpone(const Arrival& arrival);
+  void settle(Peer& peer, const Debt& debt, uint64_t accepted, bool no_ack);
   // Keeps an unmatched put for later. Null if memory is exhausted: drop it then.
   Op* hold(Arrival& arrival);
   // Gives a held put its destination; returns as accept, and the held operation is consumed.

@@ -174,8 +174,18 @@ void Protocol::answer_put(Peer& peer, uint64_t peer_op, bool no_ack, uint64_t ac
 
 void Protocol::place(Arrival& a, const Data& destination, uint64_t accepted, bool no_ack) {
   destination.copy_in(0, a.payload.data(), accepted);
-  give_back(*a.peer, a.credit);
-  answer_put(*a.peer, a.peer_op, no_ack, accepted);
+  settle(*a.peer, {a.peer_op, a.credit}, accepted, no_ack);
+}
+
+Debt Protocol::postpone(const Arrival& a) {
+  ++counters_->unexpected;
+  counters_->unexpected_bytes += a.env.length;
+  return {a.peer_op, a.credit};
+}
+
+void Protocol::settle(Peer& peer, const Debt& debt, uint64_t accepted, bool no_ack) {
+  give_back(peer, debt.credit);
+  answer_put(peer, debt.peer_op, no_ack, accepted);
 }
 
 Status Protocol::accept(Arrival& a, const Data& destination, uint64_t accepted, bool no_ack,

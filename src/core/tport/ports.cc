@@ -3,6 +3,8 @@
 #include "core/tport/ports.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
 
 #include "core/base/log.h"
 
@@ -15,6 +17,10 @@ constexpr uint64_t kReceiveBit = uint64_t{1} << 31;
 constexpr uint64_t kAny = ~uint64_t{0};
 
 torii_peer_t* public_peer(Peer* peer) { return reinterpret_cast<torii_peer_t*>(peer); }
+
+void free_payload(Unexpected& m) {
+  if (m.payload != m.here) std::free(m.payload);
+}
 
 void describe(const Unexpected& m, torii_result_t* result) {
   *result = {TORII_OK, m.user, m.tag, 0, m.bytes, public_peer(m.peer)};
@@ -67,16 +73,18 @@ Ports::Ports(Protocol& protocol, Counters& counters, void* owner)
   }
 }
 
+Ports::~Ports() {
+  unexpected_.for_each([](Unexpected* message) { free_payload(*message); });
+}
+
 void Ports::clear(Port& port) {
   while (MatchNode* node = port.posted.first()) {
     port.posted.remove(node);
     receives_.put(reinterpret_cast<Receive*>(node));
   }
   while (ArrivalNode* node = port.arrivals.first()) {
-    auto* message = reinterpret_cast<Unexpected*>(node);
     port.arrivals.remove(node);
-    protocol_.discard(message->op);
-    unexpected_.put(message);
+    discard(reinterpret_cast<Unexpected*>(node));
   }
 }
 
@@ -164,6 +172,17 @@ Unexpected* Ports::take(Port& port, const MatchSpec& want, torii_result_t* resul
 
 Status Ports::receive_taken(Unexpected* message, const Data& data, torii_done_t done, void* arg,
                             torii_request_t* request, torii_result_t* result) {
+  if (!message->op) {
+    describe(*message, result);
+    result->bytes = std::min(message->bytes, data.bytes());
+    data.copy_in(0, message->payload, result->bytes);
+    protocol_.settle(*message->peer, message->debt, result->bytes, false);
+    free_payload(*message);
+    unexpected_.put(message);
+    const Status answer = result->sent_bytes > result->bytes ? Status::truncated : Status::ok;
+    result->code = code_of(answer);
+    return answer;
+  }
   Receive* r = receives_.get();
   if (!r) {
     ports_[message->port].arrivals.append(&message->node);
@@ -250,23 +269,53 @@ void Ports::on_put(Arrival& a) {
     return;
   }
   if (a.env.ready) ++counters_.ready_unexpected;
-  Unexpected* message = unexpected_.get();
-  Op* op = message ? protocol_.hold(a) : nullptr;
-  if (!op) {
+  Unexpected* message = keep(a);
+  if (!message) {
     TORII_ERROR("out of memory: a message of %llu bytes from %s is lost",
                 static_cast<unsigned long long>(a.env.length), protocol_.describe(*a.peer).c_str());
-    if (message) unexpected_.put(message);
     return protocol_.drop(a);
   }
   message->node.source = a.peer->number;
   message->node.bits = a.env.bits;
   message->port = port.index;
-  message->op = op;
   message->peer = a.peer;
   message->tag = a.env.bits;
   message->bytes = a.env.length;
   message->user = uint32_t(a.env.hdr_data);
   port.arrivals.append(&message->node);
+}
+
+// The payload of a complete message is kept without an operation.
+Unexpected* Ports::keep(Arrival& a) {
+  Unexpected* message = unexpected_.get();
+  if (!message) return nullptr;
+  bool kept = false;
+  if (a.complete()) {
+    const size_t bytes = a.payload.size();
+    message->payload =
+        bytes <= Unexpected::kHere ? message->here : static_cast<std::byte*>(std::malloc(bytes));
+    kept = message->payload != nullptr;
+    if (kept) {
+      if (bytes > 0) std::memcpy(message->payload, a.payload.data(), bytes);
+      message->debt = protocol_.postpone(a);
+    }
+  } else {
+    message->op = protocol_.hold(a);
+    kept = message->op != nullptr;
+  }
+  if (kept) return message;
+  unexpected_.put(message);
+  return nullptr;
+}
+
+void Ports::discard(Unexpected* message) {
+  if (message->op) {
+    protocol_.discard(message->op);
+  } else {
+    protocol_.settle(*message->peer, message->debt, 0, true);
+    free_payload(*message);
+  }
+  unexpected_.put(message);
 }
 
 // Receives that only this peer can satisfy fail. When it died, so do receives from anyone: the

@@ -32,13 +32,18 @@ struct Receive {
 
 // A message that no receive has matched yet, or that a matched probe took.
 struct Unexpected {
+  static constexpr size_t kHere = 64;  // payloads up to this size need no memory of their own
+
   ArrivalNode node;
   uint8_t port = 0;
-  Op* op = nullptr;
+  uint32_t user = 0;
   Peer* peer = nullptr;
   uint64_t tag = 0;
   uint64_t bytes = 0;
-  uint32_t user = 0;
+  Op* op = nullptr;  // null: the whole payload is here
+  Debt debt;
+  std::byte* payload = nullptr;  // `here`, or owned
+  std::byte here[kHere];
 };
 
 struct Port {
@@ -60,6 +65,8 @@ struct MatchSpec {
 class Ports {
  public:
   Ports(Protocol& protocol, Counters& counters, void* owner);
+  ~Ports();
+  Ports(const Ports&) = delete;
 
   Port* port(unsigned index) { return &ports_[index]; }
   // Cancels receives without callbacks and discards unexpected messages.
@@ -88,6 +95,8 @@ class Ports {
   static void receive_event(Op* op, OpEvent event, Status status, uint64_t bytes);
   void complete(Receive* receive, Status status, uint64_t bytes);
   Unexpected* find(Port& port, const MatchSpec& want);
+  Unexpected* keep(Arrival& arrival);
+  void discard(Unexpected* message);
   void fail_receives(Port& port, Peer& peer, Status why);
 
   Protocol& protocol_;
