@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: BSD-3-Clause
+check_PROGRAMS += test/sim/portals_model
+test_sim_portals_model_SOURCES = test/sim/portals_model.cc test/sim/portals_model.h \
+	test/sim/portals_model_events.cc test/sim/portals_model_main.cc \
+	test/sim/portals_model_target.cc test/sim/portals_model_traffic.cc \
+	test/sim/portals_model_traffic.h test/sim/portals_model_world.cc \
+	test/sim/portals_model_world.h
+test_sim_portals_model_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/test
+test_sim_portals_model_LDADD = libtorii_internal.la -lpthread -ldl
+TESTS += test/sim/portals_model
