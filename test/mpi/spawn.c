@@ -72,7 +72,8 @@ int main(int argc, char** argv) {
   }
   for (int turn = 0; turn < 2; ++turn) {
     int codes[2];
-    MPI_Comm_spawn(argv[argc > 1], MPI_ARGV_NULL, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter, codes);
+    MPI_Comm_spawn(argv[argc > 1], MPI_ARGV_NULL, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter,
+                   codes);
     CHECK(0 == codes[0] && 0 == codes[1], "spawn codes %d %d", codes[0], codes[1]);
     talk(inter, 1);
     MPI_Comm_disconnect(&inter);
