@@ -135,7 +135,7 @@ std::string run_seed(uint64_t seed, Mutation mutation, bool verbose, Totals* tot
 int main(int argc, char** argv) {
   // Deaths are part of the game, and virtual time is cheap.
   setenv("TORII_LOG", "error", 0);
-  setenv("TORII_PEER_DEADLINE_MS", "1000", 0);
+  setenv("TORII_PEER_DEADLINE_MS", "1000", 1);
   int interfaces = 0;
   if (PtlInit(&interfaces) != PTL_OK) return 1;
   const int status = torii::model::run(argc, argv);
