@@ -124,7 +124,6 @@ struct DriverEnv {
   Sink* sink = nullptr;
   Counters* counters = nullptr;
   uint32_t local_peers = 1;  // processes of this job on this node; for sizing
-  std::string options;       // the text after "NAME:" for decorators, else empty
 };
 
 class Driver {
