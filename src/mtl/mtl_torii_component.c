@@ -43,7 +43,7 @@ __attribute__((visibility("default"))) mca_mtl_base_component_t mca_mtl_torii_co
             .mca_query_component = query,
             .mca_register_component_params = register_variables,
         },
-    .mtl_data = {MCA_BASE_METADATA_PARAM_NONE},
+    .mtl_data = {.param_field = MCA_BASE_METADATA_PARAM_NONE},
     .mtl_init = init,
 };
 
