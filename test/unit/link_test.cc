@@ -391,7 +391,9 @@ TEST_F(LinkTest, NobodyWaitsForAnAcknowledgementOfWhatIsKnownToHaveArrived) {
     const auto a = linked("drop#1");
     const auto b = linked(lost ? "drop#" + std::to_string(lost) : "");
     b->sink.on_packet = [&](PeerId from, const std::string& bytes) {
-      if (bytes == "0") ASSERT_TRUE(b->send(from, "answer"));
+      if (bytes == "0") {
+        ASSERT_TRUE(b->send(from, "answer"));
+      }
     };
     const PeerId peer = a->connect(*b);
     for (int i = 0; i < 5; i++) ASSERT_TRUE(a->send(peer, std::to_string(i), {}, 1 + uint64_t(i)));
