@@ -196,7 +196,7 @@ int torii_progress(torii_ni_t* ni_handle) {
   Ni& ni = *ni_of(ni_handle);
   if (!ni.try_lock()) return 0;
   const unsigned events = ni.progress_locked();
-  const bool due = !ni.ports().completions().empty();
+  const bool due = ni.callbacks_due();
   ni.unlock();
   if (due) ni.run_callbacks();
   return int(events) + due;

@@ -113,7 +113,9 @@ void Ni::run_callbacks() {
   for (;;) {
     lock();
     if (ports_.completions().empty()) {
+      const bool handlers = portals_.handlers_due();
       unlock();
+      if (handlers) portals_.run_handlers();
       return;
     }
     const Completion c = ports_.completions().pop();
@@ -130,7 +132,7 @@ int Ni::wait(int milliseconds) {
   for (;;) {
     lock();
     const unsigned events = progress_locked();
-    const bool due = events > 0 || !ports_.completions().empty();
+    const bool due = events > 0 || callbacks_due();
     unlock();
     if (due) {
       run_callbacks();

@@ -69,7 +69,9 @@ class Ni final : public Upper, public PortalsHost {
 
   // One round of progress; the caller holds the lock. Callbacks stay queued.
   unsigned progress_locked();
-  // Runs the callbacks that are due; the caller does not hold the lock.
+  // Are there completions, or events for Portals handlers? The caller holds the lock.
+  bool callbacks_due() { return !ports_.completions().empty() || portals_.handlers_due(); }
+  // Runs the callbacks and handlers that are due; the caller does not hold the lock.
   void run_callbacks();
   // As torii_wait; the caller does not hold the lock.
   int wait(int milliseconds);

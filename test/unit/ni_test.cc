@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// One network interface used through both of its interfaces, torii.h and portals3.h.
+#include "core/ni/ni.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "core/api/ni_registry.h"
+#include "core/base/param.h"
+#include "core/portals3.h"
+#include "core/torii.h"
+
+namespace torii {
+namespace {
+
+constexpr ptl_process_id_t kSelf{7, 1};
+constexpr ptl_process_id_t kAnyone{PTL_NID_ANY, PTL_PID_ANY};
+constexpr ptl_pt_index_t kPortal = 4;
+constexpr int kInfinite = PTL_MD_THRESH_INF;
+
+struct {
+  torii_ni_t* ni = nullptr;
+  ptl_handle_md_t source = PTL_INVALID_HANDLE;
+  std::vector<ptl_hdr_data_t> seen;  // of each PUT_END
+  ptl_hdr_data_t chain_end = 0;      // the handler puts again up to here
+  int depth = 0;
+} g_state;
+
+void put(ptl_hdr_data_t number) {
+  EXPECT_EQ(PtlPut(g_state.source, PTL_NO_ACK_REQ, kSelf, kPortal, 0, 1, 0, number), PTL_OK);
+}
+
+// Calls both interfaces, as a handler may.
+void handler(ptl_event_t* event) {
+  EXPECT_EQ(g_state.depth++, 0) << "a handler does not run inside itself";
+  if (event->type == PTL_EVENT_PUT_END) {
+    g_state.seen.push_back(event->hdr_data);
+    if (event->hdr_data < g_state.chain_end) put(event->hdr_data + 1);
+    torii_progress(g_state.ni);
+  }
+  --g_state.depth;
+}
+
+// An interface whose only peer is itself, with an entry that reports every put to `handler`.
+class NiWithBoth : public ::testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    std::string why;
+    ASSERT_EQ(param_set("drivers", "self", "test", &why), Status::ok) << why;
+    torii_options_t options{};
+    options.struct_bytes = sizeof(options);
+    options.job = 5;
+    options.size = options.local_size = 1;
+    options.node = kSelf.nid;
+    options.threads = GetParam();
+    ASSERT_EQ(torii_open(&options, &ni_), TORII_OK) << torii_error();
+    char address[512];
+    const size_t bytes = torii_address(ni_, address, sizeof(address));
+    torii_peer_t* self = nullptr;
+    ASSERT_EQ(torii_connect(ni_, address, bytes, &self), TORII_OK) << torii_error();
+    int interfaces = 0;
+    ASSERT_EQ(PtlInit(&interfaces), PTL_OK);
+    handle_ = register_ni(reinterpret_cast<Ni*>(ni_)->portals());
+    g_state = {};
+    g_state.ni = ni_;
+    attach();
+  }
+  void attach() {
+    ptl_handle_eq_t queue;
+    ptl_handle_me_t entry;
+    ptl_handle_md_t target;
+    ASSERT_EQ(PtlEQAlloc(handle_, 16, handler, &queue), PTL_OK);
+    ASSERT_EQ(PtlMEAttach(handle_, kPortal, kAnyone, 1, 0, PTL_RETAIN, PTL_INS_AFTER, &entry),
+              PTL_OK);
+    ptl_md_t md{};
+    md.start = memory_;
+    md.length = sizeof(memory_);
+    md.threshold = kInfinite;
+    md.options = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE;
+    md.eq_handle = queue;
+    ASSERT_EQ(PtlMDAttach(entry, md, PTL_RETAIN, &target), PTL_OK);
+    md.length = 8;
+    md.options = 0;
+    md.eq_handle = PTL_EQ_NONE;
+    ASSERT_EQ(PtlMDBind(handle_, md, PTL_RETAIN, &g_state.source), PTL_OK);
+  }
+  void TearDown() override {
+    EXPECT_TRUE(unregister_ni(handle_));
+    PtlFini();
+    EXPECT_EQ(torii_close(ni_), TORII_OK);
+    std::string why;
+    ASSERT_EQ(param_set("drivers", "self,shm", "test", &why), Status::ok) << why;
+  }
+
+  torii_ni_t* ni_ = nullptr;
+  ptl_handle_ni_t handle_ = PTL_INVALID_HANDLE;
+  char memory_[64] = {};
+};
+
+TEST_P(NiWithBoth, ProgressRunsEventHandlers) {
+  put(1);
+  for (int i = 0; i < 100 && g_state.seen.empty(); ++i) torii_progress(ni_);
+  EXPECT_EQ(g_state.seen, (std::vector<ptl_hdr_data_t>{1}));
+  for (int i = 0; i < 10; ++i) torii_progress(ni_);
+  EXPECT_EQ(torii_progress(ni_), 0) << "nothing is left";
+  EXPECT_EQ(g_state.seen.size(), 1u);
+}
+
+TEST_P(NiWithBoth, WaitRunsEventHandlers) {
+  put(1);
+  for (int i = 0; i < 10 && g_state.seen.empty(); ++i) torii_wait(ni_, 100);
+  EXPECT_EQ(g_state.seen, (std::vector<ptl_hdr_data_t>{1}));
+}
+
+TEST_P(NiWithBoth, HandlersThatCallBothAreNotNested) {
+  g_state.chain_end = 5;
+  put(1);
+  for (int i = 0; i < 100; ++i) torii_progress(ni_);
+  EXPECT_EQ(g_state.seen, (std::vector<ptl_hdr_data_t>{1, 2, 3, 4, 5}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, NiWithBoth, ::testing::Values(0, 1));
+
+}  // namespace
+}  // namespace torii
