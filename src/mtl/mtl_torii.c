@@ -63,18 +63,6 @@ int mtl_torii_error(int code) {
   }
 }
 
-void mtl_torii_report_dead(torii_peer_t* peer) {
-  static char reported;
-  uint64_t job;
-  uint32_t rank;
-  if (NULL == peer || NULL != torii_peer_context(peer)) return;
-  torii_peer_set_context(peer, &reported);
-  torii_peer_identity(peer, &job, &rank);
-  opal_output(0, "mtl/torii: rank %u of %s died or stopped answering (%s)", rank,
-              (uint32_t)job == OPAL_PROC_MY_NAME.jobid ? "this job" : "another job",
-              torii_peer_text(mtl_torii.ni, peer));
-}
-
 /* Fetches the address that the process published and connects. */
 static int connect_proc(struct ompi_proc_t* proc) {
   torii_peer_t* peer = NULL;

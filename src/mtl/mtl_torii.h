@@ -56,15 +56,12 @@ struct mtl_torii_stream {
 struct mtl_torii_request {
   struct mca_mtl_request_t super;
   torii_request_t operation; /* a receive that cancel may withdraw; else 0 */
-  torii_peer_t* peer;        /* at the other end; null: anyone */
   uint32_t peers;            /* ranks in the remote group: a sender's rank is below */
   struct mtl_torii_stream stream;
 };
 
 /* The MPI error code of a Torii code; MPI_SUCCESS for TORII_OK. */
 int mtl_torii_error(int code);
-/* Says once per peer on stderr that it died and how it was reached. Null is no peer. */
-void mtl_torii_report_dead(torii_peer_t* peer);
 /* Peer of a process that has none yet, by way of the pml. Null: *error is an MPI code, and the
  * reason was printed. May wait for the launcher. */
 torii_peer_t* mtl_torii_add_peer(struct ompi_proc_t* proc, int* error);

@@ -200,11 +200,6 @@ static int publish_address(void) {
   return code;
 }
 
-static void peer_down(void* arg, torii_peer_t* peer, int code) {
-  (void)arg;
-  if (TORII_ERR_PEER_DEAD == code) mtl_torii_report_dead(peer);
-}
-
 static struct mca_mtl_base_module_t* start(bool progress_threads, bool mpi_threads) {
   if (OMPI_SUCCESS != forward_parameters()) return NULL;
   if (OMPI_SUCCESS != open_interface(progress_threads || mpi_threads)) return NULL;
@@ -213,7 +208,6 @@ static struct mca_mtl_base_module_t* start(bool progress_threads, bool mpi_threa
     mtl_torii_finalize(&mtl_torii.super);
     return NULL;
   }
-  torii_on_peer_down(mtl_torii.ni, peer_down, NULL);
   return &mtl_torii.super;
 }
 

@@ -26,11 +26,6 @@ static void blocking_send_done(void* arg, const torii_result_t* result) {
   __atomic_store_n(&send->done, 1, __ATOMIC_RELEASE);
 }
 
-static int failed_to(torii_peer_t* peer, int code) {
-  if (TORII_ERR_PEER_DEAD == code) mtl_torii_report_dead(peer);
-  return mtl_torii_error(code);
-}
-
 int mtl_torii_send(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_t* comm, int dest,
                    int tag, struct opal_convertor_t* convertor, mca_pml_base_send_mode_t mode) {
   int code = MPI_SUCCESS;
@@ -49,7 +44,7 @@ int mtl_torii_send(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_t
     while (0 == __atomic_load_n(&send.done, __ATOMIC_ACQUIRE)) opal_progress();
     code = send.code;
   }
-  return TORII_OK == code ? OMPI_SUCCESS : failed_to(peer, code);
+  return TORII_OK == code ? OMPI_SUCCESS : mtl_torii_error(code);
 }
 
 static void finish_send(struct mtl_torii_request* request, int error) {
@@ -60,7 +55,7 @@ static void finish_send(struct mtl_torii_request* request, int error) {
 static void isend_done(void* arg, const torii_result_t* result) {
   struct mtl_torii_request* request = arg;
   int error = MPI_SUCCESS;
-  if (OPAL_UNLIKELY(TORII_OK != result->code)) error = failed_to(request->peer, result->code);
+  if (OPAL_UNLIKELY(TORII_OK != result->code)) error = mtl_torii_error(result->code);
   finish_send(request, error);
 }
 
@@ -76,7 +71,6 @@ int mtl_torii_isend(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_
   (void)mtl;
   (void)blocking;
   request->operation = 0;
-  request->peer = peer;
   if (OPAL_UNLIKELY(NULL == peer)) {
     finish_send(request, code);
     return OMPI_SUCCESS;
@@ -87,7 +81,7 @@ int mtl_torii_isend(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_
   if (OPAL_LIKELY(TORII_OK == code)) {
     finish_send(request, MPI_SUCCESS);
   } else if (TORII_PENDING != code) {
-    finish_send(request, failed_to(peer, code));
+    finish_send(request, mtl_torii_error(code));
   }
   return OMPI_SUCCESS;
 }
@@ -104,7 +98,6 @@ static void finish_recv(struct mtl_torii_request* request, const torii_result_t*
     status->_ucount = result->bytes;
   } else {
     status->_ucount = 0;
-    if (TORII_ERR_PEER_DEAD == code) mtl_torii_report_dead(request->peer);
   }
   if (TORII_ERR_CANCELED == code) {
     status->_cancelled = true;
@@ -145,7 +138,6 @@ int mtl_torii_irecv(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_
     if (OPAL_UNLIKELY(NULL == source)) return code;
   }
   request->operation = 0;
-  request->peer = source;
   request->peers = peer_count(comm);
   mtl_torii_describe(convertor, &request->stream, &data);
   result.code = TORII_PENDING;
@@ -198,7 +190,7 @@ int mtl_torii_iprobe(struct mca_mtl_base_module_t* mtl, struct ompi_communicator
     code = torii_probe(mtl_torii.port, pattern.source, pattern.bits, pattern.ignore, &result);
   }
   if (TORII_EMPTY == code) return OMPI_SUCCESS;
-  if (TORII_OK != code) return failed_to(pattern.source, code);
+  if (TORII_OK != code) return mtl_torii_error(code);
   *flag = 1;
   return fill_probe_status(comm, &result, status);
 }
@@ -225,7 +217,7 @@ int mtl_torii_improbe(struct mca_mtl_base_module_t* mtl, struct ompi_communicato
   }
   if (TORII_OK != code) {
     ompi_message_return(envelope);
-    return TORII_EMPTY == code ? OMPI_SUCCESS : failed_to(pattern.source, code);
+    return TORII_EMPTY == code ? OMPI_SUCCESS : mtl_torii_error(code);
   }
   envelope->comm = comm;
   envelope->req_ptr = taken;
@@ -244,7 +236,6 @@ int mtl_torii_imrecv(struct mca_mtl_base_module_t* mtl, struct opal_convertor_t*
   torii_data_t data;
   int code;
   (void)mtl;
-  request->peer = NULL;
   request->peers = peer_count((*message)->comm);
   ompi_message_return(*message);
   *message = MPI_MESSAGE_NULL;

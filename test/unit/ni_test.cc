@@ -123,6 +123,35 @@ TEST_P(NiWithBoth, HandlersThatCallBothAreNotNested) {
   EXPECT_EQ(g_state.seen, (std::vector<ptl_hdr_data_t>{1, 2, 3, 4, 5}));
 }
 
+torii_ni_t* open_ni(uint64_t job) {
+  torii_options_t options{};
+  options.struct_bytes = sizeof(options);
+  options.job = job;
+  options.size = options.local_size = 1;
+  torii_ni_t* ni = nullptr;
+  EXPECT_EQ(torii_open(&options, &ni), TORII_OK) << torii_error();
+  return ni;
+}
+
+TEST(Ni, PeersOfOtherJobsAreToldApart) {
+  std::string why;
+  ASSERT_EQ(param_set("drivers", "shm", "test", &why), Status::ok) << why;
+  torii_ni_t* here = open_ni(5);
+  torii_ni_t* there = open_ni(6);
+  const auto text_of = [&](torii_ni_t* ni) {
+    char address[512];
+    const size_t bytes = torii_address(ni, address, sizeof(address));
+    torii_peer_t* peer = nullptr;
+    EXPECT_EQ(torii_connect(here, address, bytes, &peer), TORII_OK) << torii_error();
+    return std::string(torii_peer_text(here, peer));
+  };
+  EXPECT_EQ(text_of(there).find("rank 0 of another job on "), 0u) << text_of(there);
+  EXPECT_EQ(text_of(here).find("rank 0 on "), 0u) << text_of(here);
+  EXPECT_EQ(torii_close(there), TORII_OK);
+  EXPECT_EQ(torii_close(here), TORII_OK);
+  ASSERT_EQ(param_set("drivers", "self,shm", "test", &why), Status::ok) << why;
+}
+
 INSTANTIATE_TEST_SUITE_P(Threads, NiWithBoth, ::testing::Values(0, 1));
 
 }  // namespace

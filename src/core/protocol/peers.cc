@@ -296,8 +296,9 @@ void Protocol::say_bye() {
 
 std::string Protocol::describe(const Peer& peer) const {
   const std::string path = peer.driver ? driver_names_[peer.rail] : "no driver";
-  return format_text("rank %u on %s (pid %u) by %s", peer.id.rank, peer.id.host, peer.id.os_pid,
-                     path.c_str());
+  const char* job = peer.id.job == config_.self.job ? "" : " of another job";
+  return format_text("rank %u%s on %s (pid %u) by %s", peer.id.rank, job, peer.id.host,
+                     peer.id.os_pid, path.c_str());
 }
 
 }  // namespace torii
