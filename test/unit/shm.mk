@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 if HAVE_GTEST
-check_PROGRAMS += test/unit/shm_test test/unit/shm_ring_test
-test_unit_shm_test_SOURCES = test/unit/shm_test.cc test/recorder.h
+check_PROGRAMS += test/unit/shm_handover_test test/unit/shm_ring_test test/unit/shm_test
+test_unit_shm_handover_test_SOURCES = test/unit/shm_handover_test.cc test/unit/shm_kit.h \
+	test/recorder.h
+test_unit_shm_handover_test_CPPFLAGS = $(TEST_CPPFLAGS)
+test_unit_shm_handover_test_CXXFLAGS = $(AM_CXXFLAGS) -fno-rtti
+test_unit_shm_handover_test_LDADD = $(TEST_LIBS)
+test_unit_shm_test_SOURCES = test/unit/shm_test.cc test/unit/shm_kit.h test/recorder.h
 test_unit_shm_test_CPPFLAGS = $(TEST_CPPFLAGS)
 test_unit_shm_test_CXXFLAGS = $(AM_CXXFLAGS) -fno-rtti
 test_unit_shm_test_LDADD = $(TEST_LIBS)
 test_unit_shm_ring_test_SOURCES = test/unit/shm_ring_test.cc
 test_unit_shm_ring_test_CPPFLAGS = $(TEST_CPPFLAGS)
 test_unit_shm_ring_test_LDADD = $(TEST_LIBS)
-TESTS += test/unit/shm_test test/unit/shm_ring_test
+TESTS += test/unit/shm_handover_test test/unit/shm_ring_test test/unit/shm_test
 endif

@@ -9,12 +9,10 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <poll.h>
 #include <signal.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,88 +22,22 @@
 #include "core/base/param.h"
 #include "drivers/shm/ring.h"
 #include "drivers/shm/segment.h"
-#include "recorder.h"
+#include "unit/shm_kit.h"
 
 namespace torii {
 namespace {
 
+using test::Child;
+using test::connect_to;
 using test::End;
+using test::number_text;
+using test::open_shm_end;
+using test::poll_until;
+using test::readable;
+using test::send_surely;
 
 constexpr uint64_t kCheck = 60'000'000;  // more than the interval at which peers are checked
-
-std::unique_ptr<Driver> open_one(const DriverEnv& env) {
-  std::string why;
-  auto driver = open_shm(env, &why);
-  if (!driver) fprintf(stderr, "%s\n", why.c_str());
-  return driver;
-}
-
-std::string number_text(uint32_t n) { return {reinterpret_cast<const char*>(&n), sizeof(n)}; }
-
-// A child process that runs `body` and ends with what it returns; nothing of the parent's is
-// closed or reported by it.
-class Child {
- public:
-  template <typename F>
-  explicit Child(F body) {
-    if (pipe(gate_) != 0) abort();
-    pid_ = fork();
-    if (pid_ == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      alarm(120);
-      _exit(body(*this));
-    }
-  }
-  ~Child() {
-    if (pid_ > 0) finish();
-    close(gate_[0]);
-    close(gate_[1]);
-  }
-  // In the parent: lets the child out of wait_gate().
-  void open_gate() { EXPECT_EQ(write(gate_[1], "x", 1), 1); }
-  void wait_gate() {
-    char c;
-    if (read(gate_[0], &c, 1) != 1) _exit(99);
-  }
-  void kill_now() { kill(pid_, SIGKILL); }
-  int finish() {
-    int status = 0;
-    waitpid(pid_, &status, 0);
-    pid_ = -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  }
-
- private:
-  pid_t pid_ = -1;
-  int gate_[2];
-};
-
-// Connects `end` to `address`; kNoPeer if that fails.
-PeerId connect_to(End& end, const std::vector<std::byte>& address) {
-  PeerId peer = kNoPeer;
-  std::string why;
-  return end.driver->connect(address, &peer, &why) == Status::ok ? peer : kNoPeer;
-}
-
-void send_surely(End& end, PeerId peer, const std::string& head, const std::string& body = {}) {
-  while (!end.send(peer, head, body)) {
-    end.driver->poll(0, 64);
-    sched_yield();
-  }
-}
-
-// Polls until `until` holds, with a clock of its own that runs a millisecond per 100 polls.
-template <typename F>
-bool poll_until(End& end, F until, uint64_t limit = 20'000'000) {
-  static uint64_t clock = 1;
-  for (uint64_t i = 0; i < limit; i++) {
-    if (until()) return true;
-    end.driver->poll(clock, 64);
-    clock += 10'000;
-    if (i % 64 == 63) sched_yield();
-  }
-  return until();
-}
+constexpr auto open_one = open_shm_end;
 
 shm::Address parse(const std::vector<std::byte>& bytes) {
   shm::Address address;
@@ -440,11 +372,6 @@ TEST(Shm, PutAndGetMoveManyPiecesAndStayInBounds) {
 }
 
 // --- sleep -------------------------------------------------------------------------------------
-
-bool readable(int fd, int ms) {
-  pollfd p{fd, POLLIN, 0};
-  return ::poll(&p, 1, ms) == 1;
-}
 
 TEST(Shm, AFrameOfAnotherProcessWakesTheSleeper) {
   constexpr int kRounds = 200;

@@ -2,6 +2,8 @@
 libtorii_internal_la_SOURCES += \
 	src/drivers/shm/attach.cc \
 	src/drivers/shm/attach.h \
+	src/drivers/shm/handover.cc \
+	src/drivers/shm/handover.h \
 	src/drivers/shm/layout.h \
 	src/drivers/shm/nic.cc \
 	src/drivers/shm/nic.h \

@@ -19,7 +19,7 @@ namespace torii::shm {
 
 inline constexpr size_t kLine = 64;  // bytes of a cache line
 inline constexpr size_t kPage = 4096;
-inline constexpr uint32_t kMagic = 0x316d6873;  // "shm1"; changes with anything on this page
+inline constexpr uint32_t kMagic = 0x326d6873;  // "shm2"; changes with anything on this page
 inline constexpr uint32_t kClaimsMax = 8192;
 inline constexpr uint64_t kRingMin = 32 << 10;
 inline constexpr uint64_t kRingMax = 64 << 20;
@@ -49,7 +49,7 @@ struct Address {
   uint64_t start_time;  // of the process, in clock ticks since boot
   Cookie cookie;        // random, of this driver instance
   uint32_t fd;          // of the segment in that process
-  uint32_t reserved;    // 0
+  uint32_t socket;      // names the socket that hands the segment over (handover.h), or 0
   bool operator==(const Address&) const = default;
 };
 static_assert(sizeof(Address) == 56);

@@ -53,7 +53,8 @@ ShmDriver::ShmDriver(const DriverEnv& env)
 bool ShmDriver::start(std::string* why) {
   const uint64_t ring_bytes = shm::ring_bytes_for(local_peers_, params().shm_ring);
   const uint32_t claims = shm::claims_for(local_peers_);
-  if (!shm::create_segment(claims, ring_bytes, &segment_, why)) return false;
+  giver_.listen(static_cast<uint32_t>(getpid()));
+  if (!shm::create_segment(claims, ring_bytes, giver_.token(), &segment_, why)) return false;
   pid_ = segment_.address.pid;
   header_ = &segment_.header();
   claim_peer_.resize(claims);
@@ -118,7 +119,7 @@ Status ShmDriver::connect(std::span<const std::byte> bytes, PeerId* out, std::st
       return status;
     }
   }
-  if (!peer->out.base && !claim_ring(*peer, why)) {
+  if (peer->there && !peer->out.base && !claim_ring(*peer, why)) {
     if (!peer->known && !peer->in.base) release_slot(*peer);
     return Status::no_memory;
   }

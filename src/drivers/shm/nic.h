@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "drivers/driver.h"
+#include "drivers/shm/handover.h"
 #include "drivers/shm/ring.h"
 #include "drivers/shm/segment.h"
 
@@ -52,7 +53,9 @@ class ShmDriver final : public Driver {
 
   // What is not needed to move a frame.
   struct Details {
-    shm::Segment segment;  // the peer's; not mapped if it could not be opened
+    shm::Segment segment;     // the peer's; not mapped if it could not be opened or is awaited
+    shm::Descriptor request;  // the connection through which the segment comes
+    bool awaited = false;     // the segment was asked for
     shm::Mapping out_ring;
     shm::Mapping in_ring;
     std::unique_ptr<uint64_t[]> stale;
@@ -109,6 +112,11 @@ class ShmDriver final : public Driver {
   // peers.cc
   Peer* new_peer(const shm::Address& address);
   Status open_peer(Peer& peer, const shm::Address& address, std::string* why);
+  bool use_segment(Peer& peer);
+  Status await_segment(Peer& peer, std::string* why);
+  void take_segment(Peer& peer);
+  void lose_segment(Peer& peer, const std::string& why);
+  void answer_requests();
   void prove_attach(Peer& peer);
   bool claim_ring(Peer& peer, std::string* why);
   bool take_claim(Peer& peer, uint32_t number, std::string* why);
@@ -125,6 +133,7 @@ class ShmDriver final : public Driver {
   void finish_endings();
   void finish(Peer& peer);
   void release_slot(Peer& peer);
+  void forget_details(Peer& peer);
   void watch(Peer& peer);
   void check_peers(uint64_t now_ns);
   void say_goodbye();
@@ -136,6 +145,7 @@ class ShmDriver final : public Driver {
 
   // wait.cc
   void start_waiting();
+  bool make_wake_pipe();
   bool work_waiting();
   void wake(Peer& peer);
   void open_wake_fd(Peer& peer);
@@ -175,11 +185,13 @@ class ShmDriver final : public Driver {
   std::vector<uint32_t> claim_position_;
   std::vector<bool> claim_rejected_;
 
-  std::vector<pollfd> watched_;  // pidfds, rebuilt when watched_stale_
+  shm::Giver giver_;
+  std::vector<pollfd> watched_;  // pidfds and the giver's socket, rebuilt when watched_stale_
   std::vector<PeerId> watched_ids_;
-  bool watched_stale_ = false;
+  bool watched_stale_ = true;
   unsigned pidfds_max_ = 0;
   unsigned pidfds_ = 0;
+  unsigned awaited_ = 0;  // peers whose segments are awaited
   PeerId next_stat_ = 0;  // the next peer without a pidfd to check
 
   std::vector<Import> imports_;

@@ -22,8 +22,9 @@ using shm::ClaimState;
 namespace {
 
 constexpr uint64_t kCheckIntervalNs = 50'000'000;
-constexpr unsigned kStatsPerCheck = 16;     // peers without a pidfd looked up per check
-constexpr size_t kPopulateMax = 256 << 10;  // bytes of a ring made present when it is claimed
+constexpr uint64_t kAwaitIntervalNs = 1'000'000;  // the same while segments are awaited
+constexpr unsigned kStatsPerCheck = 16;           // peers without a pidfd looked up per check
+constexpr size_t kPopulateMax = 256 << 10;        // bytes of a ring made present when it is claimed
 
 int open_pidfd(uint32_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
 
@@ -49,22 +50,75 @@ ShmDriver::Peer* ShmDriver::new_peer(const shm::Address& address) {
   return &peer;
 }
 
-// Maps the peer's segment and starts to watch its process.
+// Maps the peer's segment, or asks for it, and starts to watch its process.
 Status ShmDriver::open_peer(Peer& peer, const shm::Address& address, std::string* why) {
-  shm::Segment& segment = peer.details->segment;
-  const Status status = shm::open_segment(address, segment_.address, &segment, why);
-  if (status != Status::ok) return status;
-  shm::Header& header = segment.header();
-  if (header.life.load(std::memory_order_acquire) != static_cast<uint32_t>(shm::Life::open)) {
+  const Status status = shm::open_segment(address, segment_.address, &peer.details->segment, why);
+  if (status == Status::denied && address.socket) return await_segment(peer, why);
+  if (status != Status::ok) return Status::unreachable;
+  if (!use_segment(peer)) {
     *why =
         format_text("shm: process %u has closed its network interface; start it anew", address.pid);
     return Status::unreachable;
   }
-  peer.there = &header;
-  peer.fence = !registered_ || header.needs_fence != 0;
   watch(peer);
   prove_attach(peer);
   return Status::ok;
+}
+
+// False: its owner has closed.
+bool ShmDriver::use_segment(Peer& peer) {
+  shm::Header& header = peer.details->segment.header();
+  if (header.life.load(std::memory_order_acquire) != static_cast<uint32_t>(shm::Life::open))
+    return false;
+  peer.there = &header;
+  peer.fence = !registered_ || header.needs_fence != 0;
+  return true;
+}
+
+// The peer may not be opened through /proc: it hands its segment over when it polls. Until then
+// nothing can be sent to it. What /proc refuses, cross-memory attach refuses as well.
+Status ShmDriver::await_segment(Peer& peer, std::string* why) {
+  Details& d = *peer.details;
+  const Status status = shm::ask(d.segment.address, &d.request, why);
+  if (status == Status::unreachable) return status;
+  d.awaited = true;
+  awaited_++;
+  watch(peer);
+  if (refused_here_ || (caps_.flags & kGet)) downgrade(peer, EACCES);
+  return Status::ok;
+}
+
+void ShmDriver::take_segment(Peer& peer) {
+  Details& d = *peer.details;
+  const shm::Address address = d.segment.address;
+  std::string why;
+  shm::Given given;
+  const Status status = d.request ? shm::receive(d.request, &given) : Status::io_error;
+  if (status == Status::again) return;
+  if (status != Status::ok) {
+    d.request.reset();
+    if (shm::ask(address, &d.request, &why) == Status::unreachable) lose_segment(peer, why);
+    return;
+  }
+  d.request.reset();
+  d.awaited = false;
+  awaited_--;
+  if (shm::adopt_segment(address, std::move(given.segment), &d.segment, &why) != Status::ok)
+    return lose_segment(peer, why);
+  if (!use_segment(peer)) return end(peer, Status::peer_closed);
+  d.wake_fd = std::move(given.pipe);
+  if (peer.known) start_sending(peer);
+}
+
+// A process that has gone is no error of the hand-over.
+void ShmDriver::lose_segment(Peer& peer, const std::string& why) {
+  const shm::Address& address = peer.details->segment.address;
+  if (shm::process_start_time(address.pid) == address.start_time) TORII_ERROR("%s", why.c_str());
+  end(peer, Status::peer_dead);
+}
+
+void ShmDriver::answer_requests() {
+  giver_.answer(segment_.fd.get(), make_wake_pipe() ? wake_write_.get() : -1);
 }
 
 void ShmDriver::prove_attach(Peer& peer) {
@@ -317,14 +371,11 @@ void ShmDriver::finish(Peer& peer) {
     }
   }
   const Status status = peer.ending;
-  by_cookie_.erase(d.segment.address.cookie);
-  if (d.pidfd) pidfds_--;
-  watched_stale_ = true;
+  forget_details(peer);
   peer.stage = Stage::down;
   peer.there = nullptr;
   peer.out = {};
   peer.in = {};
-  peer.details.reset();
   if (!peer.known) {
     release_slot(peer);
     return;
@@ -335,14 +386,19 @@ void ShmDriver::finish(Peer& peer) {
 // Gives the number back. A peer that is up has no ring yet: connect() failed.
 void ShmDriver::release_slot(Peer& peer) {
   const PeerId id = peer.id;
-  if (peer.details) {
-    by_cookie_.erase(peer.details->segment.address.cookie);
-    if (peer.details->pidfd) pidfds_--;
-    watched_stale_ = true;
-  }
+  forget_details(peer);
   if (peer.stage == Stage::up && peer.ending != Status::ok) endings_--;
   peer = Peer{};
   free_peers_.push_back(id);
+}
+
+void ShmDriver::forget_details(Peer& peer) {
+  if (!peer.details) return;
+  by_cookie_.erase(peer.details->segment.address.cookie);
+  if (peer.details->pidfd) pidfds_--;
+  if (peer.details->awaited) awaited_--;
+  watched_stale_ = true;
+  peer.details.reset();
 }
 
 // A descriptor that tells when the process ends, for as many peers as the limit on open files
@@ -366,11 +422,15 @@ void ShmDriver::watch(Peer& peer) {
 }
 
 void ShmDriver::check_peers(uint64_t now_ns) {
-  next_check_ns_ = now_ns + kCheckIntervalNs;
+  next_check_ns_ = now_ns + (awaited_ ? kAwaitIntervalNs : kCheckIntervalNs);
   std::vector<PeerId> dead;
   if (watched_stale_) {
     watched_.clear();
     watched_ids_.clear();
+    if (giver_.token()) {
+      watched_.push_back({giver_.fd(), POLLIN, 0});
+      watched_ids_.push_back(kNoPeer);
+    }
     for (const Peer& peer : peers_) {
       if (peer.stage != Stage::up || !peer.details->pidfd) continue;
       watched_.push_back({peer.details->pidfd.get(), POLLIN, 0});
@@ -379,8 +439,19 @@ void ShmDriver::check_peers(uint64_t now_ns) {
     watched_stale_ = false;
   }
   if (!watched_.empty() && ::poll(watched_.data(), watched_.size(), 0) > 0) {
-    for (size_t i = 0; i < watched_.size(); i++)
-      if (watched_[i].revents) dead.push_back(watched_ids_[i]);
+    for (size_t i = 0; i < watched_.size(); i++) {
+      if (!watched_[i].revents) continue;
+      if (watched_ids_[i] == kNoPeer) {
+        answer_requests();
+      } else {
+        dead.push_back(watched_ids_[i]);
+      }
+    }
+  }
+  for (size_t i = 0; i < peers_.size() && awaited_; i++) {
+    Peer& peer = peers_[i];
+    if (peer.stage == Stage::up && peer.ending == Status::ok && peer.details->awaited)
+      take_segment(peer);
   }
   unsigned looks = 0;
   for (size_t n = peers_.size(); n && looks < kStatsPerCheck; n--) {
@@ -406,6 +477,8 @@ void ShmDriver::say_goodbye() {
           .state.store(static_cast<uint32_t>(ClaimState::closed), std::memory_order_release);
   }
   header_->life.store(static_cast<uint32_t>(shm::Life::closed), std::memory_order_release);
+  if (giver_.token()) answer_requests();  // who gets it sees that it is closed
+  giver_.stop();
   for (Peer& peer : peers_) {
     if (peer.stage != Stage::up || !peer.there) continue;
     peer.there->news.fetch_add(1, std::memory_order_release);

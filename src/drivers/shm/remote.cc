@@ -98,7 +98,7 @@ void ShmDriver::downgrade(Peer& peer, int error) {
   peer.details->note = format_text(
       "shm: cross-memory attach to process %u is refused (%s): large messages are copied twice; "
       "allow process_vm_readv in the seccomp profile, set kernel.yama.ptrace_scope to 0 or 1, run "
-      "both as one user",
+      "both as one user and dumpable",
       peer.details->segment.address.pid, strerror(error));
   TORII_INFO("%s", peer.details->note.c_str());
 }

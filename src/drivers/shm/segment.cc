@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "core/base/log.h"
 
@@ -174,7 +175,8 @@ uint32_t claims_for(uint32_t local_peers) {
   return local_peers * 2 < 1024 ? 1024 : local_peers * 2;
 }
 
-bool create_segment(uint32_t claims, uint64_t ring_bytes, Segment* out, std::string* why) {
+bool create_segment(uint32_t claims, uint64_t ring_bytes, uint32_t socket, Segment* out,
+                    std::string* why) {
   if (!identify(&out->address, why)) return false;
   out->fd.reset(make_memfd());
   if (!out->fd) {
@@ -206,6 +208,7 @@ bool create_segment(uint32_t claims, uint64_t ring_bytes, Segment* out, std::str
   out->self_address = reinterpret_cast<uintptr_t>(out->front.base());
   out->address.magic = kMagic;
   out->address.fd = static_cast<uint32_t>(out->fd.get());
+  out->address.socket = socket;
   auto* header = new (out->front.base()) Header{};
   header->claims = claims;
   header->bytes = bytes;
@@ -228,21 +231,27 @@ Status open_segment(const Address& address, const Address& self, Segment* out, s
   }
   if (!same_place(address, self, why)) return Status::unreachable;
   const std::string path = format_text("/proc/%u/fd/%u", address.pid, address.fd);
-  out->fd.reset(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
-  if (!out->fd) {
+  Descriptor fd(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  if (!fd) {
     const int error = errno;
     const char* remedy = error == ENOENT   ? "the process has ended or its /proc is hidden"
                          : error == EACCES ? "run both as one user, and let the process be dumpable"
                          : error == EMFILE ? "raise the limit of open files (ulimit -n)"
                                            : "mount /proc of this PID namespace";
     *why = format_text("shm: %s cannot be opened: %s; %s", path.c_str(), strerror(error), remedy);
-    return Status::unreachable;
+    return error == EACCES ? Status::denied : Status::unreachable;
   }
+  return adopt_segment(address, std::move(fd), out, why);
+}
+
+Status adopt_segment(const Address& address, Descriptor fd, Segment* out, std::string* why) {
   const auto wrong = [&](const char* what) {
-    *why = format_text("shm: %s %s; the process of this address has ended, start the job anew",
-                       path.c_str(), what);
+    *why = format_text(
+        "shm: /proc/%u/fd/%u %s; the process of this address has ended, start the job anew",
+        address.pid, address.fd, what);
     return Status::unreachable;
   };
+  out->fd = std::move(fd);
   struct stat file;
   const int seals = fcntl(out->fd.get(), F_GET_SEALS);
   if (seals < 0 || (seals & kSeals) != kSeals) return wrong("is not a sealed segment of Torii");
@@ -263,6 +272,16 @@ Status open_segment(const Address& address, const Address& self, Segment* out, s
   out->ring_bytes = ring_bytes;
   out->address = address;
   return Status::ok;
+}
+
+Descriptor open_pipe(const std::string& path) {
+  Descriptor fd(open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+  struct stat file;
+  if (fd && (fstat(fd.get(), &file) != 0 || !S_ISFIFO(file.st_mode))) {
+    fd.reset();
+    errno = EINVAL;
+  }
+  return fd;
 }
 
 uint64_t process_start_time(uint32_t pid) {

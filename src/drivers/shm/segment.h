@@ -3,7 +3,8 @@
 //
 // Segments: making this process's, and finding, proving and mapping a peer's. A segment is a
 // memfd: it has no name, no limit but memory, and ends with the last process that maps it. Peers
-// open it through /proc/PID/fd/N. It is sealed against shrinking, so no peer can cause a SIGBUS.
+// open it through /proc/PID/fd/N, or have it handed over (handover.h). It is sealed against
+// shrinking, so no peer can cause a SIGBUS.
 #pragma once
 
 #include <cstddef>
@@ -76,12 +77,22 @@ struct Segment {
 uint64_t ring_bytes_for(uint32_t local_peers, uint64_t wanted);
 uint32_t claims_for(uint32_t local_peers);
 
-// Makes this process's segment, or says in *why what forbids it and what helps.
-bool create_segment(uint32_t claims, uint64_t ring_bytes, Segment* out, std::string* why);
+// Makes this process's segment, or says in *why what forbids it and what helps. `socket` goes into
+// its address.
+bool create_segment(uint32_t claims, uint64_t ring_bytes, uint32_t socket, Segment* out,
+                    std::string* why);
 
 // Opens and proves the segment at `address`, which comes from outside. `self` is this process's
-// own address. Not ok: *why holds the reason and the remedy.
+// own address. Not ok: *why holds the reason and the remedy. `denied`: the system does not let
+// this process open what that one has open.
 Status open_segment(const Address& address, const Address& self, Segment* out, std::string* why);
+
+// Proves and maps what is said to be the segment at `address`. Not ok: as above.
+Status adopt_segment(const Address& address, Descriptor fd, Segment* out, std::string* why);
+
+// Opens a pipe in both directions, so that writing to it without a reader is no error. Empty, with
+// errno: it cannot be opened or is no pipe.
+Descriptor open_pipe(const std::string& path);
 
 // The start time of a process in clock ticks since boot, or 0 if none of that pid is running.
 uint64_t process_start_time(uint32_t pid);

@@ -8,7 +8,6 @@
 // (membarrier), and the sender none.
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -37,17 +36,21 @@ void ShmDriver::start_waiting() {
   caps_.flags |= kWait;
 }
 
-Status ShmDriver::arm(int* fd) {
-  if (!wake_read_) {
-    int ends[2];
-    if (pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) {
-      TORII_ERROR("shm: pipe2 failed: %m; raise the limit of open files (ulimit -n)");
-      return Status::io_error;
-    }
-    wake_read_.reset(ends[0]);
-    wake_write_.reset(ends[1]);
-    header_->wake_fd.store(ends[1], std::memory_order_release);
+bool ShmDriver::make_wake_pipe() {
+  if (wake_read_) return true;
+  int ends[2];
+  if (pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0) {
+    TORII_ERROR("shm: pipe2 failed: %m; raise the limit of open files (ulimit -n)");
+    return false;
   }
+  wake_read_.reset(ends[0]);
+  wake_write_.reset(ends[1]);
+  header_->wake_fd.store(ends[1], std::memory_order_release);
+  return true;
+}
+
+Status ShmDriver::arm(int* fd) {
+  if (!make_wake_pipe()) return Status::io_error;
   if (work_waiting()) return Status::again;
   char drained[256];
   while (read(wake_read_.get(), drained, sizeof(drained)) == sizeof(drained)) {
@@ -100,13 +103,8 @@ void ShmDriver::open_wake_fd(Peer& peer) {
   const int number = peer.there->wake_fd.load(std::memory_order_acquire);
   if (number < 0 || shm::process_start_time(address.pid) != address.start_time) return;
   const std::string path = format_text("/proc/%u/fd/%d", address.pid, number);
-  // For reading too: a pipe without a reader would answer by SIGPIPE when the sleeper is gone.
-  shm::Descriptor fd(open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
-  struct stat file;
-  if (fd && fstat(fd.get(), &file) == 0 && S_ISFIFO(file.st_mode)) {
-    d.wake_fd = std::move(fd);
-    return;
-  }
+  d.wake_fd = shm::open_pipe(path);
+  if (d.wake_fd) return;
   d.wake_failed = true;
   TORII_WARN("shm: process %u sleeps and cannot be woken through %s: %m; it looks by itself later",
              address.pid, path.c_str());
