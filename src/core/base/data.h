@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "core/base/copy.h"
+
 namespace torii {
 
 // Copies `bytes` bytes at byte `offset` of the packed message from or to `buffer`. Calls for one
@@ -39,14 +41,14 @@ class Data {
   // The caller guarantees offset + n <= bytes().
   void copy_out(uint64_t offset, void* to, size_t n) const {
     if (kind_ == Kind::contiguous) {
-      if (n) std::memcpy(to, at(offset), n);
+      copy_bytes(to, at(offset), n);
     } else {
       copy_out_slow(offset, to, n);
     }
   }
   void copy_in(uint64_t offset, const void* from, size_t n) const {
     if (kind_ == Kind::contiguous) {
-      if (n) std::memcpy(at(offset), from, n);
+      copy_bytes(at(offset), from, n);
     } else {
       copy_in_slow(offset, from, n);
     }

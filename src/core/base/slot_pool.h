@@ -25,10 +25,10 @@ class SlotPool {
 
   // A default-initialised object, or null when memory or the limit is exhausted.
   T* get() {
-    if (!free_ && !grow()) return nullptr;
+    if (__builtin_expect(!free_, 0) && !grow()) return nullptr;
     Slot* slot = free_;
     free_ = slot->next_free;
-    slot->in_use = true;
+    ++slot->generation;
     ++used_;
     return new (slot->storage) T;
   }
@@ -36,8 +36,7 @@ class SlotPool {
   void put(T* object) {
     Slot* slot = slot_of(object);
     object->~T();
-    slot->in_use = false;
-    if (++slot->generation == 0) slot->generation = 1;
+    ++slot->generation;
     slot->next_free = free_;
     free_ = slot;
     --used_;
@@ -53,7 +52,7 @@ class SlotPool {
     const uint32_t index = uint32_t(handle);
     if (index >= chunks_.size() * kChunk) return nullptr;
     Slot* slot = chunks_[index / kChunk] + index % kChunk;
-    if (!slot->in_use || slot->generation != uint32_t(handle >> 32)) return nullptr;
+    if (slot->generation != uint32_t(handle >> 32) || !in_use(slot)) return nullptr;
     return object_of(slot);
   }
 
@@ -63,7 +62,7 @@ class SlotPool {
   void for_each(F f) {
     for (Slot* chunk : chunks_)
       for (uint32_t i = 0; i < kChunk; ++i)
-        if (chunk[i].in_use) f(object_of(&chunk[i]));
+        if (in_use(&chunk[i])) f(object_of(&chunk[i]));
   }
 
  private:
@@ -73,14 +72,15 @@ class SlotPool {
     alignas(T) unsigned char storage[sizeof(T)];
     Slot* next_free;
     uint32_t index;
-    uint32_t generation;
-    bool in_use;
+    uint32_t generation;  // odd while in use
   };
+
+  static bool in_use(const Slot* slot) { return slot->generation & 1; }
 
   static Slot* slot_of(T* object) { return reinterpret_cast<Slot*>(object); }
   static T* object_of(Slot* slot) { return std::launder(reinterpret_cast<T*>(slot->storage)); }
 
-  bool grow() {
+  [[gnu::noinline]] bool grow() {
     const uint32_t base = uint32_t(chunks_.size()) * kChunk;
     if (base + kChunk > limit_ && base >= limit_) return false;
     auto* chunk = static_cast<Slot*>(std::aligned_alloc(alignof(Slot), sizeof(Slot) * kChunk));
@@ -88,8 +88,7 @@ class SlotPool {
     chunks_.push_back(chunk);
     for (uint32_t i = kChunk; i-- > 0;) {
       chunk[i].index = base + i;
-      chunk[i].generation = 1;
-      chunk[i].in_use = false;
+      chunk[i].generation = 0;
       chunk[i].next_free = free_;
       free_ = &chunk[i];
     }

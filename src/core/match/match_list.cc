@@ -137,10 +137,13 @@ void MatchList::label(MatchNode* node) {
   } else if (before && after && after->link.order - before->link.order >= 2) {
     order = before->link.order + (after->link.order - before->link.order) / 2;
   } else {
-    // No label is left between the neighbours: spread all of them again, order unchanged.
-    uint64_t next = kOrderStart - size_ / 2 * kOrderGap;
-    for (MatchNode* n = head_; n; n = n->next, next += kOrderGap) n->link.order = next;
+    spread_labels();  // none is left between the neighbours
   }
+}
+
+void MatchList::spread_labels() {
+  uint64_t next = kOrderStart - size_ / 2 * kOrderGap;
+  for (MatchNode* n = head_; n; n = n->next, next += kOrderGap) n->link.order = next;
 }
 
 void MatchList::index(MatchNode* node) {
@@ -173,27 +176,20 @@ void MatchList::unindex() {
 
 void MatchList::build_index() {
   indexed_ = true;
+  spread_labels();
   for (MatchNode* n = head_; n && indexed_; n = n->next) index(n);
 }
 
-void MatchList::insert(MatchNode* node, MatchNode* before, MatchNode* after) {
-  node->prev = before;
-  node->next = after;
-  (before ? before->next : head_) = node;
-  (after ? after->prev : tail_) = node;
-  ++size_;
-  label(node);
+void MatchList::inserted(MatchNode* node) {
   if (indexed_) {
+    label(node);
     index(node);
-  } else if (size_ > kIndexAbove && !too_many_shapes_) {
+  } else if (!too_many_shapes_) {
     build_index();
   }
 }
 
-void MatchList::remove(MatchNode* node) {
-  (node->prev ? node->prev->next : head_) = node->next;
-  (node->next ? node->next->prev : tail_) = node->prev;
-  --size_;
+void MatchList::removed(MatchNode* node) {
   if (indexed_) {
     groups_.remove(&node->link);
     --shapes_[node->link.shape].members;
@@ -204,20 +200,7 @@ void MatchList::remove(MatchNode* node) {
   }
 }
 
-void ArrivalList::append(ArrivalNode* node) {
-  node->order = next_order_++;
-  node->next = nullptr;
-  node->prev = tail_;
-  (tail_ ? tail_->next : head_) = node;
-  tail_ = node;
-  ++size_;
-  for (uint32_t s = 0; s < shape_count_; ++s) index(node, s);
-}
-
-void ArrivalList::remove(ArrivalNode* node) {
-  (node->prev ? node->prev->next : head_) = node->next;
-  (node->next ? node->next->prev : tail_) = node->prev;
-  --size_;
+void ArrivalList::remove_from_index(ArrivalNode* node) {
   for (uint32_t s = 0; s < shape_count_; ++s) groups_.remove(&node->links[s]);
   if (size_ == 0) shape_count_ = 0;
 }

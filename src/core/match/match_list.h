@@ -53,16 +53,17 @@ class GroupTable {
   size_t links_ = 0;
 };
 
-// An entry of a MatchList. Bits set in an ignore mask are wildcards.
+// An entry of a MatchList; the caller sets the first four fields. Bits set in an ignore mask are
+// wildcards.
 struct MatchNode {
-  uint64_t source = 0;
-  uint64_t source_ignore = 0;
-  uint64_t bits = 0;
-  uint64_t ignore = 0;
+  uint64_t source;
+  uint64_t source_ignore;
+  uint64_t bits;
+  uint64_t ignore;
 
-  MatchNode* prev = nullptr;  // list
-  MatchNode* next = nullptr;
-  GroupLink link;  // link.order is the order label
+  MatchNode* prev;  // list
+  MatchNode* next;
+  GroupLink link;  // link.order is the order label; nothing is set while the list is not indexed
 
   bool matches(uint64_t from, uint64_t with) const {
     return ((source ^ from) & ~source_ignore) == 0 && ((bits ^ with) & ~ignore) == 0;
@@ -81,8 +82,17 @@ class MatchList {
   void prepend(MatchNode* node) { insert(node, nullptr, head_); }
   void insert_before(MatchNode* base, MatchNode* node) { insert(node, base->prev, base); }
   void insert_after(MatchNode* base, MatchNode* node) { insert(node, base, base->next); }
-  void remove(MatchNode* node);
+  void remove(MatchNode* node) {
+    (node->prev ? node->prev->next : head_) = node->next;
+    (node->next ? node->next->prev : tail_) = node->prev;
+    --size_;
+    if (__builtin_expect(indexed_ || too_many_shapes_, 0)) removed(node);
+  }
 
+  // The first node in list order with matches(source, bits).
+  MatchNode* find(uint64_t source, uint64_t bits) const {
+    return find(source, bits, [](MatchNode*) { return true; });
+  }
   // The first node in list order with matches(source, bits) and accept(node).
   template <typename Accept>
   MatchNode* find(uint64_t source, uint64_t bits, Accept accept) const {
@@ -119,8 +129,17 @@ class MatchList {
     return reinterpret_cast<MatchNode*>(reinterpret_cast<std::byte*>(link) -
                                         offsetof(MatchNode, link));
   }
-  void insert(MatchNode* node, MatchNode* before, MatchNode* after);
+  void insert(MatchNode* node, MatchNode* before, MatchNode* after) {
+    node->prev = before;
+    node->next = after;
+    (before ? before->next : head_) = node;
+    (after ? after->prev : tail_) = node;
+    if (__builtin_expect(++size_ > kIndexAbove || indexed_, 0)) inserted(node);
+  }
+  void inserted(MatchNode* node);
+  void removed(MatchNode* node);
   void label(MatchNode* node);
+  void spread_labels();
   void index(MatchNode* node);
   void unindex();
   void build_index();
@@ -138,11 +157,11 @@ class MatchList {
 // A message waiting in an ArrivalList.
 struct ArrivalNode {
   static constexpr uint32_t kShapes = 4;
-  uint64_t source = 0;
-  uint64_t bits = 0;
-  uint64_t order = 0;
-  ArrivalNode* prev = nullptr;
-  ArrivalNode* next = nullptr;
+  uint64_t source;  // these two are set by the caller
+  uint64_t bits;
+  uint64_t order;
+  ArrivalNode* prev;
+  ArrivalNode* next;
   GroupLink links[kShapes];
 };
 
@@ -152,8 +171,21 @@ class ArrivalList {
 
   ArrivalNode* first() const { return head_; }
   size_t size() const { return size_; }
-  void append(ArrivalNode* node);
-  void remove(ArrivalNode* node);
+  void append(ArrivalNode* node) {
+    node->order = next_order_++;
+    node->next = nullptr;
+    node->prev = tail_;
+    (tail_ ? tail_->next : head_) = node;
+    tail_ = node;
+    ++size_;
+    for (uint32_t s = 0; s < shape_count_; ++s) index(node, s);
+  }
+  void remove(ArrivalNode* node) {
+    (node->prev ? node->prev->next : head_) = node->next;
+    (node->next ? node->next->prev : tail_) = node->prev;
+    --size_;
+    if (__builtin_expect(shape_count_ != 0, 0)) remove_from_index(node);
+  }
   // The earliest message with equal source and bits outside the ignore masks, or null.
   ArrivalNode* find(uint64_t source, uint64_t source_ignore, uint64_t bits, uint64_t ignore);
 
@@ -163,6 +195,7 @@ class ArrivalList {
     uint64_t ignore = 0;
   };
 
+  void remove_from_index(ArrivalNode* node);
   void index(ArrivalNode* node, uint32_t shape);
   int shape_for(uint64_t source_ignore, uint64_t ignore);
   ArrivalNode* walk(uint64_t source, uint64_t source_ignore, uint64_t bits, uint64_t ignore) const;

@@ -239,7 +239,7 @@ void Ni::on_peer_down(Peer& peer, Status why) {
   c.arg = this;
   c.result.code = code_of(why);
   c.result.source = reinterpret_cast<torii_peer_t*>(&peer);
-  ports_.completions().push(c);
+  ports_.completions().push() = c;
 }
 
 void Ni::tell_peer_down(void* self, const torii_result_t* result) {

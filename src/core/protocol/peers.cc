@@ -205,11 +205,18 @@ void Protocol::set_route(Peer& peer, uint8_t rail, PeerId route) {
   const uint64_t limit = config_.eager_limit ? config_.eager_limit : advice;
   peer.eager_max = uint32_t(std::min<uint64_t>(limit, config_.eager_window));
   peer.small_max = std::min(peer.small_max, peer.eager_max);
+  allow_express(peer);
   rails_[rail]->set(route, &peer);
+}
+
+void Protocol::allow_express(Peer& peer) {
+  const bool ready = peer.state == PeerState::up && peer.hello_sent;
+  peer.express_end = ready ? peer.small_max + 1 : 0;
 }
 
 void Protocol::queue_hello(Peer& peer) {
   peer.hello_sent = true;
+  allow_express(peer);
   Op* op = make_op(peer, OpRole::control, Owner{});
   TORII_ASSERT(op);
   op->head_bytes = uint8_t(wire::encode(own_hello(), op->head.data()));
@@ -249,6 +256,7 @@ void Protocol::fail_peer(Peer& peer, Status why) {
   peer.state = why == Status::peer_closed ? PeerState::closed : PeerState::dead;
   if (peer.state == PeerState::dead) ++counters_->peers_dead;
   peer.hello_received = false;  // no frame of it counts any more
+  allow_express(peer);
   for (Op* op = peer.ops.head; op;) {
     Op* const next = op->all.next;
     if (op->role != OpRole::held && op->stage != OpStage::finished) fail_op(op, why);

@@ -111,9 +111,10 @@ class Protocol final {
   // with env.want_ack (always pending) `acked` or `dropped`; *out (may be null) is the operation.
   Status put(Peer& peer, const Envelope& env, const Data& source, const Owner& owner, Op** out);
   // Sends a tagged put that wants no acknowledgement if it fits one frame and can leave now.
-  // False: nothing happened; use put().
-  bool put_now(Peer& peer, uint8_t index, bool ready, uint64_t bits, uint32_t user,
-               const Data& source);
+  // `port` is its index, with wire::kReadyBit or without; `bytes` the sum of the pieces. False:
+  // nothing happened; use put(). (express.h)
+  bool put_now(Peer& peer, uint8_t port, uint64_t bits, uint32_t user, const iovec* pieces,
+               uint32_t piece_count, uint64_t bytes);
   // Fetches env.length bytes. Owes `received` or `dropped`.
   Status get(Peer& peer, const Envelope& env, const Data& destination, const Owner& owner,
              Op** out);
@@ -129,7 +130,7 @@ class Protocol final {
   // Places the first `accepted` bytes of the message. `ok`: they are in place; `pending`: owes
   // `received`. Acknowledges when asked to, unless `no_ack`.
   // For an arrival that is complete() it is just this:
-  void place(Arrival& arrival, const Data& destination, uint64_t accepted, bool no_ack);
+  void place(const Arrival& arrival, const Data& destination, uint64_t accepted, bool no_ack);
   Status accept(Arrival& arrival, const Data& destination, uint64_t accepted, bool no_ack,
                 const Owner& owner, Op** out);
   // For an arrival that is complete(): the caller keeps the payload and calls settle() with the
@@ -216,6 +217,8 @@ class Protocol final {
   void conclude(Op* op, Status status, OpEvent answer, uint64_t bytes);
   uint16_t take_credit(Peer& peer);
   void give_back(Peer& peer, uint32_t units);
+  void send_credit(Peer& peer);
+  static void allow_express(Peer& peer);
 
   // receive.cc
   void on_frame(Rail& rail, PeerId from, std::span<const std::byte> bytes);

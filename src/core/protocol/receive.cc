@@ -7,32 +7,58 @@
 #include <cstring>
 
 #include "core/base/log.h"
-#include "core/protocol/protocol.h"
+#include "core/protocol/express.h"
 
 namespace torii {
 
 using wire::Kind;
 
+// Charges an eager message to the peer's window. False: the peer sent more than it was granted.
+inline bool Protocol::take_window(Peer& peer, uint64_t bytes, uint32_t* units) {
+  const uint64_t cost = wire::credit_units(bytes);
+  if (peer.window < peer.in_use || cost > peer.window - peer.in_use) return false;
+  peer.in_use += cost;
+  *units = uint32_t(cost);
+  return true;
+}
+
+inline void Protocol::on_tagged(Peer& peer, const wire::Tagged& h,
+                                std::span<const std::byte> payload) {
+  counters_->bytes_received += payload.size();
+  uint32_t units;
+  if (__builtin_expect(!take_window(peer, payload.size(), &units), 0))
+    return bad_frame(&peer, "eager message beyond the granted window");
+  peer.credit += h.credit;
+  Arrival a;
+  a.peer = &peer;
+  a.env.space = Space::tagged;
+  a.env.index = h.port & ~wire::kReadyBit;
+  a.env.ready = h.port & wire::kReadyBit;
+  a.env.bits = h.bits;
+  a.env.hdr_data = h.user;
+  a.env.length = payload.size();
+  a.payload = payload;
+  a.credit = units;
+  upper_->on_put(a);
+}
+
 void Protocol::Rail::packet(PeerId from, std::span<const std::byte> frame) {
+  ++protocol->counters_->frames_received;
+  Peer* peer = get(from);
+  wire::Tagged tagged;
+  if (__builtin_expect(peer && peer->hello_received && wire::parse_tagged(frame, &tagged), 1))
+    return protocol->on_tagged(*peer, tagged, frame.subspan(sizeof(tagged)));
   protocol->on_frame(*this, from, frame);
 }
 
 void Protocol::on_frame(Rail& rail, PeerId from, std::span<const std::byte> bytes) {
-  ++counters_->frames_received;
   Peer* peer = rail.get(from);
-  wire::Tagged tagged;
-  if (peer && peer->hello_received && wire::parse_tagged(bytes, &tagged)) {
-    counters_->bytes_received += bytes.size() - sizeof(tagged);
-    return on_tagged(*peer, tagged, bytes.subspan(sizeof(tagged)));
-  }
   wire::Frame frame;
   if (!wire::parse(bytes, &frame)) return bad_frame(peer, "malformed header");
-  counters_->bytes_received += frame.payload.size();
   if (frame.kind == Kind::hello) return on_hello(rail, from, frame.hello);
   if (!peer || !peer->hello_received) return bad_frame(peer, "frame before hello");
+  counters_->bytes_received += frame.payload.size();
   switch (frame.kind) {
-    case Kind::tagged:
-      return on_tagged(*peer, frame.tagged, frame.payload);
     case Kind::put:
     case Kind::put_announce:
     case Kind::get:
@@ -54,32 +80,6 @@ void Protocol::bad_frame(Peer* peer, const char* what) {
 Op* Protocol::find_op(Peer& peer, uint64_t handle) const {
   Op* op = ops_.find(handle);
   return op && op->peer == &peer && op->stage != OpStage::finished ? op : nullptr;
-}
-
-// Charges an eager message to the peer's window. False: the peer sent more than it was granted.
-bool Protocol::take_window(Peer& peer, uint64_t bytes, uint32_t* units) {
-  const uint64_t cost = wire::credit_units(bytes);
-  if (peer.window < peer.in_use || cost > peer.window - peer.in_use) return false;
-  peer.in_use += cost;
-  *units = uint32_t(cost);
-  return true;
-}
-
-void Protocol::on_tagged(Peer& peer, const wire::Tagged& h, std::span<const std::byte> payload) {
-  Arrival a;
-  if (!take_window(peer, payload.size(), &a.credit))
-    return bad_frame(&peer, "eager message beyond the granted window");
-  peer.credit += h.credit;
-  a.peer = &peer;
-  a.kind = Kind::put;
-  a.env.space = Space::tagged;
-  a.env.index = h.port & ~wire::kReadyBit;
-  a.env.ready = h.port & wire::kReadyBit;
-  a.env.bits = h.bits;
-  a.env.hdr_data = h.user;
-  a.env.length = payload.size();
-  a.payload = payload;
-  upper_->on_put(a);
 }
 
 void Protocol::on_request(Peer& peer, const wire::Frame& frame) {
@@ -162,7 +162,6 @@ void Protocol::on_finish(Op* op, Status status, uint64_t length) {
   conclude(op, dropped ? Status::ok : status, dropped ? OpEvent::dropped : OpEvent::acked, length);
 }
 
-// Tells the initiator of an eager put what became of it, if it wants to know.
 void Protocol::answer_put(Peer& peer, uint64_t peer_op, bool no_ack, uint64_t accepted) {
   if (peer_op == 0) return;
   if (no_ack) {
@@ -172,20 +171,10 @@ void Protocol::answer_put(Peer& peer, uint64_t peer_op, bool no_ack, uint64_t ac
   }
 }
 
-void Protocol::place(Arrival& a, const Data& destination, uint64_t accepted, bool no_ack) {
-  destination.copy_in(0, a.payload.data(), accepted);
-  settle(*a.peer, {a.peer_op, a.credit}, accepted, no_ack);
-}
-
 Debt Protocol::postpone(const Arrival& a) {
   ++counters_->unexpected;
   counters_->unexpected_bytes += a.env.length;
   return {a.peer_op, a.credit};
-}
-
-void Protocol::settle(Peer& peer, const Debt& debt, uint64_t accepted, bool no_ack) {
-  give_back(peer, debt.credit);
-  answer_put(peer, debt.peer_op, no_ack, accepted);
 }
 
 Status Protocol::accept(Arrival& a, const Data& destination, uint64_t accepted, bool no_ack,

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "core/base/log.h"
-#include "core/protocol/protocol.h"
+#include "core/protocol/express.h"
 
 namespace torii {
 
@@ -104,42 +104,6 @@ void Protocol::set_control_head(Op* op, wire::Kind kind, Status status, uint64_t
   op->head_bytes = uint8_t(sizeof(h) + op->key_bytes);
 }
 
-bool Protocol::put_now(Peer& peer, uint8_t index, bool ready, uint64_t bits, uint32_t user,
-                       const Data& source) {
-  const uint64_t bytes = source.bytes();
-  const uint64_t cost = wire::credit_units(bytes);
-  if (bytes > peer.small_max || cost > peer.credit || !peer.backlog.empty() || !peer.hello_sent ||
-      peer.state != PeerState::up || !source.has_address())
-    return false;
-  iovec pieces[kPieces];
-  uint64_t covered = 0;
-  Tx tx;
-  tx.piece_count = source.slice(0, bytes, pieces, peer.pieces_max, &covered);
-  if (covered != bytes) return false;
-
-  wire::Tagged h;
-  h.kind = wire::Kind::tagged;
-  h.port = uint8_t(index | (ready ? wire::kReadyBit : 0));
-  h.credit = wire::little(uint16_t(std::min(peer.owed, 0xffffu)));
-  h.user = wire::little(user);
-  h.bits = wire::little(bits);
-  tx.peer = peer.route;
-  tx.head = &h;
-  tx.head_bytes = sizeof(h);
-  tx.pieces = pieces;
-  tx.body_bytes = uint32_t(bytes);
-  if (peer.driver->send({&tx, 1}) != 1) {
-    ++counters_->backpressure;
-    return false;
-  }
-  if (peer.owed) take_credit(peer);
-  peer.credit -= cost;
-  ++counters_->eager_sent;
-  ++counters_->frames_sent;
-  counters_->bytes_sent += bytes;
-  return true;
-}
-
 Status Protocol::put(Peer& peer, const Envelope& env, const Data& source, const Owner& owner,
                      Op** out) {
   if (peer.state != PeerState::up) return down_status(peer);
@@ -229,19 +193,11 @@ bool Protocol::withdraw(Op* op) {
   return true;
 }
 
-uint16_t Protocol::take_credit(Peer& peer) {
-  const uint32_t units = std::min(peer.owed, 0xffffu);
-  peer.owed -= units;
-  peer.in_use -= units;
-  return uint16_t(units);
-}
-
-void Protocol::give_back(Peer& peer, uint32_t units) {
-  peer.owed += units;
-  if (uint64_t{peer.owed} * 4 >= peer.window && peer.state == PeerState::up) {
-    if (!peer.hello_sent) queue_hello(peer);
-    send_control(peer, wire::Kind::credit, Status::ok, 0, 0, 0);
-  }
+// The peer is owed a quarter of its window: a frame of its own takes it back.
+void Protocol::send_credit(Peer& peer) {
+  if (peer.state != PeerState::up) return;
+  if (!peer.hello_sent) queue_hello(peer);
+  send_control(peer, wire::Kind::credit, Status::ok, 0, 0, 0);
 }
 
 void Protocol::send_control(Peer& peer, wire::Kind kind, Status status, uint64_t op,

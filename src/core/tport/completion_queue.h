@@ -6,7 +6,7 @@
 #pragma once
 
 #include <cstddef>
-#include <vector>
+#include <memory>
 
 #include "core/torii.h"
 
@@ -21,22 +21,25 @@ struct Completion {
 class CompletionQueue {
  public:
   bool empty() const { return head_ == tail_; }
-  void push(const Completion& completion) {
-    if (tail_ - head_ == ring_.size()) grow();
-    ring_[tail_++ & (ring_.size() - 1)] = completion;
+  // A place for the next completion; every field is to be set at once.
+  Completion& push() {
+    if (__builtin_expect(tail_ - head_ > mask_, 0)) grow();
+    return ring_[tail_++ & mask_];
   }
-  Completion pop() { return ring_[head_++ & (ring_.size() - 1)]; }
+  Completion pop() { return ring_[head_++ & mask_]; }
 
  private:
-  void grow() {
-    std::vector<Completion> larger(ring_.size() * 2);
-    for (size_t i = head_; i != tail_; ++i)
-      larger[i & (larger.size() - 1)] = ring_[i & (ring_.size() - 1)];
+  [[gnu::noinline]] void grow() {
+    auto larger = std::make_unique<Completion[]>((mask_ + 1) * 2);
+    for (size_t i = head_; i != tail_; ++i) larger[i & (mask_ * 2 + 1)] = ring_[i & mask_];
     ring_ = std::move(larger);
+    mask_ = mask_ * 2 + 1;
   }
 
-  std::vector<Completion> ring_ = std::vector<Completion>(64);
-  size_t head_ = 0;  // run on without bound; the ring's size is a power of two
+  static constexpr size_t kFirst = 64;
+  std::unique_ptr<Completion[]> ring_ = std::make_unique<Completion[]>(kFirst);
+  size_t mask_ = kFirst - 1;  // one less than the ring's size, a power of two
+  size_t head_ = 0;           // these two run on without bound
   size_t tail_ = 0;
 };
 

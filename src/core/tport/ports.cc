@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "core/base/log.h"
+#include "core/protocol/express.h"
 
 namespace torii {
 
@@ -23,7 +24,7 @@ void free_payload(Unexpected& m) {
 }
 
 void describe(const Unexpected& m, torii_result_t* result) {
-  *result = {TORII_OK, m.user, m.tag, 0, m.bytes, public_peer(m.peer)};
+  *result = {TORII_OK, m.user, m.bits, 0, m.length, public_peer(m.peer)};
 }
 
 }  // namespace
@@ -80,19 +81,25 @@ Ports::~Ports() {
 void Ports::clear(Port& port) {
   while (MatchNode* node = port.posted.first()) {
     port.posted.remove(node);
-    receives_.put(reinterpret_cast<Receive*>(node));
+    receives_.put(static_cast<Receive*>(node));
   }
   while (ArrivalNode* node = port.arrivals.first()) {
     port.arrivals.remove(node);
-    discard(reinterpret_cast<Unexpected*>(node));
+    discard(static_cast<Unexpected*>(node));
   }
 }
 
 Status Ports::send(Port& port, Peer& peer, torii_mode_t mode, uint64_t tag, uint32_t user,
                    const Data& data, torii_done_t done, void* arg, torii_request_t* request) {
-  if (mode != TORII_SYNCHRONOUS &&
-      protocol_.put_now(peer, port.index, mode == TORII_READY, tag, user, data))
-    return Status::ok;
+  if (mode != TORII_SYNCHRONOUS && data.has_address()) {
+    iovec pieces[kPieces];
+    uint64_t covered = 0;
+    const uint32_t count = data.slice(0, data.bytes(), pieces, peer.pieces_max, &covered);
+    const uint8_t where = port.index | (mode == TORII_READY ? wire::kReadyBit : 0);
+    if (covered == data.bytes() &&
+        protocol_.put_now(peer, where, tag, user, pieces, count, covered))
+      return Status::ok;
+  }
   Envelope env;
   env.space = Space::tagged;
   env.index = port.index;
@@ -120,20 +127,20 @@ void Ports::send_event(Op* op, OpEvent event, Status status, uint64_t bytes) {
   c.result.code = code_of(status);
   c.result.bytes = bytes;
   c.result.sent_bytes = op->length;
-  static_cast<Ports*>(op->owner.object)->completions_.push(c);
+  static_cast<Ports*>(op->owner.object)->completions_.push() = c;
 }
 
 Unexpected* Ports::find(Port& port, const MatchSpec& want) {
   ArrivalNode* node = port.arrivals.find(want.source ? want.source->number : 0,
                                          want.source ? 0 : kAny, want.tag, want.ignore);
-  return reinterpret_cast<Unexpected*>(node);
+  return static_cast<Unexpected*>(node);
 }
 
 Status Ports::receive(Port& port, const MatchSpec& want, const Data& data, torii_done_t done,
                       void* arg, torii_request_t* request, torii_result_t* result) {
   if (port.arrivals.size() > 0) {
     if (Unexpected* message = find(port, want)) {
-      port.arrivals.remove(&message->node);
+      port.arrivals.remove(message);
       return receive_taken(message, data, done, arg, request, result);
     }
   }
@@ -141,16 +148,16 @@ Status Ports::receive(Port& port, const MatchSpec& want, const Data& data, torii
     return want.source->state == PeerState::dead ? Status::peer_dead : Status::peer_closed;
   Receive* r = receives_.get();
   if (!r) return Status::no_memory;
-  r->node.source = want.source ? want.source->number : 0;
-  r->node.source_ignore = want.source ? 0 : kAny;
-  r->node.bits = want.tag;
-  r->node.ignore = want.ignore;
+  r->source = want.source ? want.source->number : 0;
+  r->source_ignore = want.source ? 0 : kAny;
+  r->bits = want.tag;
+  r->ignore = want.ignore;
   r->posted = true;
   r->port = port.index;
   r->data = data;
   r->done = done;
   r->arg = arg;
-  port.posted.append(&r->node);
+  port.posted.append(r);
   if (request) *request = SlotPool<Receive>::handle(r) | kReceiveBit;
   return Status::pending;
 }
@@ -166,7 +173,7 @@ Unexpected* Ports::take(Port& port, const MatchSpec& want, torii_result_t* resul
   Unexpected* message = find(port, want);
   if (!message) return nullptr;
   describe(*message, result);
-  port.arrivals.remove(&message->node);
+  port.arrivals.remove(message);
   return message;
 }
 
@@ -174,7 +181,7 @@ Status Ports::receive_taken(Unexpected* message, const Data& data, torii_done_t 
                             torii_request_t* request, torii_result_t* result) {
   if (!message->op) {
     describe(*message, result);
-    result->bytes = std::min(message->bytes, data.bytes());
+    result->bytes = std::min(message->length, data.bytes());
     data.copy_in(0, message->payload, result->bytes);
     protocol_.settle(*message->peer, message->debt, result->bytes, false);
     free_payload(*message);
@@ -185,14 +192,14 @@ Status Ports::receive_taken(Unexpected* message, const Data& data, torii_done_t 
   }
   Receive* r = receives_.get();
   if (!r) {
-    ports_[message->port].arrivals.append(&message->node);
+    ports_[message->port].arrivals.append(message);
     return Status::no_memory;
   }
   r->data = data;
   r->done = done;
   r->arg = arg;
   describe(*message, &r->result);
-  const uint64_t accepted = std::min(message->bytes, data.bytes());
+  const uint64_t accepted = std::min(message->length, data.bytes());
   Owner owner;
   owner.notify = &Ports::receive_event;
   owner.object = this;
@@ -217,7 +224,7 @@ void Ports::complete(Receive* r, Status status, uint64_t bytes) {
   if (status == Status::ok && r->result.sent_bytes > bytes) status = Status::truncated;
   r->result.code = code_of(status);
   r->result.bytes = bytes;
-  completions_.push({r->done, r->arg, r->result});
+  completions_.push() = {r->done, r->arg, r->result};
   receives_.put(r);
 }
 
@@ -230,7 +237,7 @@ bool Ports::cancel(torii_request_t request) {
   if (request & kReceiveBit) {
     Receive* r = receives_.find(request & ~kReceiveBit);
     if (!r || !r->posted) return false;
-    ports_[r->port].posted.remove(&r->node);
+    ports_[r->port].posted.remove(r);
     complete(r, Status::canceled, 0);
     return true;
   }
@@ -241,33 +248,36 @@ bool Ports::cancel(torii_request_t request) {
   c.arg = op->owner.argument;
   c.result.code = TORII_ERR_CANCELED;
   if (!protocol_.withdraw(op)) return false;
-  completions_.push(c);
+  completions_.push() = c;
   return true;
+}
+
+void Ports::matched(Port& port, Receive* r, Arrival& a) {
+  port.posted.remove(r);
+  r->posted = false;
+  const auto user = uint32_t(a.env.hdr_data);
+  const uint64_t accepted = std::min(a.env.length, r->data.bytes());
+  if (__builtin_expect(a.complete(), 1)) {
+    protocol_.place(a, r->data, accepted, false);
+    const int code = accepted < a.env.length ? TORII_ERR_TRUNCATED : TORII_OK;
+    completions_.push() = {
+        r->done, r->arg, {code, user, a.env.bits, accepted, a.env.length, public_peer(a.peer)}};
+    return receives_.put(r);
+  }
+  r->result = {TORII_OK, user, a.env.bits, 0, a.env.length, public_peer(a.peer)};
+  Owner owner;
+  owner.notify = &Ports::receive_event;
+  owner.object = this;
+  owner.argument = r;
+  const Status status = protocol_.accept(a, r->data, accepted, false, owner, nullptr);
+  if (status != Status::pending) complete(r, status, status == Status::ok ? accepted : 0);
 }
 
 void Ports::on_put(Arrival& a) {
   if (a.env.index > TORII_PORT_MAX) return protocol_.drop(a);
   Port& port = ports_[a.env.index];
-  MatchNode* node = port.posted.find(a.peer->number, a.env.bits, [](MatchNode*) { return true; });
-  if (node) {
-    auto* r = reinterpret_cast<Receive*>(node);
-    port.posted.remove(node);
-    r->posted = false;
-    r->result = {TORII_OK,     uint32_t(a.env.hdr_data), a.env.bits, 0,
-                 a.env.length, public_peer(a.peer)};
-    const uint64_t accepted = std::min(a.env.length, r->data.bytes());
-    if (a.complete()) {
-      protocol_.place(a, r->data, accepted, false);
-      return complete(r, Status::ok, accepted);
-    }
-    Owner owner;
-    owner.notify = &Ports::receive_event;
-    owner.object = this;
-    owner.argument = r;
-    const Status status = protocol_.accept(a, r->data, accepted, false, owner, nullptr);
-    if (status != Status::pending) complete(r, status, status == Status::ok ? accepted : 0);
-    return;
-  }
+  if (MatchNode* node = port.posted.find(a.peer->number, a.env.bits))
+    return matched(port, static_cast<Receive*>(node), a);
   if (a.env.ready) ++counters_.ready_unexpected;
   Unexpected* message = keep(a);
   if (!message) {
@@ -275,14 +285,13 @@ void Ports::on_put(Arrival& a) {
                 static_cast<unsigned long long>(a.env.length), protocol_.describe(*a.peer).c_str());
     return protocol_.drop(a);
   }
-  message->node.source = a.peer->number;
-  message->node.bits = a.env.bits;
+  message->source = a.peer->number;
+  message->bits = a.env.bits;
   message->port = port.index;
   message->peer = a.peer;
-  message->tag = a.env.bits;
-  message->bytes = a.env.length;
+  message->length = a.env.length;
   message->user = uint32_t(a.env.hdr_data);
-  port.arrivals.append(&message->node);
+  port.arrivals.append(message);
 }
 
 // The payload of a complete message is kept without an operation.
@@ -325,7 +334,7 @@ void Ports::fail_receives(Port& port, Peer& peer, Status why) {
     MatchNode* const next = node->next;
     const bool from_anyone = node->source_ignore != 0;
     if (from_anyone ? why == Status::peer_dead : node->source == peer.number) {
-      auto* r = reinterpret_cast<Receive*>(node);
+      auto* r = static_cast<Receive*>(node);
       port.posted.remove(node);
       r->posted = false;
       r->result.source = public_peer(&peer);

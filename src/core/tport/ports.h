@@ -20,26 +20,23 @@ namespace torii {
 class Ports;
 
 // A receive: posted, or matched with its payload on the way.
-struct Receive {
-  MatchNode node;  // while posted
-  bool posted = false;
-  uint8_t port = 0;
+struct Receive : MatchNode {  // the node: while posted
+  torii_done_t done;
+  void* arg;
   Data data;
-  torii_done_t done = nullptr;
-  void* arg = nullptr;
-  torii_result_t result{};
+  bool posted = false;
+  uint8_t port;
+  torii_result_t result;  // when matched, but for `code` and `bytes`
 };
 
 // A message that no receive has matched yet, or that a matched probe took.
-struct Unexpected {
+struct Unexpected : ArrivalNode {
   static constexpr size_t kHere = 64;  // payloads up to this size need no memory of their own
 
-  ArrivalNode node;
   uint8_t port = 0;
   uint32_t user = 0;
   Peer* peer = nullptr;
-  uint64_t tag = 0;
-  uint64_t bytes = 0;
+  uint64_t length = 0;
   Op* op = nullptr;  // null: the whole payload is here
   Debt debt;
   std::byte* payload = nullptr;  // `here`, or owned
@@ -94,6 +91,7 @@ class Ports {
   static void send_event(Op* op, OpEvent event, Status status, uint64_t bytes);
   static void receive_event(Op* op, OpEvent event, Status status, uint64_t bytes);
   void complete(Receive* receive, Status status, uint64_t bytes);
+  void matched(Port& port, Receive* receive, Arrival& arrival);
   Unexpected* find(Port& port, const MatchSpec& want);
   Unexpected* keep(Arrival& arrival);
   void discard(Unexpected* message);

@@ -13,5 +13,6 @@ libtorii_internal_la_SOURCES += \
 	src/drivers/shm/segment.cc \
 	src/drivers/shm/segment.h \
 	src/drivers/shm/shm.h \
+	src/drivers/shm/split.cc \
 	src/drivers/shm/wait.cc
 EXTRA_DIST += src/drivers/shm/README.md

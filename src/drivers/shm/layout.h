@@ -60,6 +60,25 @@ enum class Life : uint32_t { open = 1, closed = 2 };
 // The claims that are free, being written, carrying frames, and left by a sender that closed.
 enum class ClaimState : uint32_t { free = 0, claiming = 1, live = 2, closed = 3 };
 
+// A get that both processes work at: the reader reads pages, the process whose memory it is
+// writes pages, and each takes the next ones (split.cc). Lies in the reader's segment.
+struct Split {
+  alignas(kLine) std::atomic<uint64_t> taken;  // serial of the get << 32 | pages handed out
+  std::atomic<uint32_t> written;               // of them done by the other process
+  std::atomic<uint32_t> refused_first;         // pages that it took and could not write
+  std::atomic<uint32_t> refused_count;         // (counted in `written` too)
+};
+inline constexpr uint32_t kSplits = 8;
+
+// The frame that asks the other process to join in.
+struct SplitRequest {
+  uint32_t split;
+  uint32_t serial;
+  uint64_t source;       // address in the process that is asked
+  uint64_t destination;  // address in the process that asks
+  uint64_t bytes;
+};
+
 struct Header {
   // Constant after creation.
   alignas(kLine) Address address;  // of the owner; whoever comes with another one is wrong here
@@ -77,8 +96,10 @@ struct Header {
   // Grows when a claim changed its state; the owner looks at it in every poll.
   alignas(kLine) std::atomic<uint32_t> news;
   std::atomic<uint32_t> hint;  // where the next sender starts to look for a free claim
+
+  Split splits[kSplits];
 };
-static_assert(sizeof(Header) == 4 * kLine);
+static_assert(sizeof(Header) == (4 + kSplits) * kLine);
 inline constexpr uint64_t kCookieOffset = offsetof(Header, address) + offsetof(Address, cookie);
 
 struct Claim {

@@ -25,10 +25,15 @@ constexpr uint64_t kRemoteMin = 8 << 20;
 constexpr uint64_t kRemoteMinCrowded = 64 << 10;
 constexpr uint32_t kEagerAdvice = 32 << 10;
 
+// The processes of the job have to take turns.
+bool crowded(uint32_t local_peers) {
+  const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+  return processors > 0 && local_peers > processors;
+}
+
 uint64_t remote_min_for(uint32_t local_peers) {
   if (params().shm_remote_min) return params().shm_remote_min;
-  const long processors = sysconf(_SC_NPROCESSORS_ONLN);
-  return processors > 0 && local_peers > processors ? kRemoteMinCrowded : kRemoteMin;
+  return crowded(local_peers) ? kRemoteMinCrowded : kRemoteMin;
 }
 
 }  // namespace
@@ -69,6 +74,7 @@ bool ShmDriver::start(std::string* why) {
     caps_.key_bytes = sizeof(Key);
     caps_.remote_max = 4 << 20;
     caps_.remote_min = remote_min_for(local_peers_);
+    may_split_ = !crowded(local_peers_);
   } else if (params().shm_remote_read) {
     refused_here_ = error;
   }
@@ -151,13 +157,13 @@ namespace {
 
 // Writes the frame of `tx` in one piece.
 inline void gather(const Tx& tx, std::byte* to) {
-  shm::copy_bytes(to, tx.head, tx.head_bytes);
+  copy_bytes(to, tx.head, tx.head_bytes);
   to += tx.head_bytes;
   size_t left = tx.body_bytes;
   for (uint32_t i = 0; i < tx.piece_count; i++) {
     const iovec& piece = tx.pieces[i];
     TORII_ASSERT(piece.iov_len <= left);
-    shm::copy_bytes(to, piece.iov_base, piece.iov_len);
+    copy_bytes(to, piece.iov_base, piece.iov_len);
     to += piece.iov_len;
     left -= piece.iov_len;
   }
@@ -172,12 +178,12 @@ class LateFirstLine {
     const auto* from = static_cast<const std::byte*>(source);
     if (offset_ < shm::kFirstBytes) {
       const size_t part = std::min(n, shm::kFirstBytes - offset_);
-      shm::copy_bytes(first_ + offset_, from, part);
+      copy_bytes(first_ + offset_, from, part);
       offset_ += part;
       from += part;
       n -= part;
     }
-    shm::copy_bytes(to_ + offset_, from, n);
+    copy_bytes(to_ + offset_, from, n);
     offset_ += n;
   }
   void finish() { std::memcpy(to_, first_, shm::kFirstBytes); }
@@ -205,6 +211,21 @@ void gather_long(const Tx& tx, std::byte* to) {
 }  // namespace
 
 inline bool ShmDriver::send_one(const Tx& tx) {
+  const uint32_t bytes = tx.head_bytes + tx.body_bytes;
+  if (__builtin_expect(bytes <= shm::kFirstBytes && tx.piece_count <= 1 && tx.cookie == 0, 1)) {
+    Peer& peer = peers_[tx.peer];
+    if (std::byte* to = peer.out.reserve_line()) {
+      copy_bytes(to, tx.head, tx.head_bytes);
+      if (tx.body_bytes) copy_bytes(to + tx.head_bytes, tx.pieces->iov_base, tx.body_bytes);
+      peer.out.publish_line(to, bytes);
+      wake_if_sleeping(peer);
+      return true;
+    }
+  }
+  return send_any(tx);
+}
+
+bool ShmDriver::send_any(const Tx& tx) {
   TORII_ASSERT(tx.peer < peers_.size() && tx.head_bytes <= kHeadMax &&
                tx.body_bytes <= shm::kMtu - tx.head_bytes);
   Peer& peer = peers_[tx.peer];
@@ -249,6 +270,7 @@ unsigned ShmDriver::poll(uint64_t now_ns, unsigned budget) {
   if (!idle_.empty()) count += poll_idle(std::max(budget - std::min(count, budget), kIdleLooks));
   if (__builtin_expect(header_->news.load(std::memory_order_relaxed) != news_seen_, 0)) read_news();
   if (__builtin_expect(now_ns >= next_check_ns_, 0)) check_peers(now_ns);
+  if (__builtin_expect(splits_open_ != 0, 0)) count += finish_splits();
   if (__builtin_expect(endings_ != 0, 0)) finish_endings();
   return count;
 }
@@ -266,10 +288,15 @@ inline unsigned ShmDriver::drain(Peer& peer, unsigned most) {
       break;
     }
     count++;
+    if (__builtin_expect(found == shm::RingReceiver::Found::split, 0)) {
+      join_split(peer, bytes);
+      peer.in.consume(length);
+      continue;
+    }
     peer.known = true;
     sink_.packet(peer.id, {bytes, length});
     // The sender may be asleep because it had no room.
-    if (__builtin_expect(peer.in.consume(length), 0)) wake_if_sleeping(peer);
+    if (__builtin_expect(peer.in.consume(length), 0) && peer.there) wake_if_sleeping(peer);
     if (__builtin_expect(peer.broken, 0)) break;
   }
   if (count) peer.last_frame = ++ticks_;

@@ -2,7 +2,7 @@
 // Copyright (c) 2026, the Torii authors
 //
 // The `shm` driver. nic.cc has the path of a frame; peers.cc who is there and who has gone;
-// remote.cc put and get; wait.cc sleeping and waking.
+// remote.cc put and get; split.cc gets that both processes work at; wait.cc sleeping and waking.
 //
 // send() and poll() use no lock, no allocation and no system call while both sides are awake.
 #pragma once
@@ -98,12 +98,28 @@ class ShmDriver final : public Driver {
     PeerId peer;
     bool used;
   };
+  struct Export {
+    uint64_t base;
+    uint64_t bytes;
+  };
+  // A get that both processes work at, as this side sees it. The shared part is the Split of the
+  // same number in the own segment.
+  struct OpenSplit {
+    Peer* peer = nullptr;  // null: not in use
+    uint32_t serial = 0;
+    uint32_t pages = 0;
+    uint32_t done = 0;  // by this process
+    Status status = Status::ok;
+    Rma rma{};
+    iovec piece{};
+  };
   struct CookieHash {
     size_t operator()(const shm::Cookie& c) const { return c.words[0]; }
   };
 
   // nic.cc
   bool send_one(const Tx& tx);
+  [[gnu::noinline]] bool send_any(const Tx& tx);
   void refused(Peer& peer, bool corrupt);
   unsigned drain(Peer& peer, unsigned most);
   unsigned poll_idle(unsigned budget);
@@ -143,6 +159,16 @@ class ShmDriver final : public Driver {
   Status move(const Rma& rma, bool write);
   void downgrade(Peer& peer, int error);
 
+  // split.cc
+  bool worth_splitting(const Rma& rma, const Peer& peer) const;
+  Status get_split(const Rma& rma, Peer& peer);
+  void read_pages(OpenSplit& split, uint32_t first, uint32_t count);
+  bool split_over(OpenSplit& split);
+  unsigned finish_splits();
+  void abandon_splits(const Peer& peer);
+  void join_split(Peer& peer, const std::byte* bytes);
+  bool exported(uint64_t base, uint64_t bytes) const;
+
   // wait.cc
   void start_waiting();
   bool make_wake_pipe();
@@ -150,7 +176,6 @@ class ShmDriver final : public Driver {
   void wake(Peer& peer);
   void open_wake_fd(Peer& peer);
   void wake_if_sleeping(Peer& peer) {
-    if (!peer.there) return;
     if (__builtin_expect(peer.fence, 0)) std::atomic_thread_fence(std::memory_order_seq_cst);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (__builtin_expect(peer.there->sleeping.load(std::memory_order_relaxed) != 0, 0)) wake(peer);
@@ -193,6 +218,12 @@ class ShmDriver final : public Driver {
   unsigned pidfds_ = 0;
   unsigned awaited_ = 0;  // peers whose segments are awaited
   PeerId next_stat_ = 0;  // the next peer without a pidfd to check
+
+  OpenSplit splits_[shm::kSplits];
+  unsigned splits_open_ = 0;  // gets that wait for the other process's part
+  bool may_split_ = false;
+  std::vector<Export> exports_;  // readable memory, by Region::driver_data
+  std::vector<uint32_t> free_exports_;
 
   std::vector<Import> imports_;
   std::vector<uint32_t> free_imports_;

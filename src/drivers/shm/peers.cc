@@ -370,6 +370,7 @@ void ShmDriver::finish(Peer& peer) {
       claim.state.store(static_cast<uint32_t>(ClaimState::free), std::memory_order_release);
     }
   }
+  if (splits_open_) abandon_splits(peer);
   const Status status = peer.ending;
   forget_details(peer);
   peer.stage = Stage::down;

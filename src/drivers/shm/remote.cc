@@ -9,6 +9,11 @@
 #include "drivers/shm/nic.h"
 
 namespace torii {
+namespace {
+
+constexpr uint64_t kSplitMin = 128 << 10;  // shorter gets are not worth two system calls
+
+}  // namespace
 
 Status ShmDriver::reg(void* base, uint64_t bytes, uint32_t access, Region* out) {
   if (!(caps_.flags & kGet)) return Status::unsupported;
@@ -18,10 +23,24 @@ Status ShmDriver::reg(void* base, uint64_t bytes, uint32_t access, Region* out) 
   const Key key{reinterpret_cast<uintptr_t>(base), bytes, access,
                 static_cast<uint32_t>(segment_.address.cookie.words[1])};
   std::memcpy(out->key.data(), &key, sizeof(key));
+  if (!(access & kRemoteRead)) return Status::ok;
+  if (free_exports_.empty()) {
+    free_exports_.push_back(static_cast<uint32_t>(exports_.size()));
+    exports_.push_back({});
+  }
+  out->driver_data = free_exports_.back();
+  free_exports_.pop_back();
+  exports_[out->driver_data] = {key.base, bytes};
   return Status::ok;
 }
 
-void ShmDriver::dereg(Region& region) { region = Region{}; }
+void ShmDriver::dereg(Region& region) {
+  if (region.access & kRemoteRead) {
+    exports_[region.driver_data] = {};
+    free_exports_.push_back(static_cast<uint32_t>(region.driver_data));
+  }
+  region = Region{};
+}
 
 Status ShmDriver::import(PeerId id, std::span<const std::byte> bytes, uint32_t* remote) {
   if (!(caps_.flags & kGet)) return Status::unsupported;
@@ -53,7 +72,15 @@ void ShmDriver::drop(uint32_t remote) {
 
 Status ShmDriver::put(const Rma& rma) { return move(rma, true); }
 
-Status ShmDriver::get(const Rma& rma) { return move(rma, false); }
+Status ShmDriver::get(const Rma& rma) {
+  if (rma.bytes >= kSplitMin && may_split_) {
+    Peer* peer = nullptr;
+    if (const Status status = check_rma(rma, kRemoteRead, &peer); status != Status::ok)
+      return status;
+    if (worth_splitting(rma, *peer)) return get_split(rma, *peer);
+  }
+  return move(rma, false);
+}
 
 Status ShmDriver::check_rma(const Rma& rma, uint32_t access, Peer** peer) const {
   if (!(caps_.flags & kGet)) return Status::unsupported;

@@ -24,12 +24,14 @@
 #include <cstdint>
 #include <cstring>
 
+#include "core/base/copy.h"
 #include "drivers/shm/layout.h"
 
 namespace torii::shm {
 
 inline constexpr uint64_t kKindFrame = 1;
-inline constexpr uint64_t kKindSkip = 2;  // nothing up to the end of the ring
+inline constexpr uint64_t kKindSkip = 2;   // nothing up to the end of the ring
+inline constexpr uint64_t kKindSplit = 3;  // a SplitRequest, for the driver itself
 
 inline constexpr uint32_t kPrefetchLines = 16;                   // behind the first
 inline constexpr size_t kFirstBytes = kLine - sizeof(uint64_t);  // of a frame in its first line
@@ -52,30 +54,6 @@ inline void prefetch_write(const std::byte* line) {
 #else
   __builtin_prefetch(line, 1, 3);
 #endif
-}
-
-// Copies n bytes; short ones without a call.
-inline void copy_bytes(std::byte* to, const void* source, size_t n) {
-  const auto* from = static_cast<const std::byte*>(source);
-  if (n > 64) {
-    std::memcpy(to, from, n);
-  } else if (n >= 32) {
-    std::memcpy(to, from, 32);
-    std::memcpy(to + n - 32, from + n - 32, 32);
-  } else if (n >= 16) {
-    std::memcpy(to, from, 16);
-    std::memcpy(to + n - 16, from + n - 16, 16);
-  } else if (n >= 8) {
-    std::memcpy(to, from, 8);
-    std::memcpy(to + n - 8, from + n - 8, 8);
-  } else if (n >= 4) {
-    std::memcpy(to, from, 4);
-    std::memcpy(to + n - 4, from + n - 4, 4);
-  } else if (n) {
-    to[0] = from[0];
-    to[n / 2] = from[n / 2];
-    to[n - 1] = from[n - 1];
-  }
 }
 
 // The sender's end. `stale` has one bit per line and belongs to the caller.
@@ -102,7 +80,24 @@ struct RingSender {
     return need <= room;
   }
 
-  // Finds a place for a frame of that size. Returns where its bytes go (control word left out),
+  // The way of a frame that fits one line: the line to write, or null if reserve() has to look.
+  // publish_line() must follow.
+  std::byte* reserve_line() {
+    if (__builtin_expect(room < 2, 0)) return nullptr;
+    const uint32_t at = position & (lines - 1);
+    clear_stale((at + 1) & (lines - 1));
+    return base + size_t{at} * kLine + sizeof(uint64_t);
+  }
+
+  // The line itself is not stale: whoever published the frame before saw to it.
+  void publish_line(std::byte* bytes, uint32_t frame_bytes, uint64_t kind = kKindFrame) {
+    reinterpret_cast<std::atomic<uint64_t>*>(bytes - sizeof(uint64_t))
+        ->store(control_word(kind, frame_bytes, position), std::memory_order_release);
+    ++position;
+    --room;
+  }
+
+  // Finds a place for a frame of any size. Returns where its bytes go (control word left out),
   // or null if there is no room. publish() must follow before the next reserve().
   //
   // The bytes of the first line must be written last, right before publish(): the receiver is
@@ -181,13 +176,18 @@ struct RingReceiver {
   uint32_t told = 0;      // `released` as last written
   uint32_t lines = 0;     // a power of two
 
-  enum class Found : uint8_t { nothing, frame, corrupt };
+  enum class Found : uint8_t { nothing, frame, split, corrupt };
 
   // Looks for the next frame; its bytes stay valid until consume().
   Found peek(const std::byte** bytes, uint32_t* length) {
     uint32_t at = position & (lines - 1);
     uint64_t word = control_at(base, at).load(std::memory_order_acquire);
     if (__builtin_expect(!is_next(word), 1)) return Found::nothing;
+    if (__builtin_expect(word >> 56 == kKindSplit, 0)) {
+      *bytes = base + size_t{at} * kLine + sizeof(uint64_t);
+      *length = static_cast<uint32_t>(word >> 32) & 0xffffffu;
+      return *length == sizeof(SplitRequest) ? Found::split : Found::corrupt;
+    }
     if (__builtin_expect(word >> 56 != kKindFrame, 0)) {
       const uint32_t rest = lines - at;
       if (word >> 56 != kKindSkip || at == 0 || rest >= lines_of(kMtu)) return Found::corrupt;

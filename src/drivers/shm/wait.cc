@@ -70,7 +70,7 @@ Status ShmDriver::arm(int* fd) {
 }
 
 bool ShmDriver::work_waiting() {
-  if (!cookies_.empty() || endings_) return true;
+  if (!cookies_.empty() || endings_ || splits_open_) return true;
   if (header_->news.load(std::memory_order_acquire) != news_seen_) return true;
   for (Peer& peer : peers_) {
     if (peer.in.base && !peer.in.empty()) return true;

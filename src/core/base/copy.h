@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// Copies of messages: most are a few bytes long, for which a call of memcpy costs more than the
+// copy.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+
+namespace torii {
+
+// Copies n bytes between ranges that do not overlap; up to 64 without a call.
+inline void copy_bytes(void* destination, const void* source, size_t n) {
+  auto* to = static_cast<std::byte*>(destination);
+  const auto* from = static_cast<const std::byte*>(source);
+  if (n > 16) {
+    if (n > 64) {
+      std::memcpy(to, from, n);
+    } else if (n > 32) {
+      std::memcpy(to, from, 32);
+      std::memcpy(to + n - 32, from + n - 32, 32);
+    } else {
+      std::memcpy(to, from, 16);
+      std::memcpy(to + n - 16, from + n - 16, 16);
+    }
+  } else if (n >= 8) {
+    std::memcpy(to, from, 8);
+    std::memcpy(to + n - 8, from + n - 8, 8);
+  } else if (n >= 4) {
+    std::memcpy(to, from, 4);
+    std::memcpy(to + n - 4, from + n - 4, 4);
+  } else if (n) {
+    to[0] = from[0];
+    to[n / 2] = from[n / 2];
+    to[n - 1] = from[n - 1];
+  }
+}
+
+}  // namespace torii

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// The short way of a message that fits one frame: the functions of Protocol that run for each of
+// them, to be compiled into their callers.
+#pragma once
+
+#include <algorithm>
+
+#include "core/protocol/protocol.h"
+
+namespace torii {
+
+inline uint16_t Protocol::take_credit(Peer& peer) {
+  const uint32_t units = std::min(peer.owed, 0xffffu);
+  peer.owed -= units;
+  peer.in_use -= units;
+  return uint16_t(units);
+}
+
+inline void Protocol::give_back(Peer& peer, uint32_t units) {
+  peer.owed += units;
+  if (__builtin_expect(uint64_t{peer.owed} * 4 >= peer.window, 0)) send_credit(peer);
+}
+
+inline bool Protocol::put_now(Peer& peer, uint8_t port, uint64_t bits, uint32_t user,
+                              const iovec* pieces, uint32_t piece_count, uint64_t bytes) {
+  const uint64_t cost = wire::credit_units(bytes);
+  if (bytes >= peer.express_end || cost > peer.credit || !peer.backlog.empty()) return false;
+  wire::Tagged h;
+  h.kind = wire::Kind::tagged;
+  h.port = port;
+  h.credit = wire::little(uint16_t(std::min(peer.owed, 0xffffu)));
+  h.user = wire::little(user);
+  h.bits = wire::little(bits);
+  Tx tx;
+  tx.peer = peer.route;
+  tx.head = &h;
+  tx.head_bytes = sizeof(h);
+  tx.pieces = pieces;
+  tx.piece_count = piece_count;
+  tx.body_bytes = uint32_t(bytes);
+  if (__builtin_expect(peer.driver->send({&tx, 1}) != 1, 0)) {
+    ++counters_->backpressure;
+    return false;
+  }
+  if (peer.owed) take_credit(peer);
+  peer.credit -= cost;
+  ++counters_->eager_sent;
+  ++counters_->frames_sent;
+  counters_->bytes_sent += bytes;
+  return true;
+}
+
+// Tells the initiator of a put what became of it, if it wants to know, and gives credit back.
+inline void Protocol::settle(Peer& peer, const Debt& debt, uint64_t accepted, bool no_ack) {
+  give_back(peer, debt.credit);
+  if (__builtin_expect(debt.peer_op != 0, 0)) answer_put(peer, debt.peer_op, no_ack, accepted);
+}
+
+inline void Protocol::place(const Arrival& a, const Data& destination, uint64_t accepted,
+                            bool no_ack) {
+  destination.copy_in(0, a.payload.data(), accepted);
+  settle(*a.peer, {a.peer_op, a.credit}, accepted, no_ack);
+}
+
+}  // namespace torii

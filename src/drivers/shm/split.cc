@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// Gets that both processes work at. The reader asks the process whose memory it is to join in and
+// starts at once: it reads pages, the other one writes pages, and each takes the next few from a
+// counter in the reader's segment. If the other process is busy elsewhere the reader does all of
+// it, and the request, when it is found, is stale: its serial is not the counter's any more. Pages
+// that were taken are waited for, so nobody writes into memory that was given back.
+#include <algorithm>
+#include <cstring>
+
+#include "core/base/log.h"
+#include "drivers/shm/attach.h"
+#include "drivers/shm/nic.h"
+
+namespace torii {
+namespace {
+
+constexpr uint32_t kTakeMin = 16;  // pages taken at once: few at the end, so that nobody waits
+constexpr uint32_t kTakeMax = 64;  // long for a straggler, many before, to save system calls
+
+uint32_t pages_of(uint64_t bytes) {
+  return static_cast<uint32_t>((bytes + shm::kPage - 1) / shm::kPage);
+}
+
+// Takes the next pages of the get with that serial; false if none is left.
+bool take_pages(shm::Split& split, uint32_t serial, uint32_t pages, uint32_t* first,
+                uint32_t* count) {
+  uint64_t seen = split.taken.load(std::memory_order_acquire);
+  for (;;) {
+    const auto next = static_cast<uint32_t>(seen);
+    if (seen >> 32 != serial || next >= pages) return false;
+    const uint32_t left = pages - next;
+    *first = next;
+    *count = std::min(std::clamp(left / 4, kTakeMin, kTakeMax), left);
+    if (split.taken.compare_exchange_weak(seen, seen + *count, std::memory_order_acq_rel))
+      return true;
+  }
+}
+
+}  // namespace
+
+bool ShmDriver::worth_splitting(const Rma& rma, const Peer& peer) const {
+  return rma.cookie != 0 && rma.piece_count == 1 && peer.out.room >= 2;
+}
+
+Status ShmDriver::get_split(const Rma& rma, Peer& peer) {
+  uint32_t number = 0;
+  while (number < shm::kSplits && splits_[number].peer) number++;
+  std::byte* line = number < shm::kSplits ? peer.out.reserve_line() : nullptr;
+  if (!line) return move(rma, false);
+  OpenSplit& open = splits_[number];
+  shm::Split& split = header_->splits[number];
+  open = {&peer, open.serial + 1, pages_of(rma.bytes), 0, Status::ok, rma, rma.pieces[0]};
+  split.written.store(0, std::memory_order_relaxed);
+  split.refused_count.store(0, std::memory_order_relaxed);
+  split.taken.store(uint64_t{open.serial} << 32, std::memory_order_release);
+  const shm::SplitRequest request{number, open.serial,
+                                  imports_[rma.remote].key.base + rma.remote_offset,
+                                  reinterpret_cast<uintptr_t>(open.piece.iov_base), rma.bytes};
+  std::memcpy(line, &request, sizeof(request));
+  // A sleeper is not woken for it.
+  peer.out.publish_line(line, sizeof(request), shm::kKindSplit);
+
+  uint32_t first, count;
+  while (take_pages(split, open.serial, open.pages, &first, &count)) {
+    if (open.status == Status::ok) read_pages(open, first, count);
+    open.done += count;
+  }
+  if (!split_over(open)) {
+    splits_open_++;
+    return Status::pending;
+  }
+  open.peer = nullptr;
+  return open.status;
+}
+
+void ShmDriver::read_pages(OpenSplit& open, uint32_t first, uint32_t count) {
+  const uint64_t offset = uint64_t{first} * shm::kPage;
+  const uint64_t bytes = std::min(uint64_t{count} * shm::kPage, open.rma.bytes - offset);
+  const iovec piece{static_cast<std::byte*>(open.piece.iov_base) + offset, bytes};
+  Rma part = open.rma;
+  part.remote_offset += offset;
+  part.pieces = &piece;
+  part.bytes = bytes;
+  open.status = move(part, false);
+}
+
+// All pages are in place, or given up. Reads those that the other process could not write.
+bool ShmDriver::split_over(OpenSplit& open) {
+  shm::Split& split = header_->splits[&open - splits_];
+  const uint32_t written = split.written.load(std::memory_order_acquire);
+  if (written < open.pages - open.done) return false;
+  const uint32_t first = split.refused_first.load(std::memory_order_relaxed);
+  const uint32_t count = split.refused_count.load(std::memory_order_relaxed);
+  if (written > open.pages - open.done || count > open.pages || first > open.pages - count) {
+    fail(*open.peer, "it counts more pages of a get than there are");
+    open.status = Status::peer_dead;
+  } else if (count > 0 && open.status == Status::ok) {
+    read_pages(open, first, count);
+  }
+  return true;
+}
+
+unsigned ShmDriver::finish_splits() {
+  unsigned count = 0;
+  for (OpenSplit& open : splits_) {
+    if (!open.peer || !split_over(open)) continue;
+    open.peer = nullptr;
+    splits_open_--;
+    count++;
+    sink_.done(open.rma.cookie, open.status);
+  }
+  return count;
+}
+
+// The peer has ended: what it took and did not write is missing.
+void ShmDriver::abandon_splits(const Peer& peer) {
+  for (OpenSplit& open : splits_) {
+    if (open.peer != &peer) continue;
+    const bool over = split_over(open);
+    open.peer = nullptr;
+    splits_open_--;
+    sink_.done(open.rma.cookie, over ? open.status : Status::peer_dead);
+  }
+}
+
+bool ShmDriver::exported(uint64_t base, uint64_t bytes) const {
+  for (const Export& e : exports_)
+    if (base >= e.base && base - e.base <= e.bytes && bytes <= e.bytes - (base - e.base))
+      return true;
+  return false;
+}
+
+// The other process reads from our memory: writes part of it there.
+void ShmDriver::join_split(Peer& peer, const std::byte* bytes) {
+  shm::SplitRequest request;
+  std::memcpy(&request, bytes, sizeof(request));
+  if (request.split >= shm::kSplits || request.bytes == 0 || request.bytes > caps_.remote_max)
+    return fail(peer, "it asks to share a get that makes no sense");
+  // A stale request may name memory that is not exported any more.
+  if (!peer.there || !peer.direct || !exported(request.source, request.bytes)) return;
+  shm::Split& split = peer.there->splits[request.split];
+  const shm::Segment& segment = peer.details->segment;
+  uint32_t first, count;
+  while (take_pages(split, request.serial, pages_of(request.bytes), &first, &count)) {
+    const uint64_t offset = uint64_t{first} * shm::kPage;
+    const uint64_t part = std::min(uint64_t{count} * shm::kPage, request.bytes - offset);
+    const iovec piece{reinterpret_cast<void*>(request.source + offset), part};
+    const shm::Transfer transfer{static_cast<pid_t>(segment.address.pid),
+                                 request.destination + offset,
+                                 &piece,
+                                 1,
+                                 part,
+                                 &segment.address.cookie,
+                                 segment.self_address + shm::kCookieOffset};
+    int error = 0;
+    const Status status = shm::attach_write(transfer, &error);
+    if (status != Status::ok) {
+      split.refused_first.store(first, std::memory_order_relaxed);
+      split.refused_count.store(count, std::memory_order_relaxed);
+    }
+    split.written.fetch_add(count, std::memory_order_release);
+    if (status != Status::ok) return;
+  }
+}
+
+}  // namespace torii
