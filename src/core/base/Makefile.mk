@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libtorii_internal_la_SOURCES += \
 	src/core/base/counters.def \
+	src/core/base/copy.h \
 	src/core/base/counters.h \
 	src/core/base/data.cc \
 	src/core/base/data.h \

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libtorii_internal_la_SOURCES += \
+	src/core/protocol/express.h \
 	src/core/protocol/move.cc \
 	src/core/protocol/op.h \
 	src/core/protocol/peer.h \
