@@ -201,6 +201,20 @@ void cookies_end_when_the_peer_dies(Bed& bed) {
   interrupt(bed, Status::peer_dead);
 }
 
+// Nothing is outstanding that the death could disturb: somebody may be waiting to be written to.
+void deaths_of_quiet_peers_are_reported(Bed& bed) {
+  if (!bed.rig.kill) GTEST_SKIP() << "no sudden death inside this process";
+  Node& a = bed.node();
+  Node& b = bed.node();
+  const PeerId to = a.connect(b);
+  bed.send(a, to, "x");
+  ASSERT_TRUE(bed.run([&] { return b.frames.size() == 1; }));
+  bed.settle();
+  bed.rig.kill(b.driver());
+  ASSERT_TRUE(bed.run([&] { return a.downs.count(to) != 0; })) << "peer_down() never came";
+  EXPECT_EQ(a.downs[to], Status::peer_dead) << status_text(a.downs[to]);
+}
+
 size_t open_descriptors() {
   size_t count = 0;
   DIR* dir = opendir("/proc/self/fd");
@@ -343,6 +357,8 @@ constexpr Case kCases[] = {
     {"cookies_end_when_the_peer_closes", "rule 6", 0, true, cookies_end_when_the_peer_closes},
     {"cookies_end_when_the_peer_dies", "rule 6, kPeerDown: peer_dead", 0, true,
      cookies_end_when_the_peer_dies},
+    {"deaths_of_quiet_peers_are_reported", "kPeerDown: peer_dead", kSure | kPeerDown, true,
+     deaths_of_quiet_peers_are_reported},
     {"closing_gives_everything_back", "destructor", 0, false, closing_gives_everything_back},
     {"another_process_answers_and_closes", "two processes", kSure, true,
      another_process_answers_and_closes},

@@ -286,6 +286,18 @@ struct HidesDeaths final : Honest {
   using Honest::Honest;
   void peer_down(PeerId, Status) override {}
 };
+struct ReportsBusyPeersOnly final : Honest {
+  using Honest::Honest;
+  size_t send(std::span<const Tx> batch) override {
+    const size_t taken = below_->send(batch);
+    for (const Tx& tx : batch.first(taken)) busy_ |= tx.cookie != 0;
+    return taken;
+  }
+  void peer_down(PeerId peer, Status status) override {
+    if (busy_) upper_.peer_down(peer, status);
+  }
+  bool busy_ = false;
+};
 struct ReportsTwice final : Honest {
   using Honest::Honest;
   void peer_down(PeerId peer, Status status) override {
@@ -449,6 +461,8 @@ const Lie kLies[] = {
     {LIE(ForgetsOnDisconnect), "taken_frames_outlive_disconnect"},
     {LIE(HidesDeaths), "closing_is_reported"},
     {LIE(HidesDeaths), "cookies_end_when_the_peer_dies"},
+    {LIE(HidesDeaths), "deaths_of_quiet_peers_are_reported"},
+    {LIE(ReportsBusyPeersOnly), "deaths_of_quiet_peers_are_reported"},
     {LIE(ReportsTwice), "closing_is_reported"},
     {LIE(AlwaysDead), "closing_is_reported"},
     {LIE(AlwaysClosed), "cookies_end_when_the_peer_dies"},

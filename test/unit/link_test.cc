@@ -104,7 +104,7 @@ TEST(LinkHeader, GoldenBytes) {
     hex += "0123456789abcdef"[c >> 4];
     hex += "0123456789abcdef"[c & 15];
   }
-  EXPECT_EQ(hex.substr(0, 8), "4c4b0101");
+  EXPECT_EQ(hex.substr(0, 8), "4c4b0201");
   EXPECT_EQ(hex.substr(16), "04030201080706050c0b0a09100f0e0d1817161514131211");
 }
 
@@ -228,8 +228,12 @@ TEST_F(LinkTest, TheWindowIsBackPressure) {
   EXPECT_EQ(taken, link::kWindow);
 }
 
-TEST_F(LinkTest, AnIdlePairIsSilent) {
-  const auto a = linked(), b = linked();
+TEST_F(LinkTest, AnIdlePairIsSilentIfTheDriverReportsDeaths) {
+  SimFabric reporting({.flags = kWait | kPeerDown});
+  const auto open = [&](const DriverEnv& env) {
+    return wrap_link([&](const DriverEnv& inner) { return reporting.open(inner); }, env);
+  };
+  const auto a = std::make_unique<End>(open), b = std::make_unique<End>(open);
   ASSERT_TRUE(a->send(a->connect(*b), "x"));
   run({a.get(), b.get()}, now_ns + 10 * kMs);
   unsigned events = 0;
@@ -239,8 +243,103 @@ TEST_F(LinkTest, AnIdlePairIsSilent) {
   }
   EXPECT_EQ(events, 0u);
   EXPECT_TRUE(a->sink.downs.empty()) << "silence without a question is no death";
+  EXPECT_EQ(a->counters.link_probes, 0u);
   int fd;
   EXPECT_EQ(a->driver->arm(&fd), Status::ok);
+}
+
+TEST_F(LinkTest, AnIdlePairIsProbedSeldomAndLives) {
+  const auto a = linked("drop=30%"), b = linked("drop=30%");
+  ASSERT_TRUE(a->send(a->connect(*b), "x"));
+  run({a.get(), b.get()}, now_ns + 100 * kDeadlineMs * kMs, kMs);
+  EXPECT_TRUE(a->sink.downs.empty());
+  EXPECT_TRUE(b->sink.downs.empty());
+  // One question in half a deadline, twice as many with the losses; any frame of the other counts.
+  EXPECT_GE(a->counters.link_probes, 50u);
+  EXPECT_LE(a->counters.link_probes, 500u);
+  EXPECT_EQ(a->counters.link_corrupt, 0u);
+}
+
+// Nothing is outstanding: neither a frame nor an acknowledgement.
+TEST_F(LinkTest, AQuietPeerThatDiesSilentlyIsMissed) {
+  const auto a = linked(), b = linked();
+  const PeerId peer = a->connect(*b);
+  ASSERT_TRUE(a->send(peer, "x", {}, 7));
+  run({a.get(), b.get()}, now_ns + 10 * kMs);
+  ASSERT_EQ(a->sink.dones.size(), 1u);
+  fabric.kill(b->address());
+  const uint64_t death_ns = now_ns;
+  run({a.get()}, death_ns + kDeadlineMs * kMs);
+  EXPECT_TRUE(a->sink.downs.empty()) << "before the deadline has passed since the question";
+  run({a.get()}, death_ns + (kDeadlineMs * 7 / 4) * kMs);
+  ASSERT_EQ(a->sink.downs.size(), 1u);
+  EXPECT_EQ(a->sink.downs[0].peer, peer);
+  EXPECT_EQ(a->sink.downs[0].status, Status::peer_dead);
+  const uint64_t probes = a->counters.link_probes;
+  EXPECT_GE(probes, 15u);
+  EXPECT_LE(probes, 17u);
+  run({a.get()}, now_ns + 3 * kDeadlineMs * kMs, kMs);
+  EXPECT_EQ(a->sink.downs.size(), 1u);
+  EXPECT_EQ(a->counters.link_probes, probes) << "the dead are not asked";
+}
+
+TEST_F(LinkTest, APeerThatWasOnlyConnectedOrOnlyHeardIsMissedToo) {
+  const auto a = linked(), b = linked(), c = linked();
+  const PeerId silent = a->connect(*b);
+  ASSERT_TRUE(c->send(c->connect(*a), "x"));
+  run({a.get(), b.get(), c.get()}, now_ns + 10 * kMs);
+  ASSERT_EQ(a->sink.packets.size(), 1u);
+  fabric.kill(b->address());
+  fabric.kill(c->address());
+  run({a.get()}, now_ns + 2 * kDeadlineMs * kMs, kMs);
+  ASSERT_EQ(a->sink.downs.size(), 2u);
+  EXPECT_NE(a->sink.downs[0].peer, a->sink.downs[1].peer);
+  for (const auto& down : a->sink.downs) {
+    EXPECT_TRUE(down.peer == silent || down.peer == a->sink.packets[0].from);
+    EXPECT_EQ(down.status, Status::peer_dead);
+  }
+}
+
+TEST_F(LinkTest, DisconnectedPeersAreNotProbed) {
+  const auto a = linked(), b = linked();
+  const PeerId peer = a->connect(*b);
+  ASSERT_TRUE(a->send(peer, "x"));
+  run({a.get(), b.get()}, now_ns + 10 * kMs);
+  a->driver->disconnect(peer);
+  run({a.get(), b.get()}, now_ns + 5 * kDeadlineMs * kMs, kMs);
+  EXPECT_EQ(a->counters.link_probes, 0u);
+  EXPECT_TRUE(a->sink.downs.empty());
+  EXPECT_TRUE(b->sink.downs.empty()) << "answers are given to the other side's probes";
+  EXPECT_GT(b->counters.link_probes, 5u);
+  // Connected again: a new watch, not one that begins in the past.
+  EXPECT_EQ(a->connect(*b), peer);
+  run({a.get(), b.get()}, now_ns + 5 * kDeadlineMs * kMs, kMs);
+  EXPECT_TRUE(a->sink.downs.empty());
+  fabric.kill(b->address());
+  run({a.get()}, now_ns + 2 * kDeadlineMs * kMs, kMs);
+  EXPECT_EQ(a->sink.downs.size(), 1u);
+}
+
+TEST_F(LinkTest, APauseBetweenPollsIsNotTakenForAQuietPeer) {
+  const auto a = linked(), b = linked();
+  ASSERT_TRUE(a->send(a->connect(*b), "x"));
+  run({a.get(), b.get()}, now_ns + 10 * kMs);
+  now_ns += 100 * kDeadlineMs * kMs;  // both compute
+  run({a.get(), b.get()}, now_ns + kMs);
+  EXPECT_TRUE(a->sink.downs.empty());
+  EXPECT_TRUE(b->sink.downs.empty());
+}
+
+TEST_F(LinkTest, OpensOnlyOverDriversThatLackSomething) {
+  for (const uint32_t missing : {0u, +kReliable, +kOrdered, +kPeerDown}) {
+    SimFabric sim({.flags = (kReliable | kOrdered | kPeerDown) & ~missing});
+    End end([&](const DriverEnv& env) {
+      return open_with_link([&](const DriverEnv& inner) { return sim.open(inner); }, env);
+    });
+    EXPECT_EQ(end.driver->caps().mtu, 4096 - (missing ? link::kHeaderBytes : 0));
+    const uint32_t sure = kReliable | kOrdered | kPeerDown;
+    EXPECT_EQ(end.driver->caps().flags & sure, sure);
+  }
 }
 
 TEST_F(LinkTest, APeerThatOwesAnAnswerDiesAtTheDeadline) {

@@ -44,7 +44,7 @@ bool parse_header(std::span<const std::byte> frame, Header* out) {
   std::memcpy(bytes, frame.data(), kHeaderBytes);
   if (load<uint16_t>(bytes) != kMagic || load<uint8_t>(bytes + 2) != kVersion) return false;
   const auto kind = load<uint8_t>(bytes + 3);
-  if (kind < static_cast<uint8_t>(Kind::data) || kind > static_cast<uint8_t>(Kind::bye))
+  if (kind < static_cast<uint8_t>(Kind::data) || kind > static_cast<uint8_t>(Kind::probe))
     return false;
   const auto payload = frame.subspan(kHeaderBytes);
   if (kind != static_cast<uint8_t>(Kind::data) && !payload.empty()) return false;

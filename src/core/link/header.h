@@ -24,7 +24,7 @@
 namespace torii::link {
 
 inline constexpr uint16_t kMagic = 0x4b4c;
-inline constexpr uint8_t kVersion = 1;
+inline constexpr uint8_t kVersion = 2;
 inline constexpr size_t kHeaderBytes = 32;
 inline constexpr uint32_t kWindow = 64;  // frames of a pair under way: as many as `sack` can name
 
@@ -32,6 +32,7 @@ enum class Kind : uint8_t {
   data = 1,  // payload follows
   ack,       // nothing follows
   bye,       // nothing follows: the sender closes
+  probe,     // nothing follows: the sender asks for an ack, a sign of life
 };
 
 struct Header {

@@ -27,6 +27,7 @@ using link::kWindow;
 
 constexpr uint64_t kTimeoutMaxNs = 1000000000;
 constexpr uint64_t kTriesPerDeadline = 16;  // the longest timeout leaves at least so many
+constexpr uint64_t kQuietPart = 2;          // a peer is probed after this part of the deadline
 constexpr uint32_t kOvertakenMax = 3;       // later frames that may arrive before one is missed
 constexpr int kByes = 8;                    // nobody answers a bye, so it goes more than once
 
@@ -50,7 +51,7 @@ struct Peer {
   uint32_t first = 0;
   uint32_t unsent = 0;
   link::RetransmitTimer timer;
-  uint64_t waiting_since_ns = 0;  // last answer, or when the first of `sent` left
+  uint64_t waiting_since_ns = 0;  // last sign of life, or when the first of `sent` left
 
   // Receiving: frames before `expected` were handed up; slot seq % kWindow holds those after it.
   uint32_t session = 0;  // the peer's; 0: never heard of it
@@ -59,6 +60,7 @@ struct Peer {
   std::unique_ptr<std::array<std::vector<std::byte>, kWindow>> slots;
 
   bool owes_ack = false;
+  bool watched = false;      // probed when it is quiet
   bool listed = false;       // in active_
   Status down = Status::ok;  // peer_dead or peer_closed
   bool reported = false;
@@ -101,6 +103,8 @@ class LinkDriver final : public Decorator {
 
   bool remote() const { return caps_.flags & (kPut | kGet); }
   Peer& peer_of(PeerId id);
+  void watch(Peer& peer);
+  void probe_quiet_peers();
   void activate(PeerId id, Peer& peer);
   Header header_for(const Peer& peer, Kind kind, uint32_t seq) const;
   bool transmit(PeerId id, Peer& peer, size_t index);
@@ -123,6 +127,8 @@ class LinkDriver final : public Decorator {
   uint64_t now_ns_ = 0;
   uint64_t last_poll_ns_ = 0;
   uint32_t session_ = 0;
+  bool probes_ = false;  // the driver below does not report dead peers
+  uint64_t next_probes_ns_ = 0;
   unsigned budget_ = 0;                       // of the present poll(), for frames that were waiting
   std::vector<std::unique_ptr<Peer>> peers_;  // by PeerId; null: nothing was ever exchanged
   std::vector<PeerId> active_;                // peers that service() has to look at
@@ -148,6 +154,7 @@ bool LinkDriver::open(const OpenBelow& open_below, const DriverEnv& env) {
     caps_.remote_max = 0;
     caps_.key_bytes = 0;
   }
+  probes_ = !(caps_.flags & kPeerDown);
   caps_.flags = (caps_.flags & ~kMulticast) | kReliable | kOrdered | kPeerDown;
   caps_.mtu -= kHeaderBytes;
   caps_.inline_max = caps_.mtu;
@@ -172,9 +179,17 @@ LinkDriver::~LinkDriver() {
 
 Peer& LinkDriver::peer_of(PeerId id) {
   if (id >= peers_.size()) peers_.resize(id + 1);
-  if (!peers_[id])
+  if (!peers_[id]) {
     peers_[id] = std::make_unique<Peer>(std::min(kTimeoutMaxNs, deadline_ns_ / kTriesPerDeadline));
+    peers_[id]->waiting_since_ns = now_ns_;
+  }
   return *peers_[id];
+}
+
+// From now on its death is to be noticed, also if there is nothing to say.
+void LinkDriver::watch(Peer& peer) {
+  if (!probes_ || std::exchange(peer.watched, true)) return;
+  if (peer.sent.empty()) peer.waiting_since_ns = now_ns_;
 }
 
 void LinkDriver::activate(PeerId id, Peer& peer) {
@@ -183,8 +198,12 @@ void LinkDriver::activate(PeerId id, Peer& peer) {
 
 Status LinkDriver::connect(std::span<const std::byte> address, PeerId* peer, std::string* why) {
   const Status status = below_->connect(address, peer, why);
-  if (status != Status::ok || *peer >= peers_.size() || !peers_[*peer]) return status;
-  if (peers_[*peer]->down == Status::ok) return Status::ok;
+  if (status != Status::ok) return status;
+  const bool known = *peer < peers_.size() && peers_[*peer];
+  if (!known || peers_[*peer]->down == Status::ok) {
+    if (probes_) watch(peer_of(*peer));
+    return Status::ok;
+  }
   *why = format_text("link: this peer is down (%s); disconnect it before you connect again",
                      status_text(peers_[*peer]->down));
   return Status::unreachable;
@@ -194,6 +213,7 @@ Status LinkDriver::connect(std::span<const std::byte> address, PeerId* peer, std
 // with it the driver's below.
 void LinkDriver::disconnect(PeerId id) {
   const bool known = id < peers_.size() && peers_[id];
+  if (known) peers_[id]->watched = false;
   if (known && peers_[id]->down == Status::ok) return;
   if (known) {
     std::erase(active_, id);
@@ -308,7 +328,11 @@ void LinkDriver::packet(PeerId from, std::span<const std::byte> frame) {
   peer.session = header.session;
   peer.waiting_since_ns = now_ns_;
   if (acknowledges && ahead >= 0) acknowledged(peer, header);
-  if (header.kind == Kind::data) received(from, peer, header.seq, frame.subspan(kHeaderBytes));
+  if (header.kind == Kind::probe) peer.owes_ack = true;
+  if (header.kind == Kind::data) {
+    watch(peer);
+    received(from, peer, header.seq, frame.subspan(kHeaderBytes));
+  }
   if (header.kind == Kind::bye) end(from, peer, Status::peer_closed);
   if (peer.down != Status::ok || peer.owes_ack || !peer.sent.empty()) activate(from, peer);
 }
@@ -398,6 +422,7 @@ unsigned LinkDriver::poll(uint64_t now_ns, unsigned budget) {
     active_[i] = active_.back();
     active_.pop_back();
   }
+  if (probes_ && now_ns_ >= next_probes_ns_) probe_quiet_peers();
   // Upcalls last: they may change active_.
   std::vector<PeerId> down;
   for (const PeerId id : active_)
@@ -416,6 +441,24 @@ bool LinkDriver::service(PeerId id, Peer& peer) {
   if (!peer.sent.empty() && now_ns_ - peer.waiting_since_ns >= deadline_ns_)
     end(id, peer, Status::peer_dead);
   return peer.down != Status::ok || peer.owes_ack || !peer.sent.empty() || (peer.waiting & 1);
+}
+
+// Asks connected peers that have been quiet for some time for a sign of life. One that owes an
+// acknowledgement is asked by its frames.
+void LinkDriver::probe_quiet_peers() {
+  next_probes_ns_ = now_ns_ + deadline_ns_ / kTriesPerDeadline;
+  for (PeerId id = 0; id < peers_.size(); id++) {
+    if (!peers_[id]) continue;
+    Peer& peer = *peers_[id];
+    if (!peer.watched || peer.down != Status::ok || !peer.sent.empty()) continue;
+    const uint64_t quiet_ns = now_ns_ - peer.waiting_since_ns;
+    if (quiet_ns < deadline_ns_ / kQuietPart) continue;
+    if (quiet_ns - deadline_ns_ / kQuietPart >= deadline_ns_) {
+      end(id, peer, Status::peer_dead);
+    } else if (send_control(id, peer, Kind::probe)) {
+      counters_.link_probes++;
+    }
+  }
 }
 
 void LinkDriver::retransmit(PeerId id, Peer& peer) {
@@ -504,13 +547,17 @@ std::unique_ptr<Driver> wrap_link(const OpenBelow& open_below, const DriverEnv& 
   return driver;
 }
 
-std::unique_ptr<Driver> open_with_link(const std::string& name, const DriverEnv& env,
-                                       std::string* why) {
-  std::unique_ptr<Driver> plain = open_driver(name, env, why);
-  constexpr uint32_t kSure = kReliable | kOrdered;
+std::unique_ptr<Driver> open_with_link(const OpenBelow& open_below, const DriverEnv& env) {
+  std::unique_ptr<Driver> plain = open_below(env);
+  constexpr uint32_t kSure = kReliable | kOrdered | kPeerDown;
   if (!plain || (plain->caps().flags & kSure) == kSure) return plain;
   plain.reset();
-  return wrap_link([&](const DriverEnv& inner) { return open_driver(name, inner, why); }, env);
+  return wrap_link(open_below, env);
+}
+
+std::unique_ptr<Driver> open_with_link(const std::string& name, const DriverEnv& env,
+                                       std::string* why) {
+  return open_with_link([&](const DriverEnv& inner) { return open_driver(name, inner, why); }, env);
 }
 
 }  // namespace torii

@@ -64,7 +64,8 @@ void Protocol::add_driver(const std::string& name, std::unique_ptr<Driver> drive
   const DriverCaps& caps = driver->caps();
   TORII_ASSERT(rails_.size() == drivers_.size() + 1);
   TORII_ASSERT(caps.mtu >= 512 && caps.inline_max >= kGetputMax && caps.pieces_max > 0);
-  TORII_ASSERT((caps.flags & kReliable) && (caps.flags & kOrdered));
+  constexpr uint32_t kNeeded = kReliable | kOrdered | kPeerDown;
+  TORII_ASSERT((caps.flags & kNeeded) == kNeeded);
   staging_.resize(std::max<size_t>(staging_.size(), std::min(caps.inline_max, caps.mtu)));
   drivers_.push_back(std::move(driver));
   driver_names_.push_back(name);

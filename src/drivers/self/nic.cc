@@ -33,7 +33,8 @@ constexpr size_t span_of(size_t frame_bytes) {
 }  // namespace
 
 SelfDriver::SelfDriver(const DriverEnv& env) : sink_(*env.sink) {
-  caps_.flags = kReliable | kOrdered | kPut | kGet | kWait;
+  // kPeerDown: nobody is left to be told when the only peer, this process, is gone.
+  caps_.flags = kReliable | kOrdered | kPeerDown | kPut | kGet | kWait;
   caps_.mtu = kMtu;
   caps_.inline_max = kMtu;
   caps_.pieces_max = 256;
