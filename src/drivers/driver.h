@@ -11,7 +11,7 @@
 //  3. A refused item leaves no trace. send() takes a prefix of the batch; the rest is
 //     back-pressure and the core offers it again.
 //  4. Frames between two processes that the driver takes are delivered once, unchanged and in
-//     order, if it declares kReliable and kOrdered.
+//     order, if it declares kReliable and kOrdered; with kMulticast that includes frames to groups.
 //  5. A body of at most caps().inline_max bytes, and every head, is copied before send() returns.
 //     A longer body belongs to the driver until done(cookie); then cookie must not be 0.
 //  6. done(cookie) comes exactly once for every accepted nonzero cookie, also when the peer dies.
@@ -160,7 +160,9 @@ class Driver {
   // which nothing was or will be moved by this call. `denied` means: use frames for this peer.
   virtual Status put(const Rma& rma);
   virtual Status get(const Rma& rma);
-  // A group is named by 1 to 16 bytes and is a PeerId: send() reaches all members but this one.
+  // A group is named by 1 to 16 bytes and is a PeerId: send() reaches all members but this one,
+  // where the frame comes from this process as any other does. With `ok` all frames that are sent
+  // to the group from now on arrive here. After leave() none need to, but those taken are sent.
   virtual Status join(std::span<const std::byte> group, PeerId* peer);
   virtual void leave(PeerId peer);
   // Prepares to sleep: `ok` and *fd, which turns readable when there is work for poll(), or

@@ -236,6 +236,41 @@ void groups_reach_their_members(Bed& bed) {
   EXPECT_EQ(nodes[2]->frames.size(), 1u) << "leave() had no effect";
 }
 
+// Rule 4 for frames to a group and frames to one of its members: one order, one sender.
+void groups_keep_the_order(Bed& bed) {
+  constexpr unsigned kFrames = 300;
+  Node* nodes[3] = {&bed.node(), &bed.node(), &bed.node()};
+  Node& a = *nodes[0];
+  PeerId group[3], to[3];
+  for (int i = 0; i < 3; i++) {
+    ASSERT_EQ(nodes[i]->driver().join(group_name("order"), &group[i]), Status::ok);
+    if (i == 0) continue;
+    to[i] = a.connect(*nodes[i]);
+    bed.send(a, to[i], "hello");
+  }
+  bed.settle();
+  Random random(bed.rig.seed);
+  std::vector<std::string> expected[3];
+  for (unsigned number = 0; number < kFrames; number++) {
+    const uint64_t target = random.between(0, 3);  // 1, 2: a member; else the group
+    const bool all = target == 0 || target == 3;
+    const std::string frame = (all ? "g" : "m") + std::to_string(number);
+    bed.send(a, all ? group[0] : to[target], frame);
+    for (const uint64_t i : {1, 2})
+      if (all || target == i) expected[i].push_back(frame);
+  }
+  bed.settle();
+  for (int i = 1; i < 3; i++) {
+    const PeerId from = nodes[i]->connect(a);
+    ASSERT_EQ(nodes[i]->frames.size(), 1 + expected[i].size()) << "member " << i;
+    for (size_t k = 0; k < expected[i].size(); k++) {
+      const Node::Frame& frame = nodes[i]->frames[k + 1];
+      ASSERT_EQ(frame.bytes, expected[i][k]) << "rule 4: member " << i << ", frame " << k;
+      ASSERT_EQ(frame.from, from) << "a frame to a group names its sender like any other";
+    }
+  }
+}
+
 void bad_group_names(Bed& bed) {
   Node& a = bed.node();
   PeerId group;
@@ -304,6 +339,7 @@ constexpr Case kCases[] = {
     {"keys_end_with_registration", "kNeedsReg", kNeedsReg, false, keys_end_with_registration},
     {"groups_reach_their_members", "kMulticast", kMulticast | kReliable, true,
      groups_reach_their_members},
+    {"groups_keep_the_order", "rule 4: groups", kMulticast | kSure, true, groups_keep_the_order},
     {"bad_group_names", "rule 9: names of groups", kMulticast, false, bad_group_names},
     {"sleepers_are_woken", "kWait", kWait | kSure, false, sleepers_are_woken},
 };

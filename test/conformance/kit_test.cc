@@ -375,6 +375,39 @@ struct LeaveHasNoEffect final : Honest {
   using Honest::Honest;
   void leave(PeerId) override {}
 };
+struct GroupsLagBehind final : Honest {  // frames to groups leave with the next poll()
+  using Honest::Honest;
+  Status join(std::span<const std::byte> group, PeerId* peer) override {
+    const Status status = below_->join(group, peer);
+    group_ = *peer;
+    return status;
+  }
+  size_t send(std::span<const Tx> batch) override {
+    const Tx& tx = batch[0];
+    if (tx.peer != group_ || tx.body_bytes) return below_->send(batch.first(1));
+    const auto* head = static_cast<const std::byte*>(tx.head);
+    held_.emplace_back(head, head + tx.head_bytes);
+    return 1;
+  }
+  unsigned poll(uint64_t now_ns, unsigned budget) override {
+    for (const auto& head : std::exchange(held_, {})) {
+      Tx tx;
+      tx.peer = group_;
+      tx.head = head.data();
+      tx.head_bytes = static_cast<uint32_t>(head.size());
+      below_->send({&tx, 1});
+    }
+    return below_->poll(now_ns, budget);
+  }
+  PeerId group_ = kNoPeer;
+  std::vector<std::vector<std::byte>> held_;
+};
+struct GroupsHideTheSender final : Honest {  // as if the sender of a frame to a group were unknown
+  using Honest::Honest;
+  void packet(PeerId from, std::span<const std::byte> frame) override {
+    upper_.packet(frame[0] == std::byte{'g'} ? kNoPeer : from, frame);
+  }
+};
 struct NeverWakes final : Honest {
   using Honest::Honest;
   Status arm(int* fd) override {
@@ -477,6 +510,8 @@ const Lie kLies[] = {
     {LIE(KeysLiveOn), "keys_end_with_registration"},
     {LIE(TakesAnyGroupName), "bad_group_names"},
     {LIE(LeaveHasNoEffect), "groups_reach_their_members"},
+    {LIE(GroupsLagBehind), "groups_keep_the_order"},
+    {LIE(GroupsHideTheSender), "groups_keep_the_order"},
     {LIE(NeverWakes), "sleepers_are_woken"},
     {LIE(OverlooksWork), "sleepers_are_woken"},
 };

@@ -32,6 +32,9 @@ class FaultDriver final : public Decorator {
   unsigned poll(uint64_t now_ns, unsigned budget) override;
   Status put(const Rma& rma) override { return transfer(rma, kPut); }
   Status get(const Rma& rma) override { return transfer(rma, kGet); }
+  Status join(std::span<const std::byte> group, PeerId* peer) override {
+    return caps_.flags & kMulticast ? below_->join(group, peer) : Status::unsupported;
+  }
   void leave(PeerId peer) override;
   Status arm(int* fd) override;
 
@@ -90,6 +93,8 @@ bool FaultDriver::open(const OpenBelow& open_below, const DriverEnv& env) {
     if (plan_.uses(fault)) caps_.flags &= ~kReliable;
   for (const Fault fault : {Fault::duplicate, Fault::reorder})
     if (plan_.uses(fault)) caps_.flags &= ~kOrdered;
+  // What is held back for one peer is not held back for a group, and the other way round.
+  if (plan_.uses(Fault::delay)) caps_.flags &= ~kMulticast;
   // Different faults in different processes, the same in every run.
   std::vector<std::byte> address(caps_.address_bytes);
   below_->address(address.data());

@@ -122,14 +122,17 @@ class SimDriver final : public Driver {
     bool connected = false;  // false while frames taken before disconnect() are on their way
     uint32_t number = 0;     // endpoint, unless a group
     uint32_t in_flight = 0;
-    uint64_t last_at_ns = 0;  // arrival of the last frame, and its salt: to keep order
-    uint64_t last_salt = 0;
     std::string group;
+  };
+  struct Arrival {  // of the last frame to an endpoint
+    uint64_t at_ns = 0;
+    uint64_t salt = 0;
   };
 
   PeerId add_peer(uint32_t number, const std::string& group);
   void release_if_idle(PeerId slot);
   void send_one(const Tx& tx, Peer& peer);
+  void post_frame(uint32_t number, SimEvent frame, Peer& peer);
   void deliver(SimEvent& event);
   Status transfer(const Rma& rma, Cap cap);
   Status move(const SimEvent& event);
@@ -143,7 +146,8 @@ class SimDriver final : public Driver {
   std::vector<Peer> peers_;
   std::vector<PeerId> free_peers_;
   std::unordered_map<uint32_t, PeerId> by_number_;
-  std::unordered_map<uint32_t, Region> regions_;  // by slot
+  std::unordered_map<uint32_t, Arrival> last_arrivals_;  // by endpoint: to keep order
+  std::unordered_map<uint32_t, Region> regions_;         // by slot
   std::unordered_map<uint32_t, SimKey> imports_;
   uint32_t next_handle_ = 0;
   uint64_t last_event_ns_ = 0;

@@ -143,26 +143,28 @@ void SimDriver::send_one(const Tx& tx, Peer& peer) {
   }
   frame.at_ns = net_.now_ns + net_.random_latency();
   frame.salt = net_.random.next() >> 1 | 1;  // after `done` (0), before `down` (all ones)
-  if ((caps_.flags & kOrdered) && frame.at_ns <= peer.last_at_ns) {
-    frame.at_ns = peer.last_at_ns;
-    frame.salt = peer.last_salt;
-  }
-  peer.last_at_ns = frame.at_ns;
-  peer.last_salt = frame.salt;
-  last_event_ns_ = std::max(last_event_ns_, frame.at_ns);
-  if (peer.group.empty()) {
-    peer.in_flight++;
-    net_.post(peer.number, std::move(frame));
-    return;
-  }
+  if (peer.group.empty()) return post_frame(peer.number, std::move(frame), peer);
   frame.cookie = 0;
   for (const uint32_t member : net_.groups[peer.group]) {
     if (member == number_) continue;
-    peer.in_flight++;
     self_->neighbours.insert(member);
-    net_.post(member, frame);
+    post_frame(member, frame, peer);
   }
   net_.post_done(number_, tx.cookie, Status::ok);
+}
+
+void SimDriver::post_frame(uint32_t number, SimEvent frame, Peer& peer) {
+  if (caps_.flags & kOrdered) {
+    Arrival& last = last_arrivals_[number];
+    if (frame.at_ns <= last.at_ns) {
+      frame.at_ns = last.at_ns;
+      frame.salt = last.salt;
+    }
+    last = {frame.at_ns, frame.salt};
+  }
+  last_event_ns_ = std::max(last_event_ns_, frame.at_ns);
+  peer.in_flight++;
+  net_.post(number, std::move(frame));
 }
 
 unsigned SimDriver::poll(uint64_t now_ns, unsigned budget) {
