@@ -8,7 +8,7 @@ test_unit_match_test_LDADD = $(TEST_LIBS)
 test_unit_ni_test_SOURCES = test/unit/ni_test.cc
 test_unit_ni_test_CPPFLAGS = $(TEST_CPPFLAGS)
 test_unit_ni_test_LDADD = $(TEST_LIBS)
-test_unit_ports_test_SOURCES = test/unit/ports_test.cc
+test_unit_ports_test_SOURCES = test/unit/ports_test.cc test/world.h
 test_unit_ports_test_CPPFLAGS = $(TEST_CPPFLAGS)
 test_unit_ports_test_LDADD = $(TEST_LIBS)
 endif

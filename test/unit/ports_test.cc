@@ -10,11 +10,19 @@
 #include <string>
 #include <vector>
 
-#include "core/ni/ni.h"
-#include "drivers/sim/sim.h"
+#include "core/base/param.h"
+#include "core/link/link.h"
+#include "world.h"
 
 namespace torii {
 namespace {
+
+using test::flat;
+using test::note;
+using test::Outcome;
+using test::pattern;
+using test::pub;
+using test::World;
 
 struct Network {
   const char* name;
@@ -44,94 +52,14 @@ const Network kNetworks[] = {
     {"tiny_window", options_with(0, false, 0, 4), 1 << 20},
 };
 
-// Interfaces of one job on one fabric, driven in turn on virtual time.
-class World {
- public:
-  World(const Network& network, unsigned count, uint64_t seed = 1)
-      : fabric_(with_seed(network, seed)) {
-    for (unsigned i = 0; i < count; ++i) {
-      NiConfig config;
-      config.self = own_identity();
-      config.self.job = 77;
-      config.self.rank = i;
-      config.self.nid = i;
-      config.self.pid = 1;
-      config.size = network.job_size;
-      config.clock = [](void* f) { return static_cast<SimFabric*>(f)->now_ns(); };
-      config.clock_context = &fabric_;
-      nis_.push_back(std::make_unique<Ni>(config));
-      DriverEnv env;
-      env.sink = nis_.back()->protocol().next_sink();
-      env.counters = &nis_.back()->counters();
-      nis_.back()->protocol().add_driver("sim", fabric_.open(env));
-    }
+struct NetworkWorld : World {
+  NetworkWorld(const Network& network, unsigned count, uint64_t seed = 1)
+      : World(with_seed(network.options, seed), count, network.job_size) {}
+  static SimOptions with_seed(SimOptions options, uint64_t seed) {
+    options.seed = seed;
+    return options;
   }
-  static SimOptions with_seed(const Network& network, uint64_t seed) {
-    SimOptions o = network.options;
-    o.seed = seed;
-    return o;
-  }
-  Ni& ni(unsigned i) { return *nis_[i]; }
-  torii_ni_t* handle(unsigned i) { return reinterpret_cast<torii_ni_t*>(nis_[i].get()); }
-  Peer* peer(unsigned from, unsigned to) {
-    std::byte address[Protocol::kAddressBytes];
-    const size_t n = ni(to).protocol().address(address, sizeof(address));
-    Peer* out = nullptr;
-    std::string why;
-    EXPECT_EQ(ni(from).connect({address, n}, &out, &why), Status::ok) << why;
-    return out;
-  }
-  torii_port_t* port(unsigned i) {
-    torii_port_t* p = nullptr;
-    EXPECT_EQ(torii_port_open(handle(i), 0, &p), TORII_OK);
-    return p;
-  }
-  unsigned step() {
-    fabric_.advance(1000);
-    unsigned events = 0;
-    for (unsigned i = 0; i < nis_.size(); ++i) events += unsigned(torii_progress(handle(i)));
-    return events;
-  }
-  void run(unsigned quiet_rounds = 50) {
-    for (unsigned quiet = 0; quiet < quiet_rounds;) quiet = step() ? 0 : quiet + 1;
-  }
-  void kill(unsigned i) {
-    std::byte address[kSimAddressBytes];
-    fabric_.address(i, address);
-    fabric_.kill({address, sizeof(address)});
-  }
-
- private:
-  SimFabric fabric_;
-  std::vector<std::unique_ptr<Ni>> nis_;
 };
-
-struct Outcome {
-  int calls = 0;
-  torii_result_t result{};
-};
-
-void note(void* arg, const torii_result_t* result) {
-  auto* outcome = static_cast<Outcome*>(arg);
-  ++outcome->calls;
-  outcome->result = *result;
-}
-
-torii_data_t flat(void* base, size_t bytes) {
-  torii_data_t d{};
-  d.layout = TORII_CONTIGUOUS;
-  d.base = base;
-  d.bytes = bytes;
-  return d;
-}
-
-std::vector<uint8_t> pattern(size_t bytes, unsigned seed) {
-  std::vector<uint8_t> v(bytes + 1);
-  for (size_t i = 0; i < bytes; ++i) v[i] = uint8_t(i * 7 + (i >> 8) * 13 + seed);
-  return v;
-}
-
-torii_peer_t* pub(Peer* p) { return reinterpret_cast<torii_peer_t*>(p); }
 
 // An operation that returned `code` with this outcome is over, with these bytes.
 void expect_over(int code, const Outcome& o, const torii_result_t& now, uint64_t bytes) {
@@ -149,7 +77,7 @@ void expect_over(int code, const Outcome& o, const torii_result_t& now, uint64_t
 class PortsOver : public ::testing::TestWithParam<Network> {};
 
 TEST_P(PortsOver, EverySizePostedAndUnexpected) {
-  World w(GetParam(), 2);
+  NetworkWorld w(GetParam(), 2);
   Peer* to = w.peer(0, 1);
   Peer* from = w.peer(1, 0);
   torii_port_t* out = w.port(0);
@@ -194,7 +122,7 @@ TEST_P(PortsOver, EverySizePostedAndUnexpected) {
 }
 
 TEST_P(PortsOver, TruncationDeliversThePrefix) {
-  World w(GetParam(), 2);
+  NetworkWorld w(GetParam(), 2);
   Peer* to = w.peer(0, 1);
   torii_port_t* out = w.port(0);
   torii_port_t* in = w.port(1);
@@ -237,7 +165,7 @@ void unpack(void* context, uint64_t offset, const void* buffer, size_t bytes) {
 }
 
 TEST_P(PortsOver, PackAndUnpackFunctionsRunOnceInOrder) {
-  World w(GetParam(), 2);
+  NetworkWorld w(GetParam(), 2);
   Peer* to = w.peer(0, 1);
   torii_port_t* out = w.port(0);
   torii_port_t* in = w.port(1);
@@ -271,7 +199,7 @@ TEST_P(PortsOver, PackAndUnpackFunctionsRunOnceInOrder) {
 TEST_P(PortsOver, RandomTrafficKeepsOrder) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     constexpr unsigned kCount = 4;
-    World w(GetParam(), kCount, seed);
+    NetworkWorld w(GetParam(), kCount, seed);
     std::mt19937_64 random(seed);
     struct Message {
       std::vector<uint8_t> bytes;
@@ -337,7 +265,7 @@ TEST_P(PortsOver, RandomTrafficKeepsOrder) {
 }
 
 TEST_P(PortsOver, MatchedProbeCancelAndReady) {
-  World w(GetParam(), 2);
+  NetworkWorld w(GetParam(), 2);
   Peer* to = w.peer(0, 1);
   torii_port_t* out = w.port(0);
   torii_port_t* in = w.port(1);
@@ -371,7 +299,7 @@ TEST_P(PortsOver, MatchedProbeCancelAndReady) {
 }
 
 TEST_P(PortsOver, DeathOfAPeerEndsEverythingWithIt) {
-  World w(GetParam(), 3);
+  NetworkWorld w(GetParam(), 3);
   Peer* to = w.peer(0, 1);
   torii_port_t* port = w.port(0);
   w.port(1);
@@ -400,7 +328,7 @@ TEST_P(PortsOver, DeathOfAPeerEndsEverythingWithIt) {
 
 // A receiver that never looks keeps bounded memory; nothing is lost when it does look.
 TEST_P(PortsOver, FloodOfUnexpectedMessagesIsBounded) {
-  World w(GetParam(), 2);
+  NetworkWorld w(GetParam(), 2);
   Peer* to = w.peer(0, 1);
   Peer* from = w.peer(1, 0);
   torii_port_t* out = w.port(0);
@@ -428,6 +356,47 @@ TEST_P(PortsOver, FloodOfUnexpectedMessagesIsBounded) {
     ASSERT_EQ(target[0], i);
   }
   EXPECT_EQ(w.ni(0).protocol().ops().used(), 0u);
+}
+
+// The driver has no news of dead peers, and nothing is under way that would miss an answer.
+TEST(PortsOverSilence, AReceiveEndsWhenItsSenderVanishes) {
+  constexpr uint64_t kDeadlineMs = 100;
+  std::string why;
+  ASSERT_EQ(param_set("peer_deadline_ms", std::to_string(kDeadlineMs), "test", &why), Status::ok);
+  SimOptions options = options_with(kGet);
+  options.flags &= ~kPeerDown;
+  World w(options, 3, 64, [](unsigned, const OpenBelow& sim, const DriverEnv& env) {
+    return open_with_link(sim, env);
+  });
+  torii_port_t* port = w.port(0);
+  char byte = 0;
+  torii_data_t d = flat(&byte, 1);
+  Outcome ignored, connected, talked_to, anyone;
+  torii_result_t r{};
+  ASSERT_GE(torii_send(port, pub(w.peer(0, 1)), TORII_STANDARD, 1, 0, &d, note, &ignored, nullptr),
+            0);
+  w.run();
+  ASSERT_EQ(TORII_PENDING,
+            torii_recv(port, pub(w.peer(0, 1)), 1, 0, &d, note, &talked_to, nullptr, &r));
+  ASSERT_EQ(TORII_PENDING,
+            torii_recv(port, pub(w.peer(0, 2)), 1, 0, &d, note, &connected, nullptr, &r));
+  const auto pass = [&](uint64_t ms) {
+    for (uint64_t i = 0; i < ms; ++i) {
+      w.advance(1000000);
+      w.step();
+    }
+  };
+  pass(20 * kDeadlineMs);
+  EXPECT_EQ(talked_to.calls + connected.calls, 0) << "they live";
+  EXPECT_GT(w.ni(0).counters().link_probes, 0u);
+  w.kill(1);
+  w.kill(2);
+  ASSERT_EQ(TORII_PENDING, torii_recv(port, nullptr, 1, 0, &d, note, &anyone, nullptr, &r));
+  pass(2 * kDeadlineMs);
+  for (const Outcome* o : {&talked_to, &connected, &anyone}) {
+    EXPECT_EQ(o->calls, 1);
+    EXPECT_EQ(o->result.code, TORII_ERR_PEER_DEAD);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, PortsOver, ::testing::ValuesIn(kNetworks),
