@@ -212,7 +212,7 @@ uint64_t World::some_handle() {
 
 void World::control_frame() {
   wire::Control h{};
-  h.kind = wire::Kind(unsigned(wire::Kind::reply) + in_.below(8));
+  h.kind = wire::Kind(unsigned(wire::Kind::reply) + in_.below(9));
   if (h.kind == wire::Kind::bye && in_.byte() % 4) h.kind = wire::Kind::finish;
   h.status =
       uint8_t(in_.byte() % 16 ? (in_.byte() & 1 ? unsigned(Status::dropped) : 0) : in_.byte());

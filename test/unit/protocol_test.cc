@@ -30,12 +30,14 @@ struct Room final : Upper {
   }
   void on_get(Arrival& a) override { protocol->drop(a); }
   void on_peer_down(Peer&, Status why) override { downs.push_back(why); }
+  void on_joined(Peer&, uint64_t group, bool asks) override { joined.push_back({group, asks}); }
 
   Protocol* protocol = nullptr;
   Owner owner;
   std::vector<char> memory = std::vector<char>(100000);
   unsigned puts = 0;
   std::vector<Status> downs;
+  std::vector<std::pair<uint64_t, bool>> joined;
 };
 
 struct Note {
@@ -232,6 +234,58 @@ TEST_F(ProtocolFrames, NothingCountsAfterAPeersEnd) {
   EXPECT_EQ(room_.puts, 0u);
   EXPECT_EQ(room_.downs.size(), 1u);
   EXPECT_EQ(protocol_->ops().used(), 0u) << "an operation that would never end";
+}
+
+TEST_F(ProtocolFrames, WhoHasJoinedIsToldAndHeard) {
+  open(0);
+  protocol_->tell_joined(*peer_, 0x1122334455667788, true);
+  const std::string& frame = driver_->sent.back().bytes;
+  const unsigned char expected[32] = {16,   0,    0,    0,    0,    0,    0,    0,  //
+                                      0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11,
+                                      0,    0,    0,    0,    0,    0,    0,    0,  //
+                                      1};
+  EXPECT_EQ(frame, std::string(reinterpret_cast<const char*>(expected), sizeof(expected)));
+  arrive(frame);
+  arrive(control(wire::Kind::joined, 5, 0));
+  EXPECT_EQ(room_.joined,
+            (std::vector<std::pair<uint64_t, bool>>{{0x1122334455667788, true}, {5, false}}));
+  arrive(control(wire::Kind::joined, 5, 0) + "payload");
+  arrive(std::string(1, char(wire::kKindLast + 1)) + control(wire::Kind::joined, 5, 0).substr(1));
+  EXPECT_EQ(counters_.bad_frames, 2u);
+  EXPECT_EQ(room_.joined.size(), 2u);
+}
+
+// Credit is owed to one peer, and a frame for several must not give it to all.
+TEST_F(ProtocolFrames, AFrameForAGroupGivesNoCreditBack) {
+  open(0);
+  constexpr PeerId kGroup = 3;
+  Peer* peers[] = {peer_};
+  Envelope env;
+  env.index = 2;
+  env.bits = 7;
+  env.hdr_data = 9;
+  const Data five(source_.data(), 5);
+  EXPECT_FALSE(protocol_->multicast_now(kGroup, peers, env, five)) << "before the hello";
+  ASSERT_EQ(put(1, false), Status::ok);
+  wire::Tagged tagged{};
+  tagged.kind = wire::Kind::tagged;
+  arrive(encoded(tagged));
+  const uint32_t owed = peer_->owed;
+  ASSERT_GT(owed, 0u);
+  const uint64_t credit = peer_->credit;
+  ASSERT_TRUE(protocol_->multicast_now(kGroup, peers, env, five));
+  EXPECT_EQ(driver_->sent.back().peer, kGroup);
+  const wire::Tagged h = sent(wire::Kind::tagged).tagged;
+  EXPECT_EQ(h.credit, 0u);
+  EXPECT_EQ(h.port, 2u);
+  EXPECT_EQ(h.bits, 7u);
+  EXPECT_EQ(h.user, 9u);
+  EXPECT_EQ(peer_->owed, owed);
+  EXPECT_EQ(peer_->credit, credit - wire::credit_units(5));
+  // A driver without room leaves everything as it was.
+  driver_->refusals = 1;
+  EXPECT_FALSE(protocol_->multicast_now(kGroup, peers, env, five));
+  EXPECT_EQ(peer_->credit, credit - wire::credit_units(5));
 }
 
 }  // namespace

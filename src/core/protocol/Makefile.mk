@@ -2,6 +2,7 @@
 libtorii_internal_la_SOURCES += \
 	src/core/protocol/express.h \
 	src/core/protocol/move.cc \
+	src/core/protocol/multicast.cc \
 	src/core/protocol/op.h \
 	src/core/protocol/peer.h \
 	src/core/protocol/peers.cc \

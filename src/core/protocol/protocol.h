@@ -74,6 +74,8 @@ class Upper {
   virtual void on_get(Arrival& arrival) = 0;
   // The peer is gone (peer_dead or peer_closed). Its operations have been told already.
   virtual void on_peer_down(Peer& peer, Status why) = 0;
+  // The peer receives what is sent to this group, and asks whether this process does.
+  virtual void on_joined(Peer&, uint64_t /* group */, bool /* asks */) {}
 
  protected:
   ~Upper() = default;
@@ -103,6 +105,12 @@ class Protocol final {
   Status connect(std::span<const std::byte> address, Peer** out, std::string* why);
   // The connected peer of this job with these ids, or null.
   Peer* find_process(uint32_t nid, uint32_t pid) const;
+  // The peer is one of this interface's.
+  bool knows(const Peer& peer) const {
+    return peer.number - 1 < peers_.size() && peers_[peer.number - 1].get() == &peer;
+  }
+  // peer_dead or peer_closed, for a peer that is not up.
+  static Status down_status(const Peer& peer);
   // "rank 3 on n1 (pid 77) by shm" and so on.
   std::string describe(const Peer& peer) const;
 
@@ -123,6 +131,12 @@ class Protocol final {
   Status getput(Peer& peer, const Envelope& env, const Data& source, const Data& destination,
                 const Owner& owner, Op** out);
   static constexpr uint32_t kGetputMax = 256;
+  // As put_now, for all of `peers` that are up, by one frame: `group` is their driver's name for
+  // them, and all of them have joined it. Asks for no acknowledgement.
+  bool multicast_now(PeerId group, std::span<Peer* const> peers, const Envelope& env,
+                     const Data& source);
+  // Tells the peer that this process has joined a group; `ask`: it shall answer with the same.
+  void tell_joined(Peer& peer, uint64_t group, bool ask);
   // Withdraws a put that no frame of has left yet. False: too late.
   bool withdraw(Op* op);
 
@@ -189,7 +203,6 @@ class Protocol final {
   wire::Hello own_hello() const;
   void queue_hello(Peer& peer);
   void on_hello(Rail& rail, PeerId from, const wire::Hello& hello);
-  static Status down_status(const Peer& peer);
   void fail_peer(Peer& peer, Status why);
   void fail_op(Op* op, Status why);
 

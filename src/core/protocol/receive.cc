@@ -117,6 +117,8 @@ void Protocol::on_control(Peer& peer, const wire::Frame& frame) {
       return;
     case Kind::bye:
       return fail_peer(peer, Status::peer_closed);
+    case Kind::joined:
+      return upper_->on_joined(peer, h.op, h.length != 0);
     case Kind::more:
       return on_more(peer, frame);
     case Kind::reply:

@@ -22,7 +22,7 @@
 
 namespace torii::wire {
 
-inline constexpr uint8_t kVersion = 1;
+inline constexpr uint8_t kVersion = 2;
 
 enum class Kind : uint8_t {
   hello = 1,
@@ -40,8 +40,9 @@ enum class Kind : uint8_t {
   ack,             // control: a put was delivered
   credit,          // control: eager bytes consumed
   bye,             // control: the sender closes
+  joined,          // control: the sender receives what is sent to a group
 };
-inline constexpr uint8_t kKindLast = static_cast<uint8_t>(Kind::bye);
+inline constexpr uint8_t kKindLast = static_cast<uint8_t>(Kind::joined);
 
 enum RequestFlags : uint8_t {
   kWantAck = 1u << 0,      // answer with ack when delivered, or finish(dropped)
@@ -102,9 +103,9 @@ struct Control {
   uint16_t credit;
   uint16_t key_bytes;
   uint16_t reserved;   // 0
-  uint64_t op;         // handle at the receiver of this frame
+  uint64_t op;         // handle at the receiver of this frame; number of the group
   uint64_t sender_op;  // handle at its sender
-  uint64_t length;     // bytes accepted, or the offset of `data`
+  uint64_t length;     // bytes accepted, or the offset of `data`; `joined`: 1 asks for the same
 };
 static_assert(sizeof(Control) == 32);
 

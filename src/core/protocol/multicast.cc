@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// One frame for several peers.
+#include <algorithm>
+
+#include "core/protocol/protocol.h"
+
+namespace torii {
+
+// The frame stands for one tagged frame to each peer, so each must be ready for that one.
+bool Protocol::multicast_now(PeerId group, std::span<Peer* const> peers, const Envelope& env,
+                             const Data& source) {
+  const uint64_t bytes = source.bytes();
+  const uint64_t cost = wire::credit_units(bytes);
+  const Peer* receiver = nullptr;
+  for (const Peer* peer : peers) {
+    if (peer->state != PeerState::up) continue;
+    if (bytes >= peer->express_end || cost > peer->credit || !peer->backlog.empty()) return false;
+    receiver = peer;
+  }
+  if (!receiver || !source.has_address()) return false;
+  iovec pieces[kPieces];
+  uint64_t covered = 0;
+  Tx tx;
+  tx.piece_count = source.slice(0, bytes, pieces, receiver->pieces_max, &covered);
+  if (covered != bytes) return false;
+
+  // Credit goes back by frames to one peer.
+  wire::Tagged h{};
+  h.kind = wire::Kind::tagged;
+  h.port = uint8_t(env.index | (env.ready ? wire::kReadyBit : 0));
+  h.user = uint32_t(env.hdr_data);
+  h.bits = env.bits;
+  std::byte head[sizeof(h)];
+  tx.peer = group;
+  tx.head = head;
+  tx.head_bytes = uint32_t(wire::encode(h, head));
+  tx.pieces = pieces;
+  tx.body_bytes = uint32_t(bytes);
+  if (receiver->driver->send({&tx, 1}) != 1) {
+    ++counters_->backpressure;
+    return false;
+  }
+  for (Peer* peer : peers)
+    if (peer->state == PeerState::up) peer->credit -= cost;
+  ++counters_->eager_sent;
+  ++counters_->frames_sent;
+  ++counters_->multicast_frames;
+  counters_->bytes_sent += bytes;
+  return true;
+}
+
+void Protocol::tell_joined(Peer& peer, uint64_t group, bool ask) {
+  send_control(peer, wire::Kind::joined, Status::ok, group, 0, ask);
+}
+
+}  // namespace torii
