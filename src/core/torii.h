@@ -54,6 +54,7 @@ typedef struct torii_ni torii_ni_t;           /* a network interface */
 typedef struct torii_peer torii_peer_t;       /* a process one can talk to; owned by its NI */
 typedef struct torii_port torii_port_t;       /* a tagged message port */
 typedef struct torii_message torii_message_t; /* a message taken by torii_mprobe */
+typedef struct torii_group torii_group_t;     /* several peers that are sent to at once */
 typedef uint64_t torii_request_t;             /* names an operation for torii_cancel; never 0 */
 
 /* The sentence for the last error of this thread, never null. */
@@ -194,6 +195,44 @@ TORII_PUBLIC int torii_mrecv(torii_port_t* port, torii_message_t* message, const
  * a send that is still waiting here. TORII_OK: withdrawn, and its callback runs, before this
  * returns, with TORII_ERR_CANCELED. TORII_EMPTY: too late or unknown; nothing changes. */
 TORII_PUBLIC int torii_cancel(torii_ni_t* ni, torii_request_t request);
+
+/* --- groups -------------------------------------------------------------------------------- */
+
+/* Opens a group of this process and `count` peers; this process itself may be among them. Every
+ * member opens it, with the same name (1 to 16 bytes) and the same members, in any order and at
+ * any time: messages may be sent and arrive before the others have opened it. The same name and
+ * members again make another group, the same one for all members if they keep to one order.
+ * Local, but says hello to each member. Fails with INVALID, and the reason in torii_error(). */
+TORII_PUBLIC int torii_group_open(torii_ni_t* ni, const void* name, size_t name_bytes,
+                                  torii_peer_t* const* members, size_t count,
+                                  torii_group_t** group);
+/* Gives the group back; sends that are pending go on. What others send to the group from now on
+ * may not arrive here: before the first member closes it, all must have received what they expect
+ * (a barrier does it). */
+TORII_PUBLIC int torii_group_close(torii_group_t* group);
+
+/* Sends the message to every member but this process, where it is received as if torii_send had
+ * sent it: matched by itself, in order with the other messages of this process on that port.
+ * Returns TORII_OK: complete, no callback; TORII_PENDING: `done` will run once, when all members'
+ * sends have ended and the memory is free; or an error, and nobody gets the message. With the
+ * callback, result->code is TORII_OK or the first error and result->source then the member it
+ * concerns; a member that is dead or closed does not keep the message from the others. Pack
+ * functions run during the call, once. */
+TORII_PUBLIC int torii_group_send(torii_group_t* group, torii_port_t* port, uint64_t tag,
+                                  uint32_t user, const torii_data_t* data, torii_done_t done,
+                                  void* arg);
+
+typedef enum torii_path {
+  TORII_UNICAST = 0,  /* a message for each member */
+  TORII_MULTICAST = 1 /* a small message is one frame, if every member has room for it */
+} torii_path_t;
+
+/* How messages of the group travel now; MULTICAST if the driver can do it and all members have
+ * joined. The counters multicast_frames and group_unicasts say how often. */
+TORII_PUBLIC torii_path_t torii_group_path(const torii_group_t* group);
+/* A line for reports: "group g of 4: one frame by NAME". Valid until the next call by this
+ * thread. */
+TORII_PUBLIC const char* torii_group_text(const torii_group_t* group);
 
 /* --- parameters and counters --------------------------------------------------------------- */
 

@@ -6,3 +6,4 @@ test_sim_peers_memory_LDADD = libtorii_internal.la -lpthread -ldl
 TESTS += test/sim/peers_memory
 endif
 include test/sim/portals_model.mk
+include test/sim/group_traffic.mk

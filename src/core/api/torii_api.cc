@@ -37,6 +37,9 @@ Ni* ni_of(torii_ni_t* ni) { return reinterpret_cast<Ni*>(ni); }
 Peer* peer_of(torii_peer_t* peer) { return reinterpret_cast<Peer*>(peer); }
 const Peer* peer_of(const torii_peer_t* peer) { return reinterpret_cast<const Peer*>(peer); }
 Port* port_of(torii_port_t* port) { return reinterpret_cast<Port*>(port); }
+Group* group_of(torii_group_t* group) { return reinterpret_cast<Group*>(group); }
+const Group* group_of(const torii_group_t* group) { return reinterpret_cast<const Group*>(group); }
+Ni& ni_of(const Group* group) { return *static_cast<Ni*>(group->owner); }
 Ni& ni_of(Port* port) { return *static_cast<Ni*>(port->owner); }
 
 // Reads what is not contiguous.
@@ -315,6 +318,64 @@ int torii_cancel(torii_ni_t* handle, torii_request_t request) {
   if (!canceled) return TORII_EMPTY;
   ni.run_callbacks();
   return TORII_OK;
+}
+
+int torii_group_open(torii_ni_t* handle, const void* name, size_t name_bytes,
+                     torii_peer_t* const* members, size_t count, torii_group_t** out) {
+  if (!handle || !name || (count > 0 && !members) || !out)
+    return bad_argument("torii_group_open", "null pointer");
+  if (name_bytes == 0 || name_bytes > kGroupNameMax)
+    return fail(TORII_ERR_INVALID,
+                format_text("torii_group_open: a name of %zu bytes, it must have 1 to %zu",
+                            name_bytes, kGroupNameMax));
+  Ni& ni = *ni_of(handle);
+  NiGuard guard(ni);
+  std::vector<Peer*> peers;
+  for (size_t i = 0; i < count; ++i) {
+    Peer* peer = peer_of(members[i]);
+    if (!peer || !ni.protocol().knows(*peer))
+      return fail(TORII_ERR_INVALID,
+                  format_text("torii_group_open: member %zu is no peer of this interface", i));
+    peers.push_back(peer);
+  }
+  Group* group = nullptr;
+  std::string why;
+  const Status status =
+      ni.open_group({static_cast<const char*>(name), name_bytes}, peers, &group, &why);
+  if (status != Status::ok) return fail(code_of(status), "torii_group_open: " + why);
+  *out = reinterpret_cast<torii_group_t*>(group);
+  return TORII_OK;
+}
+
+int torii_group_close(torii_group_t* handle) {
+  if (!handle) return bad_argument("torii_group_close", "null pointer");
+  Group* group = group_of(handle);
+  NiGuard guard(ni_of(group));
+  group->groups->close(group);
+  return TORII_OK;
+}
+
+int torii_group_send(torii_group_t* handle, torii_port_t* port, uint64_t tag, uint32_t user,
+                     const torii_data_t* in, torii_done_t done, void* arg) {
+  Data data;
+  if (!handle || !port || !in || !done || !read_data(*in, &data))
+    return bad_argument("torii_group_send", "null pointer or inconsistent data");
+  Group* group = group_of(handle);
+  if (port_of(port)->owner != group->owner)
+    return bad_argument("torii_group_send", "group and port belong to different interfaces");
+  NiGuard guard(ni_of(group));
+  return code_of(group->groups->send(*group, port_of(port)->index, tag, user, data, done, arg));
+}
+
+torii_path_t torii_group_path(const torii_group_t* group) {
+  NiGuard guard(ni_of(group_of(group)));
+  return group_of(group)->groups->multicast(*group_of(group)) ? TORII_MULTICAST : TORII_UNICAST;
+}
+
+const char* torii_group_text(const torii_group_t* group) {
+  NiGuard guard(ni_of(group_of(group)));
+  t_text = group_of(group)->groups->describe(*group_of(group));
+  return t_text.c_str();
 }
 
 size_t torii_param_count(void) { return param_count(); }

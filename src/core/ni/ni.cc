@@ -56,6 +56,7 @@ Ni::Ni(const NiConfig& config)
     : config_(config),
       protocol_(protocol_config(config), this, &counters_),
       ports_(protocol_, counters_, this),
+      groups_(protocol_, counters_, ports_.completions(), this),
       portals_(protocol_, counters_, *this, Portals::grant(nullptr)),
       threads_(config.threads),
       wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
@@ -197,6 +198,15 @@ Status Ni::connect(std::span<const std::byte> address, Peer** out, std::string* 
                  protocol_.describe(**out).c_str(),
                  notes.empty() ? "" : "; refused:", notes.c_str());
   }
+  return status;
+}
+
+Status Ni::open_group(std::string_view name, std::span<Peer* const> members, Group** out,
+                      std::string* why) {
+  const Status status = groups_.open(name, members, out, why);
+  if (params().report && status == Status::ok)
+    std::fprintf(stderr, "torii report: rank %u: %s\n", config_.self.rank,
+                 groups_.describe(**out).c_str());
   return status;
 }
 

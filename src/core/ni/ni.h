@@ -12,6 +12,7 @@
 
 #include "core/base/counters.h"
 #include "core/base/status.h"
+#include "core/multicast/group.h"
 #include "core/portals/portals.h"
 #include "core/protocol/protocol.h"
 #include "core/torii.h"
@@ -63,6 +64,7 @@ class Ni final : public Upper, public PortalsHost {
 
   Protocol& protocol() { return protocol_; }
   Ports& ports() { return ports_; }
+  Groups& groups() { return groups_; }
   Portals& portals() { return portals_; }
   Counters& counters() { return counters_; }
   uint64_t now_ns() override;
@@ -77,6 +79,9 @@ class Ni final : public Upper, public PortalsHost {
   int wait(int milliseconds);
   // Finds or makes a peer and reports the path; the caller holds the lock.
   Status connect(std::span<const std::byte> address, Peer** out, std::string* why);
+  // Makes a group, as Groups::open, and reports the path; the caller holds the lock.
+  Status open_group(std::string_view name, std::span<Peer* const> members, Group** out,
+                    std::string* why);
   // For Portals, which names processes by (nid, pid); must outlive the interface.
   void set_directory(Directory* directory) { directory_ = directory; }
   // Hands everything accepted to the drivers, for at most a second, and takes leave.
@@ -93,6 +98,9 @@ class Ni final : public Upper, public PortalsHost {
   void on_put(Arrival& arrival) override;
   void on_get(Arrival& arrival) override;
   void on_peer_down(Peer& peer, Status why) override;
+  void on_joined(Peer& peer, uint64_t group, bool asks) override {
+    groups_.on_joined(peer, group, asks);
+  }
   Peer* resolve(uint32_t nid, uint32_t pid, std::string* why) override;
   uint32_t job_size() override { return config_.size; }
   bool rank_ids(uint32_t rank, uint32_t* nid, uint32_t* pid) override;
@@ -107,6 +115,7 @@ class Ni final : public Upper, public PortalsHost {
   Counters counters_;
   Protocol protocol_;
   Ports ports_;
+  Groups groups_;
   Portals portals_;
   std::mutex mutex_;
   bool threads_;
