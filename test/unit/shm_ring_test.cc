@@ -40,11 +40,13 @@ struct Ring {
 
   bool send(const std::string& frame) {
     bool corrupt = false;
-    std::byte* to = out.reserve(static_cast<uint32_t>(frame.size()), &corrupt);
+    const auto bytes = static_cast<uint32_t>(frame.size());
+    const uint32_t padding = bytes > kFirstBytes && bytes < kMtu - kLine ? bytes % 8 * 8 : 0;
+    std::byte* to = out.reserve(bytes + padding, &corrupt);
     EXPECT_FALSE(corrupt);
     if (!to) return false;
-    std::memcpy(to, frame.data(), frame.size());
-    out.publish(static_cast<uint32_t>(frame.size()));
+    std::memcpy(to + padding, frame.data(), frame.size());
+    out.publish(bytes, padding);
     return true;
   }
 
@@ -54,7 +56,7 @@ struct Ring {
     const auto found = in.peek(&bytes, &length);
     if (found == RingReceiver::Found::frame) {
       frame->assign(reinterpret_cast<const char*>(bytes), length);
-      in.consume(length);
+      in.consume();
     }
     return found;
   }
@@ -163,7 +165,7 @@ TEST(ShmRing, ForgedControlWordsAreFound) {
     const char* what;
   } cases[] = {
       {kKindFrame, kMtu + 1, "longer than the mtu"},
-      {kKindFrame, 0xffffff, "the largest length"},
+      {kKindFrame, 0xffff, "the largest length"},
       {kKindSkip, 0, "a skip at the first line"},
       {77, 8, "an unknown kind"},
   };
@@ -183,6 +185,9 @@ TEST(ShmRing, ForgedControlWordsAreFound) {
   // Two lines are left before the end of the ring.
   control_at(ring.in.base, kLines - 2).store(control_word(kKindFrame, 121, ring.in.position));
   EXPECT_EQ(ring.receive(&got), RingReceiver::Found::corrupt) << "beyond the end of the ring";
+  control_at(ring.in.base, kLines - 2)
+      .store(control_word(kKindFrame, 8, ring.in.position, kFirstBytes + 8));
+  EXPECT_EQ(ring.receive(&got), RingReceiver::Found::corrupt) << "more padding than a line";
   control_at(ring.in.base, kLines - 2).store(control_word(kKindSkip, 0, ring.in.position));
   EXPECT_EQ(ring.receive(&got), RingReceiver::Found::corrupt) << "a skip to nothing";
 }

@@ -190,7 +190,7 @@ TEST(Shm, ARingThatMakesNoSenseCutsItsSenderOffOnly) {
   const uint32_t next = shm::kFirstPosition + 1;
   const auto lines = static_cast<uint32_t>(segment.ring_bytes / shm::kLine);
   shm::control_at(ring.base(), next & (lines - 1))
-      .store(shm::control_word(shm::kKindFrame, 0x7fffff, next));
+      .store(shm::control_word(shm::kKindFrame, 0xffff, next));
   ASSERT_TRUE(poll_until(target, [&] { return !target.sink.downs.empty(); }));
   EXPECT_EQ(target.sink.downs[0].peer, target.sink.packets[0].from);
   EXPECT_EQ(target.sink.downs[0].status, Status::peer_dead);

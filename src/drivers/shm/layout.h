@@ -23,9 +23,9 @@ inline constexpr uint32_t kMagic = 0x326d6873;  // "shm2"; changes with anything
 inline constexpr uint32_t kClaimsMax = 8192;
 inline constexpr uint64_t kRingMin = 32 << 10;
 inline constexpr uint64_t kRingMax = 64 << 20;
-// Largest frame: 128 lines with its control word, a quarter of the smallest ring. The same for
+// Largest frame: 130 lines with its control word, so that 8 KiB with a header fit. The same for
 // all, because processes of different jobs may have rings of different sizes.
-inline constexpr uint32_t kMtu = 128 * kLine - sizeof(uint64_t);
+inline constexpr uint32_t kMtu = 130 * kLine - sizeof(uint64_t);
 
 // The position of line 0 of a new segment's rings. Just below the wrap of 32 bits, so that the
 // wrap is part of every run. Positions in the segment are stored relative to it, so that a zeroed

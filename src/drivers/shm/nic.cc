@@ -17,6 +17,7 @@ namespace {
 
 constexpr uint32_t kPeersMax = 8192;
 constexpr size_t kCookiesMax = 1024;
+constexpr uint32_t kPadFrom = 192;  // bodies from this size on begin with a line
 
 // Copying through the ring keeps two processors busy and beats the kernel's copy by one, which
 // also has to look up every page, until the message is far larger than a cache. With fewer
@@ -211,18 +212,30 @@ void gather_long(const Tx& tx, std::byte* to) {
 }  // namespace
 
 inline bool ShmDriver::send_one(const Tx& tx) {
+  if (__builtin_expect(tx.piece_count > 1 || tx.cookie || tx.head_bytes > shm::kFirstBytes, 0))
+    return send_any(tx);
+  Peer& peer = peers_[tx.peer];
   const uint32_t bytes = tx.head_bytes + tx.body_bytes;
-  if (__builtin_expect(bytes <= shm::kFirstBytes && tx.piece_count <= 1 && tx.cookie == 0, 1)) {
-    Peer& peer = peers_[tx.peer];
-    if (std::byte* to = peer.out.reserve_line()) {
-      copy_bytes(to, tx.head, tx.head_bytes);
-      if (tx.body_bytes) copy_bytes(to + tx.head_bytes, tx.pieces->iov_base, tx.body_bytes);
-      peer.out.publish_line(to, bytes);
-      wake_if_sleeping(peer);
-      return true;
-    }
+  if (bytes <= shm::kFirstBytes) {
+    std::byte* const to = peer.out.reserve_line();
+    if (!to) return send_any(tx);
+    copy_bytes(to, tx.head, tx.head_bytes);
+    if (tx.body_bytes) copy_bytes(to + tx.head_bytes, tx.pieces->iov_base, tx.body_bytes);
+    peer.out.publish_line(to, bytes);
+  } else {
+    const uint32_t room = shm::kFirstBytes - tx.head_bytes;
+    const uint32_t padding = tx.body_bytes >= kPadFrom ? room : 0;
+    std::byte* const to = peer.out.reserve_known(bytes + padding);
+    if (!to) return send_any(tx);
+    const uint32_t first = room - padding;  // of the body, in the first line
+    const auto* body = static_cast<const std::byte*>(tx.pieces->iov_base);
+    copy_bytes(to + shm::kFirstBytes, body + first, tx.body_bytes - first);
+    copy_bytes(to + padding, tx.head, tx.head_bytes);
+    copy_bytes(to + padding + tx.head_bytes, body, first);
+    peer.out.publish(bytes, padding);
   }
-  return send_any(tx);
+  wake_if_sleeping(peer);
+  return true;
 }
 
 bool ShmDriver::send_any(const Tx& tx) {
@@ -275,6 +288,16 @@ unsigned ShmDriver::poll(uint64_t now_ns, unsigned budget) {
   return count;
 }
 
+namespace {
+
+// Fetches the lines behind the first together, while the head is looked at.
+inline void prefetch_rest(const std::byte* bytes, uint32_t length) {
+  const uint32_t end = std::min(length, shm::kPrefetchLines * uint32_t{shm::kLine});
+  for (uint32_t at = shm::kFirstBytes; at < end; at += shm::kLine) __builtin_prefetch(bytes + at);
+}
+
+}  // namespace
+
 // Hands up at most `most` frames of that peer.
 inline unsigned ShmDriver::drain(Peer& peer, unsigned most) {
   unsigned count = 0;
@@ -288,15 +311,16 @@ inline unsigned ShmDriver::drain(Peer& peer, unsigned most) {
       break;
     }
     count++;
+    prefetch_rest(bytes, length);
     if (__builtin_expect(found == shm::RingReceiver::Found::split, 0)) {
       join_split(peer, bytes);
-      peer.in.consume(length);
+      peer.in.consume();
       continue;
     }
     peer.known = true;
     sink_.packet(peer.id, {bytes, length});
     // The sender may be asleep because it had no room.
-    if (__builtin_expect(peer.in.consume(length), 0) && peer.there) wake_if_sleeping(peer);
+    if (__builtin_expect(peer.in.consume(), 0) && peer.there) wake_if_sleeping(peer);
     if (__builtin_expect(peer.broken, 0)) break;
   }
   if (count) peer.last_frame = ++ticks_;
