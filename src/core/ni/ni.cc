@@ -111,18 +111,18 @@ unsigned Ni::progress_locked() {
 }
 
 void Ni::run_callbacks() {
-  for (;;) {
-    lock();
-    if (ports_.completions().empty()) {
-      const bool handlers = portals_.handlers_due();
-      unlock();
-      if (handlers) portals_.run_handlers();
-      return;
-    }
-    const Completion c = ports_.completions().pop();
+  CompletionQueue& queue = ports_.completions();
+  lock();
+  while (!queue.empty()) {
+    Completion* const c = queue.pop();
     unlock();
-    c.done(c.arg, &c.result);
+    c->done(c->arg, &c->result);
+    lock();
+    queue.recycle(c);
   }
+  const bool handlers = portals_.handlers_due();
+  unlock();
+  if (handlers) portals_.run_handlers();
 }
 
 int Ni::wait(int milliseconds) {
@@ -244,12 +244,10 @@ void Ni::on_peer_down(Peer& peer, Status why) {
   ports_.on_peer_down(peer, why);
   portals_.on_peer_down(peer, why);
   if (!peer_down_) return;
-  Completion c{};
-  c.done = &Ni::tell_peer_down;
-  c.arg = this;
-  c.result.code = code_of(why);
-  c.result.source = reinterpret_cast<torii_peer_t*>(&peer);
-  ports_.completions().push() = c;
+  torii_result_t result{};
+  result.code = code_of(why);
+  result.source = reinterpret_cast<torii_peer_t*>(&peer);
+  ports_.completions().push(&Ni::tell_peer_down, this, result);
 }
 
 void Ni::tell_peer_down(void* self, const torii_result_t* result) {

@@ -27,12 +27,7 @@ inline bool Protocol::put_now(Peer& peer, uint8_t port, uint64_t bits, uint32_t 
                               const iovec* pieces, uint32_t piece_count, uint64_t bytes) {
   const uint64_t cost = wire::credit_units(bytes);
   if (bytes >= peer.express_end || cost > peer.credit || !peer.backlog.empty()) return false;
-  wire::Tagged h;
-  h.kind = wire::Kind::tagged;
-  h.port = port;
-  h.credit = wire::little(uint16_t(std::min(peer.owed, 0xffffu)));
-  h.user = wire::little(user);
-  h.bits = wire::little(bits);
+  const wire::TaggedWords h(port, uint16_t(std::min(peer.owed, 0xffffu)), user, bits);
   Tx tx;
   tx.peer = peer.route;
   tx.head = &h;

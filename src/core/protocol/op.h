@@ -94,14 +94,14 @@ struct Op {
   OpEvent answer = OpEvent::acked;  // when finished: what conclude() will tell
   uint64_t answer_bytes = 0;
 
-  uint32_t remote = kNoRemote;           // imported key at the driver
-  Region* region = nullptr;              // exported memory; owned
-  std::array<std::byte, kKeyMax> key{};  // the peer's key, held announcements
+  uint32_t remote = kNoRemote;         // imported key at the driver
+  Region* region = nullptr;            // exported memory; owned
+  std::array<std::byte, kKeyMax> key;  // the peer's key, held announcements
   uint16_t key_bytes = 0;
 
-  OpLink queue;                            // backlog, stream or pull list
-  OpLink all;                              // all operations of the peer
-  std::array<std::byte, kHeadMax> head{};  // encoded first frame header (and key)
+  OpLink queue;                          // backlog, stream or pull list
+  OpLink all;                            // all operations of the peer
+  std::array<std::byte, kHeadMax> head;  // encoded first frame header (and key)
 };
 
 }  // namespace torii

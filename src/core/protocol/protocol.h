@@ -45,14 +45,14 @@ struct Envelope {
 
 // A request that just arrived. Valid only during the upcall.
 struct Arrival {
-  Peer* peer = nullptr;
-  wire::Kind kind = wire::Kind::put;  // put, put_announce, get or getput
+  Peer* peer;
+  wire::Kind kind;  // put, put_announce, get or getput
   Envelope env;
   std::span<const std::byte> payload;  // first bytes of an eager put; all bytes of a getput
   // The protocol's own.
   std::span<const std::byte> key;
-  uint64_t peer_op = 0;
-  uint32_t credit = 0;
+  uint64_t peer_op;
+  uint32_t credit;
 
   // A put whose payload is all here.
   bool complete() const { return kind == wire::Kind::put && payload.size() == env.length; }

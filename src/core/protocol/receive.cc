@@ -29,15 +29,20 @@ inline void Protocol::on_tagged(Peer& peer, const wire::Tagged& h,
   if (__builtin_expect(!take_window(peer, payload.size(), &units), 0))
     return bad_frame(&peer, "eager message beyond the granted window");
   peer.credit += h.credit;
-  Arrival a;
+  Arrival a;  // set field by field: this runs for every message
   a.peer = &peer;
+  a.kind = Kind::put;
   a.env.space = Space::tagged;
-  a.env.index = h.port & ~wire::kReadyBit;
-  a.env.ready = h.port & wire::kReadyBit;
+  a.env.index = uint8_t(h.port & ~wire::kReadyBit);
+  a.env.want_ack = false;
+  a.env.ready = (h.port & wire::kReadyBit) != 0;
+  a.env.ac_index = 0;
   a.env.bits = h.bits;
   a.env.hdr_data = h.user;
+  a.env.offset = 0;
   a.env.length = payload.size();
   a.payload = payload;
+  a.peer_op = 0;
   a.credit = units;
   upper_->on_put(a);
 }
@@ -84,19 +89,20 @@ Op* Protocol::find_op(Peer& peer, uint64_t handle) const {
 
 void Protocol::on_request(Peer& peer, const wire::Frame& frame) {
   const wire::Request& h = frame.request;
-  Arrival a;
+  uint32_t units = 0;
   if (h.kind == Kind::put) {
     if (peer.inflow) return bad_frame(&peer, "eager message inside another one");
-    if (!take_window(peer, h.length, &a.credit))
+    if (!take_window(peer, h.length, &units))
       return bad_frame(&peer, "eager message beyond the granted window");
   }
   peer.credit += h.credit;
+  Arrival a;
   a.peer = &peer;
   a.kind = h.kind;
   a.env.space = h.flags & wire::kTaggedSpace ? Space::tagged : Space::portal;
   a.env.index = h.index;
-  a.env.want_ack = h.flags & wire::kWantAck;
-  a.env.ready = h.flags & wire::kReady;
+  a.env.want_ack = (h.flags & wire::kWantAck) != 0;
+  a.env.ready = (h.flags & wire::kReady) != 0;
   a.env.ac_index = h.ac_index;
   a.env.bits = h.bits;
   a.env.hdr_data = h.hdr_data;
@@ -105,6 +111,7 @@ void Protocol::on_request(Peer& peer, const wire::Frame& frame) {
   a.payload = frame.payload;
   a.key = frame.key;
   a.peer_op = h.op;
+  a.credit = units;
   if (h.kind == Kind::get || h.kind == Kind::getput) return upper_->on_get(a);
   upper_->on_put(a);
 }

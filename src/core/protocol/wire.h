@@ -80,6 +80,16 @@ struct Tagged {
 };
 static_assert(sizeof(Tagged) == 16);
 
+// The same in wire order, as two words: one store each, so that the copy into the driver's memory
+// need not wait for many small ones.
+struct TaggedWords {
+  uint64_t words[2];
+  TaggedWords(uint8_t port, uint16_t credit, uint32_t user, uint64_t bits)
+      : words{little(uint64_t{static_cast<uint8_t>(Kind::tagged)} | uint64_t{port} << 8 |
+                     uint64_t{credit} << 16 | uint64_t{user} << 32),
+              little(bits)} {}
+};
+
 struct Request {
   Kind kind;
   uint8_t flags;

@@ -121,13 +121,13 @@ Status Ports::send(Port& port, Peer& peer, torii_mode_t mode, uint64_t tag, uint
 
 void Ports::send_event(Op* op, OpEvent event, Status status, uint64_t bytes) {
   if (event == OpEvent::sent && op->want_ack && status == Status::ok) return;
-  Completion c{};
-  c.done = reinterpret_cast<torii_done_t>(op->owner.words[0]);
-  c.arg = op->owner.argument;
-  c.result.code = code_of(status);
-  c.result.bytes = bytes;
-  c.result.sent_bytes = op->length;
-  static_cast<Ports*>(op->owner.object)->completions_.push() = c;
+  torii_result_t result{};
+  result.code = code_of(status);
+  result.bytes = bytes;
+  result.sent_bytes = op->length;
+  static_cast<Ports*>(op->owner.object)
+      ->completions_.push(reinterpret_cast<torii_done_t>(op->owner.words[0]), op->owner.argument,
+                          result);
 }
 
 Unexpected* Ports::find(Port& port, const MatchSpec& want) {
@@ -154,7 +154,7 @@ Status Ports::receive(Port& port, const MatchSpec& want, const Data& data, torii
   r->ignore = want.ignore;
   r->posted = true;
   r->port = port.index;
-  r->data = data;
+  r->data.assign(data);
   r->done = done;
   r->arg = arg;
   port.posted.append(r);
@@ -224,7 +224,7 @@ void Ports::complete(Receive* r, Status status, uint64_t bytes) {
   if (status == Status::ok && r->result.sent_bytes > bytes) status = Status::truncated;
   r->result.code = code_of(status);
   r->result.bytes = bytes;
-  completions_.push() = {r->done, r->arg, r->result};
+  completions_.push(r->done, r->arg, r->result);
   receives_.put(r);
 }
 
@@ -243,12 +243,12 @@ bool Ports::cancel(torii_request_t request) {
   }
   Op* op = protocol_.ops().find(request);
   if (!op || op->owner.notify != &Ports::send_event) return false;
-  Completion c{};
-  c.done = reinterpret_cast<torii_done_t>(op->owner.words[0]);
-  c.arg = op->owner.argument;
-  c.result.code = TORII_ERR_CANCELED;
+  const auto done = reinterpret_cast<torii_done_t>(op->owner.words[0]);
+  void* const arg = op->owner.argument;
   if (!protocol_.withdraw(op)) return false;
-  completions_.push() = c;
+  torii_result_t result{};
+  result.code = TORII_ERR_CANCELED;
+  completions_.push(done, arg, result);
   return true;
 }
 
@@ -259,9 +259,15 @@ void Ports::matched(Port& port, Receive* r, Arrival& a) {
   const uint64_t accepted = std::min(a.env.length, r->data.bytes());
   if (__builtin_expect(a.complete(), 1)) {
     protocol_.place(a, r->data, accepted, false);
-    const int code = accepted < a.env.length ? TORII_ERR_TRUNCATED : TORII_OK;
-    completions_.push() = {
-        r->done, r->arg, {code, user, a.env.bits, accepted, a.env.length, public_peer(a.peer)}};
+    Completion& c = completions_.push();
+    c.done = r->done;
+    c.arg = r->arg;
+    c.result.code = accepted < a.env.length ? TORII_ERR_TRUNCATED : TORII_OK;
+    c.result.user = user;
+    c.result.tag = a.env.bits;
+    c.result.bytes = accepted;
+    c.result.sent_bytes = a.env.length;
+    c.result.source = public_peer(a.peer);
     return receives_.put(r);
   }
   r->result = {TORII_OK, user, a.env.bits, 0, a.env.length, public_peer(a.peer)};

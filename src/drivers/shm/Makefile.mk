@@ -14,5 +14,6 @@ libtorii_internal_la_SOURCES += \
 	src/drivers/shm/segment.h \
 	src/drivers/shm/shm.h \
 	src/drivers/shm/split.cc \
+	src/drivers/shm/stores.h \
 	src/drivers/shm/wait.cc
 EXTRA_DIST += src/drivers/shm/README.md

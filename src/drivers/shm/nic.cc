@@ -19,22 +19,15 @@ constexpr uint32_t kPeersMax = 8192;
 constexpr size_t kCookiesMax = 1024;
 constexpr uint32_t kPadFrom = 192;  // bodies from this size on begin with a line
 
-// Copying through the ring keeps two processors busy and beats the kernel's copy by one, which
-// also has to look up every page, until the message is far larger than a cache. With fewer
-// processors than processes the copies would wait for each other.
-constexpr uint64_t kRemoteMin = 8 << 20;
-constexpr uint64_t kRemoteMinCrowded = 64 << 10;
+// Below, copying through the ring is faster than the kernel's copy, which has to look up every
+// page.
+constexpr uint64_t kRemoteMin = 64 << 10;
 constexpr uint32_t kEagerAdvice = 32 << 10;
 
 // The processes of the job have to take turns.
 bool crowded(uint32_t local_peers) {
   const long processors = sysconf(_SC_NPROCESSORS_ONLN);
   return processors > 0 && local_peers > processors;
-}
-
-uint64_t remote_min_for(uint32_t local_peers) {
-  if (params().shm_remote_min) return params().shm_remote_min;
-  return crowded(local_peers) ? kRemoteMinCrowded : kRemoteMin;
 }
 
 }  // namespace
@@ -74,7 +67,7 @@ bool ShmDriver::start(std::string* why) {
     caps_.flags |= kPut | kGet;
     caps_.key_bytes = sizeof(Key);
     caps_.remote_max = 4 << 20;
-    caps_.remote_min = remote_min_for(local_peers_);
+    caps_.remote_min = params().shm_remote_min ? params().shm_remote_min : kRemoteMin;
     may_split_ = !crowded(local_peers_);
   } else if (params().shm_remote_read) {
     refused_here_ = error;
@@ -229,7 +222,7 @@ inline bool ShmDriver::send_one(const Tx& tx) {
     if (!to) return send_any(tx);
     const uint32_t first = room - padding;  // of the body, in the first line
     const auto* body = static_cast<const std::byte*>(tx.pieces->iov_base);
-    copy_bytes(to + shm::kFirstBytes, body + first, tx.body_bytes - first);
+    peer.writer.write(to + shm::kFirstBytes, body + first, tx.body_bytes - first);
     copy_bytes(to + padding, tx.head, tx.head_bytes);
     copy_bytes(to + padding + tx.head_bytes, body, first);
     peer.out.publish(bytes, padding);
@@ -288,16 +281,6 @@ unsigned ShmDriver::poll(uint64_t now_ns, unsigned budget) {
   return count;
 }
 
-namespace {
-
-// Fetches the lines behind the first together, while the head is looked at.
-inline void prefetch_rest(const std::byte* bytes, uint32_t length) {
-  const uint32_t end = std::min(length, shm::kPrefetchLines * uint32_t{shm::kLine});
-  for (uint32_t at = shm::kFirstBytes; at < end; at += shm::kLine) __builtin_prefetch(bytes + at);
-}
-
-}  // namespace
-
 // Hands up at most `most` frames of that peer.
 inline unsigned ShmDriver::drain(Peer& peer, unsigned most) {
   unsigned count = 0;
@@ -311,7 +294,6 @@ inline unsigned ShmDriver::drain(Peer& peer, unsigned most) {
       break;
     }
     count++;
-    prefetch_rest(bytes, length);
     if (__builtin_expect(found == shm::RingReceiver::Found::split, 0)) {
       join_split(peer, bytes);
       peer.in.consume();

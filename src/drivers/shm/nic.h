@@ -18,6 +18,7 @@
 #include "drivers/shm/handover.h"
 #include "drivers/shm/ring.h"
 #include "drivers/shm/segment.h"
+#include "drivers/shm/stores.h"
 
 namespace torii {
 
@@ -71,6 +72,7 @@ class ShmDriver final : public Driver {
 
   struct Peer {
     alignas(shm::kLine) shm::RingSender out;  // base is null until a ring is claimed
+    shm::BodyWriter writer;
     shm::Header* there = nullptr;
     PeerId id = kNoPeer;
     Stage stage = Stage::unused;

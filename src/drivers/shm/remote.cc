@@ -11,7 +11,7 @@
 namespace torii {
 namespace {
 
-constexpr uint64_t kSplitMin = 128 << 10;  // shorter gets are not worth two system calls
+constexpr uint64_t kSplitMin = 64 << 10;  // shorter gets are not worth two system calls
 
 }  // namespace
 

@@ -16,8 +16,11 @@
 namespace torii {
 namespace {
 
-constexpr uint32_t kTakeMin = 16;  // pages taken at once: few at the end, so that nobody waits
-constexpr uint32_t kTakeMax = 64;  // long for a straggler, many before, to save system calls
+// Pages taken at once: many, to save system calls, but few at the end, so that nobody waits long
+// for a straggler, and half of a short get.
+constexpr uint32_t kTakeMax = 64;
+constexpr uint32_t kTakeMin = 16;
+constexpr uint32_t kTakeLeast = 8;
 
 uint32_t pages_of(uint64_t bytes) {
   return static_cast<uint32_t>((bytes + shm::kPage - 1) / shm::kPage);
@@ -32,7 +35,8 @@ bool take_pages(shm::Split& split, uint32_t serial, uint32_t pages, uint32_t* fi
     if (seen >> 32 != serial || next >= pages) return false;
     const uint32_t left = pages - next;
     *first = next;
-    *count = std::min(std::clamp(left / 4, kTakeMin, kTakeMax), left);
+    const uint32_t least = std::clamp(pages / 2, kTakeLeast, kTakeMin);
+    *count = std::min(std::clamp(left / 4, least, kTakeMax), left);
     if (split.taken.compare_exchange_weak(seen, seen + *count, std::memory_order_acq_rel))
       return true;
   }
