@@ -181,12 +181,8 @@ void MatchList::build_index() {
 }
 
 void MatchList::inserted(MatchNode* node) {
-  if (indexed_) {
-    label(node);
-    index(node);
-  } else if (!too_many_shapes_) {
-    build_index();
-  }
+  label(node);
+  index(node);
 }
 
 void MatchList::removed(MatchNode* node) {
@@ -225,18 +221,25 @@ int ArrivalList::shape_for(uint64_t source_ignore, uint64_t ignore) {
   return int(s);
 }
 
-ArrivalNode* ArrivalList::walk(uint64_t source, uint64_t source_ignore, uint64_t bits,
-                               uint64_t ignore) const {
-  for (ArrivalNode* n = head_; n; n = n->next)
+// The first match among `most` messages; *rest is the one behind the last looked at.
+ArrivalNode* ArrivalList::walk(ArrivalNode* from, size_t most, uint64_t source,
+                               uint64_t source_ignore, uint64_t bits, uint64_t ignore,
+                               ArrivalNode** rest) {
+  ArrivalNode* n = from;
+  for (; n && most > 0; n = n->next, --most)
     if (((n->source ^ source) & ~source_ignore) == 0 && ((n->bits ^ bits) & ~ignore) == 0) return n;
+  *rest = n;
   return nullptr;
 }
 
 ArrivalNode* ArrivalList::find(uint64_t source, uint64_t source_ignore, uint64_t bits,
                                uint64_t ignore) {
-  if (size_ <= kIndexAbove && shape_count_ == 0) return walk(source, source_ignore, bits, ignore);
+  ArrivalNode* rest = nullptr;
+  ArrivalNode* found =
+      walk(head_, shape_count_ ? kWalkIndexed : kWalk, source, source_ignore, bits, ignore, &rest);
+  if (found || !rest) return found;
   const int shape = shape_for(source_ignore, ignore);
-  if (shape < 0) return walk(source, source_ignore, bits, ignore);
+  if (shape < 0) return walk(rest, size_, source, source_ignore, bits, ignore, &rest);
   GroupLink* link = groups_.find(uint32_t(shape), source & ~source_ignore, bits & ~ignore);
   if (!link) return nullptr;
   auto* first = reinterpret_cast<std::byte*>(link - shape);

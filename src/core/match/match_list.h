@@ -8,10 +8,12 @@
 //                 with the wildcards of a new receive.
 // The first entry in list order that matches and is accepted wins, as Portals and MPI demand.
 //
-// Short queues are plain lists. A queue that grows past kIndexAbove entries is indexed by hash:
-// entries with the same wildcard shape and the same remaining key form a group in list order; a
-// search probes one group per shape and takes the earliest candidate. The nodes are intrusive
-// and owned by the caller; nothing is allocated while a queue is short.
+// A search walks along the list first: most messages match one of the first entries, however many
+// there are. The first search that has to walk further than kWalk entries indexes the queue by
+// hash: entries with the same wildcard shape and the same remaining key form a group in list order;
+// a search probes one group per shape and takes the earliest candidate. The index is given up when
+// the queue is empty. The nodes are intrusive and owned by the caller; nothing is allocated for
+// queues that were never indexed.
 #pragma once
 
 #include <cstddef>
@@ -72,7 +74,8 @@ struct MatchNode {
 
 class MatchList {
  public:
-  static constexpr size_t kIndexAbove = 16;
+  static constexpr unsigned kWalk = 16;        // entries looked at before there is an index
+  static constexpr unsigned kWalkIndexed = 2;  // and with one
   static constexpr uint32_t kShapes = 16;
 
   MatchNode* first() const { return head_; }
@@ -90,17 +93,33 @@ class MatchList {
   }
 
   // The first node in list order with matches(source, bits).
-  MatchNode* find(uint64_t source, uint64_t bits) const {
+  MatchNode* find(uint64_t source, uint64_t bits) {
     return find(source, bits, [](MatchNode*) { return true; });
   }
   // The first node in list order with matches(source, bits) and accept(node).
   template <typename Accept>
-  MatchNode* find(uint64_t source, uint64_t bits, Accept accept) const {
-    if (!indexed_) {
-      for (MatchNode* n = head_; n; n = n->next)
-        if (n->matches(source, bits) && accept(n)) return n;
-      return nullptr;
-    }
+  MatchNode* find(uint64_t source, uint64_t bits, Accept accept) {
+    unsigned left = __builtin_expect(indexed_, 0) ? kWalkIndexed : kWalk;
+    MatchNode* n = head_;
+    for (; n && left > 0; n = n->next, --left)
+      if (n->matches(source, bits) && accept(n)) return n;
+    if (!n) return nullptr;
+    if (!indexed_ && !too_many_shapes_) build_index();
+    if (indexed_) return find_indexed(source, bits, accept);
+    for (; n; n = n->next)
+      if (n->matches(source, bits) && accept(n)) return n;
+    return nullptr;
+  }
+
+ private:
+  struct Shape {
+    uint64_t source_ignore = 0;
+    uint64_t ignore = 0;
+    size_t members = 0;
+  };
+
+  template <typename Accept>
+  MatchNode* find_indexed(uint64_t source, uint64_t bits, Accept accept) const {
     MatchNode* best = nullptr;
     for (uint32_t s = 0; s < shape_count_; ++s) {
       const Shape& shape = shapes_[s];
@@ -118,13 +137,6 @@ class MatchList {
     return best;
   }
 
- private:
-  struct Shape {
-    uint64_t source_ignore = 0;
-    uint64_t ignore = 0;
-    size_t members = 0;
-  };
-
   static MatchNode* node_of(GroupLink* link) {
     return reinterpret_cast<MatchNode*>(reinterpret_cast<std::byte*>(link) -
                                         offsetof(MatchNode, link));
@@ -134,7 +146,8 @@ class MatchList {
     node->next = after;
     (before ? before->next : head_) = node;
     (after ? after->prev : tail_) = node;
-    if (__builtin_expect(++size_ > kIndexAbove || indexed_, 0)) inserted(node);
+    ++size_;
+    if (__builtin_expect(indexed_, 0)) inserted(node);
   }
   void inserted(MatchNode* node);
   void removed(MatchNode* node);
@@ -167,7 +180,8 @@ struct ArrivalNode {
 
 class ArrivalList {
  public:
-  static constexpr size_t kIndexAbove = 16;
+  static constexpr unsigned kWalk = 16;  // as in MatchList
+  static constexpr unsigned kWalkIndexed = 2;
 
   ArrivalNode* first() const { return head_; }
   size_t size() const { return size_; }
@@ -198,13 +212,14 @@ class ArrivalList {
   void remove_from_index(ArrivalNode* node);
   void index(ArrivalNode* node, uint32_t shape);
   int shape_for(uint64_t source_ignore, uint64_t ignore);
-  ArrivalNode* walk(uint64_t source, uint64_t source_ignore, uint64_t bits, uint64_t ignore) const;
+  static ArrivalNode* walk(ArrivalNode* from, size_t most, uint64_t source, uint64_t source_ignore,
+                           uint64_t bits, uint64_t ignore, ArrivalNode** rest);
 
   ArrivalNode* head_ = nullptr;
   ArrivalNode* tail_ = nullptr;
   size_t size_ = 0;
   uint64_t next_order_ = 1;
-  uint32_t shape_count_ = 0;  // shapes indexed now; 0 while the queue is short
+  uint32_t shape_count_ = 0;  // shapes indexed now
   Shape shapes_[ArrivalNode::kShapes];
   GroupTable groups_;
 };

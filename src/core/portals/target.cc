@@ -22,7 +22,7 @@ bool Portals::accepts(const Me& me, const Envelope& env, unsigned needed, Match*
   return md->fits(env.offset, env.length, &match->offset, &match->accepted);
 }
 
-Portals::Match Portals::search(const PortalEntry& portal, const Peer& peer, const Envelope& env,
+Portals::Match Portals::search(PortalEntry& portal, const Peer& peer, const Envelope& env,
                                unsigned needed) const {
   Match match;
   Match candidate;
