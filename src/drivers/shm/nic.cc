@@ -296,11 +296,10 @@ inline unsigned ShmDriver::drain(Peer& peer, unsigned most) {
     count++;
     if (__builtin_expect(found == shm::RingReceiver::Found::split, 0)) {
       join_split(peer, bytes);
-      peer.in.consume();
-      continue;
+    } else {
+      peer.known = true;
+      sink_.packet(peer.id, {bytes, length});
     }
-    peer.known = true;
-    sink_.packet(peer.id, {bytes, length});
     // The sender may be asleep because it had no room.
     if (__builtin_expect(peer.in.consume(), 0) && peer.there) wake_if_sleeping(peer);
     if (__builtin_expect(peer.broken, 0)) break;

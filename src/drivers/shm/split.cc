@@ -26,13 +26,17 @@ uint32_t pages_of(uint64_t bytes) {
   return static_cast<uint32_t>((bytes + shm::kPage - 1) / shm::kPage);
 }
 
-// Takes the next pages of the get with that serial; false if none is left.
+uint64_t taken_word(uint32_t serial, uint32_t pages) { return uint64_t{serial} << 32 | pages; }
+
+// Takes the next pages of the get with that serial; false if none is left. *first and *count are
+// those taken last, at the start 0: a counter that runs backwards must keep nobody here for ever.
 bool take_pages(shm::Split& split, uint32_t serial, uint32_t pages, uint32_t* first,
                 uint32_t* count) {
+  const uint32_t behind = *first + *count;
   uint64_t seen = split.taken.load(std::memory_order_acquire);
   for (;;) {
     const auto next = static_cast<uint32_t>(seen);
-    if (seen >> 32 != serial || next >= pages) return false;
+    if (seen >> 32 != serial || next >= pages || next < behind) return false;
     const uint32_t left = pages - next;
     *first = next;
     const uint32_t least = std::clamp(pages / 2, kTakeLeast, kTakeMin);
@@ -58,7 +62,7 @@ Status ShmDriver::get_split(const Rma& rma, Peer& peer) {
   open = {&peer, open.serial + 1, pages_of(rma.bytes), 0, Status::ok, rma, rma.pieces[0]};
   split.written.store(0, std::memory_order_relaxed);
   split.refused_count.store(0, std::memory_order_relaxed);
-  split.taken.store(uint64_t{open.serial} << 32, std::memory_order_release);
+  split.taken.store(taken_word(open.serial, 0), std::memory_order_release);
   const shm::SplitRequest request{number, open.serial,
                                   imports_[rma.remote].key.base + rma.remote_offset,
                                   reinterpret_cast<uintptr_t>(open.piece.iov_base), rma.bytes};
@@ -66,10 +70,15 @@ Status ShmDriver::get_split(const Rma& rma, Peer& peer) {
   // A sleeper is not woken for it.
   peer.out.publish_line(line, sizeof(request), shm::kKindSplit);
 
-  uint32_t first, count;
+  uint32_t first = 0, count = 0;
   while (take_pages(split, open.serial, open.pages, &first, &count)) {
     if (open.status == Status::ok) read_pages(open, first, count);
     open.done += count;
+  }
+  if (split.taken.load(std::memory_order_relaxed) != taken_word(open.serial, open.pages)) {
+    fail(peer, "the pages handed out of a get make no sense");
+    open.peer = nullptr;
+    return Status::peer_dead;
   }
   if (!split_over(open)) {
     splits_open_++;
@@ -146,7 +155,7 @@ void ShmDriver::join_split(Peer& peer, const std::byte* bytes) {
   if (!peer.there || !peer.direct || !exported(request.source, request.bytes)) return;
   shm::Split& split = peer.there->splits[request.split];
   const shm::Segment& segment = peer.details->segment;
-  uint32_t first, count;
+  uint32_t first = 0, count = 0;
   while (take_pages(split, request.serial, pages_of(request.bytes), &first, &count)) {
     const uint64_t offset = uint64_t{first} * shm::kPage;
     const uint64_t part = std::min(uint64_t{count} * shm::kPage, request.bytes - offset);
