@@ -27,6 +27,7 @@
 namespace torii {
 namespace {
 
+using test::bytes_of;
 using test::Child;
 using test::End;
 using test::number_text;
@@ -63,12 +64,6 @@ bool become(bool dumpable) {
                          setresuid(kNobody, kNobody, kNobody) != 0))
     return false;
   return prctl(PR_SET_DUMPABLE, dumpable ? 1 : 0) == 0;
-}
-
-std::vector<std::byte> bytes_of(const shm::Address& address) {
-  std::vector<std::byte> bytes(sizeof(address));
-  std::memcpy(bytes.data(), &address, sizeof(address));
-  return bytes;
 }
 
 // Tells the address of `end` and waits for that of the other child.

@@ -14,10 +14,12 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "drivers/shm/layout.h"
 #include "drivers/shm/shm.h"
 #include "recorder.h"
 
@@ -32,6 +34,18 @@ inline std::unique_ptr<Driver> open_shm_end(const DriverEnv& env) {
 
 inline std::string number_text(uint32_t n) {
   return {reinterpret_cast<const char*>(&n), sizeof(n)};
+}
+
+inline shm::Address parse(const std::vector<std::byte>& bytes) {
+  shm::Address address;
+  std::memcpy(&address, bytes.data(), sizeof(address));
+  return address;
+}
+
+inline std::vector<std::byte> bytes_of(const shm::Address& address) {
+  std::vector<std::byte> bytes(sizeof(address));
+  std::memcpy(bytes.data(), &address, sizeof(address));
+  return bytes;
 }
 
 // A child process that runs `body` and ends with what it returns; nothing of the parent's is

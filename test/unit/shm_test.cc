@@ -27,29 +27,19 @@
 namespace torii {
 namespace {
 
+using test::bytes_of;
 using test::Child;
 using test::connect_to;
 using test::End;
 using test::number_text;
 using test::open_shm_end;
+using test::parse;
 using test::poll_until;
 using test::readable;
 using test::send_surely;
 
 constexpr uint64_t kCheck = 60'000'000;  // more than the interval at which peers are checked
 constexpr auto open_one = open_shm_end;
-
-shm::Address parse(const std::vector<std::byte>& bytes) {
-  shm::Address address;
-  std::memcpy(&address, bytes.data(), sizeof(address));
-  return address;
-}
-
-std::vector<std::byte> bytes_of(const shm::Address& address) {
-  std::vector<std::byte> bytes(sizeof(address));
-  std::memcpy(bytes.data(), &address, sizeof(address));
-  return bytes;
-}
 
 TEST(Shm, ManyProcessesClaimAtOnce) {
   constexpr uint32_t kChildren = 24, kFrames = 400;

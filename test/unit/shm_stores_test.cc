@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// Bodies arrive unchanged and stay in bounds, whichever kind of store writes them.
+#include "drivers/shm/stores.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "drivers/random.h"
+
+namespace torii::shm {
+namespace {
+
+constexpr uint32_t kBytesMax = 20000;
+constexpr uint32_t kGuard = 2 * kLine;
+
+// A place for a body, at the beginning of a line, and a source of any alignment.
+class Copies {
+ public:
+  Copies() : source_(kBytesMax + kLine, '\0') {
+    for (size_t i = 0; i < source_.size(); i++) source_[i] = static_cast<char>(i * 7 % 251);
+  }
+  // True if write(to, from, n) writes the n bytes of the source at `skew` and no others.
+  template <typename F>
+  bool right(F write, uint32_t n, uint32_t skew) {
+    std::memset(place_, '.', sizeof(place_));
+    write(place_ + kGuard, reinterpret_cast<const std::byte*>(source_.data()) + skew, n);
+    return std::memcmp(place_ + kGuard, source_.data() + skew, n) == 0 && untouched(0, kGuard) &&
+           untouched(kGuard + n, sizeof(place_));
+  }
+
+ private:
+  bool untouched(size_t first, size_t end) const {
+    for (size_t i = first; i < end; i++)
+      if (place_[i] != std::byte{'.'}) return false;
+    return true;
+  }
+
+  std::string source_;
+  alignas(kLine) std::byte place_[kBytesMax + 2 * kGuard];
+};
+
+// Calls try_one(n, skew) for sizes from 0 on: all short ones, then in steps, and around each whole
+// number of lines.
+template <typename F>
+void for_sizes(F try_one) {
+  Random random(1);
+  const auto skew = [&] { return static_cast<uint32_t>(random.between(0, kLine - 1)); };
+  for (uint32_t n = 0; n <= kBytesMax; n += n < 300 ? 1 : 37)
+    ASSERT_TRUE(try_one(n, skew())) << n << " bytes";
+  for (uint32_t n = kLine; n < kBytesMax; n += kLine)
+    for (uint32_t size = n - 1; size <= n + 1; size++)
+      ASSERT_TRUE(try_one(size, skew())) << size << " bytes";
+}
+
+// Its first long body goes past the caches, its first short one does not.
+TEST(BodyWriter, AFreshOneWritesEverySize) {
+  Copies copies;
+  for_sizes([&](uint32_t n, uint32_t skew) {
+    BodyWriter writer;
+    return copies.right([&](auto... args) { writer.write(args...); }, n, skew);
+  });
+}
+
+// It measures on the way, and changes its ways.
+TEST(BodyWriter, OneInUseWritesEverySize) {
+  Copies copies;
+  BodyWriter writer;
+  for (int round = 0; round < 3; round++) {
+    for_sizes([&](uint32_t n, uint32_t skew) {
+      return copies.right([&](auto... args) { writer.write(args...); }, n, skew);
+    });
+  }
+}
+
+#if defined(__x86_64__)
+TEST(BodyWriter, StoresPastTheCachesWriteEverySize) {
+  Copies copies;
+  for_sizes([&](uint32_t n, uint32_t skew) {
+    return copies.right([](auto... args) { stream_bytes(args...); }, n, skew);
+  });
+}
+#endif
+
+}  // namespace
+}  // namespace torii::shm
