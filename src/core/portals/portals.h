@@ -197,8 +197,7 @@ class Portals final {
 
   // target.cc
   bool admitted(const Arrival& arrival) const;
-  Match search(PortalEntry& portal, const Peer& peer, const Envelope& env,
-               unsigned needed) const;
+  Match search(PortalEntry& portal, const Peer& peer, const Envelope& env, unsigned needed) const;
   static bool accepts(const Me& me, const Envelope& env, unsigned needed, Match* match);
   void refuse(Arrival& arrival, const char* reason);
   void count_drop(const Peer& peer, const Envelope& env, const char* reason);
