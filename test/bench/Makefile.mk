@@ -2,3 +2,4 @@
 include test/bench/mpi.mk
 include test/bench/shm.mk
 include test/bench/queue.mk
+EXTRA_DIST += test/bench/README.md
