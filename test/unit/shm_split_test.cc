@@ -496,6 +496,35 @@ TEST_F(ShmSplitOfTwo, BothPollAndEverythingArrives) {
   if (helped_ == 0) GTEST_SKIP() << "the owner never ran in the middle of a get";
 }
 
+TEST_F(ShmSplitOfTwo, ClosingWaitsForPagesOnTheWay) {
+  const shm::Address self = parse(reader_.end.address());
+  std::string why;
+  ASSERT_EQ(shm::open_segment(self, self, &reader_.segment, &why), Status::ok) << why;
+  const auto pages = static_cast<uint32_t>(memory_.size() / kPage);
+  Child owner([&](Child&) {
+    End end(open_shm_end);
+    if (!offer(end, memory_, meeting_)) return 1;
+    const uint32_t stolen = steal(reader_.split(0), pages, meeting_->stop);
+    usleep(20000);
+    meeting_->stolen = stolen;
+    reader_.split(0).written.fetch_add(stolen);
+    return 0;
+  });
+  while (!meeting_->ready) sched_yield();
+  ASSERT_TRUE(reader_.attach(meeting_->owner, meeting_->region));
+  std::string local(memory_.size(), '.');
+  Status status = Status::ok;
+  for (int i = 0; i < kAttemptsMax && status == Status::ok; i++)
+    status = reader_.get(0, local.data(), local.size(), 9);
+  reader_.end.driver.reset();
+  const bool waited = meeting_->stolen != 0;
+  meeting_->stop = true;
+  EXPECT_EQ(owner.finish(), 0);
+  if (status == Status::ok) GTEST_SKIP() << "no other process ran in the middle of a get";
+  EXPECT_EQ(status, Status::pending);
+  EXPECT_TRUE(waited) << "the memory was given back while another process could write to it";
+}
+
 TEST_F(ShmSplitOfTwo, AnOwnerKilledOnTheWayEndsTheGet) {
   const shm::Address self = parse(reader_.end.address());
   std::string why;

@@ -78,7 +78,9 @@ bool ShmDriver::start(std::string* why) {
 
 ShmDriver::~ShmDriver() {
   // A forked child has the mappings but is not the one the peers know.
-  if (header_ && static_cast<uint32_t>(getpid()) == pid_) say_goodbye();
+  if (!header_ || static_cast<uint32_t>(getpid()) != pid_) return;
+  await_splits();
+  say_goodbye();
 }
 
 void ShmDriver::address(std::byte* out) const {

@@ -168,6 +168,7 @@ class ShmDriver final : public Driver {
   bool split_over(OpenSplit& split);
   unsigned finish_splits();
   void abandon_splits(const Peer& peer);
+  void await_splits();
   void join_split(Peer& peer, const std::byte* bytes);
   bool exported(uint64_t base, uint64_t bytes) const;
 

@@ -6,6 +6,8 @@
 // counter in the reader's segment. If the other process is busy elsewhere the reader does all of
 // it, and the request, when it is found, is stale: its serial is not the counter's any more. Pages
 // that were taken are waited for, so nobody writes into memory that was given back.
+#include <sched.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -21,6 +23,8 @@ namespace {
 constexpr uint32_t kTakeMax = 64;
 constexpr uint32_t kTakeMin = 16;
 constexpr uint32_t kTakeLeast = 8;
+
+constexpr unsigned kClosingYields = 1u << 20;  // some hundred milliseconds, or time slices
 
 uint32_t pages_of(uint64_t bytes) {
   return static_cast<uint32_t>((bytes + shm::kPage - 1) / shm::kPage);
@@ -136,6 +140,13 @@ void ShmDriver::abandon_splits(const Peer& peer) {
     splits_open_--;
     sink_.done(open.rma.cookie, over ? open.status : Status::peer_dead);
   }
+}
+
+// Closing: memory is given back when nobody writes to it any more. What was taken is written within
+// microseconds, unless the process that took it has no processor, or is dead.
+void ShmDriver::await_splits() {
+  for (OpenSplit& open : splits_)
+    for (unsigned n = 0; open.peer && n < kClosingYields && !split_over(open); n++) sched_yield();
 }
 
 bool ShmDriver::exported(uint64_t base, uint64_t bytes) const {
