@@ -455,7 +455,22 @@ class ShmSplitOfTwo : public ShmSplit {
     for (uint32_t n = 0; n < shm::kSplits; n++) helped_ += reader_.split(n).written.load() > 0;
   }
 
+  // So that a child that is forked now sees the reader's Splits.
+  void map_own_segment() {
+    const shm::Address self = parse(reader_.end.address());
+    std::string why;
+    ASSERT_EQ(shm::open_segment(self, self, &reader_.segment, &why), Status::ok) << why;
+  }
+  // Gets everything from the owner, with cookie 9, again and again until part of it was stolen.
+  void get_until_pending(char* to, Status* status) {
+    while (!meeting_->ready) sched_yield();
+    ASSERT_TRUE(reader_.attach(meeting_->owner, meeting_->region));
+    for (int i = 0; i < kAttemptsMax && *status == Status::ok; i++)
+      *status = reader_.get(0, to, memory_.size(), 9);
+  }
+
   std::string memory_ = pattern(4 << 20);
+  const uint32_t pages_ = static_cast<uint32_t>(memory_.size() / kPage);
   Reader reader_;
   Common<Meeting> meeting_;
   uint64_t helped_ = 0;  // grows when the owner wrote a part
@@ -497,25 +512,19 @@ TEST_F(ShmSplitOfTwo, BothPollAndEverythingArrives) {
 }
 
 TEST_F(ShmSplitOfTwo, ClosingWaitsForPagesOnTheWay) {
-  const shm::Address self = parse(reader_.end.address());
-  std::string why;
-  ASSERT_EQ(shm::open_segment(self, self, &reader_.segment, &why), Status::ok) << why;
-  const auto pages = static_cast<uint32_t>(memory_.size() / kPage);
+  ASSERT_NO_FATAL_FAILURE(map_own_segment());
   Child owner([&](Child&) {
     End end(open_shm_end);
     if (!offer(end, memory_, meeting_)) return 1;
-    const uint32_t stolen = steal(reader_.split(0), pages, meeting_->stop);
+    const uint32_t stolen = steal(reader_.split(0), pages_, meeting_->stop);
     usleep(20000);
     meeting_->stolen = stolen;
     reader_.split(0).written.fetch_add(stolen);
     return 0;
   });
-  while (!meeting_->ready) sched_yield();
-  ASSERT_TRUE(reader_.attach(meeting_->owner, meeting_->region));
   std::string local(memory_.size(), '.');
   Status status = Status::ok;
-  for (int i = 0; i < kAttemptsMax && status == Status::ok; i++)
-    status = reader_.get(0, local.data(), local.size(), 9);
+  ASSERT_NO_FATAL_FAILURE(get_until_pending(local.data(), &status));
   reader_.end.driver.reset();
   const bool waited = meeting_->stolen != 0;
   meeting_->stop = true;
@@ -526,22 +535,16 @@ TEST_F(ShmSplitOfTwo, ClosingWaitsForPagesOnTheWay) {
 }
 
 TEST_F(ShmSplitOfTwo, AnOwnerKilledOnTheWayEndsTheGet) {
-  const shm::Address self = parse(reader_.end.address());
-  std::string why;
-  ASSERT_EQ(shm::open_segment(self, self, &reader_.segment, &why), Status::ok) << why;
-  const auto pages = static_cast<uint32_t>(memory_.size() / kPage);
+  ASSERT_NO_FATAL_FAILURE(map_own_segment());
   Child owner([&](Child&) {
     End end(open_shm_end);
     if (!offer(end, memory_, meeting_)) return 1;
-    meeting_->stolen = steal(reader_.split(0), pages, meeting_->stop);
+    meeting_->stolen = steal(reader_.split(0), pages_, meeting_->stop);
     for (;;) pause();
   });
-  while (!meeting_->ready) sched_yield();
-  ASSERT_TRUE(reader_.attach(meeting_->owner, meeting_->region));
   std::string local(memory_.size(), '.');
   Status status = Status::ok;
-  for (int i = 0; i < kAttemptsMax && status == Status::ok; i++)
-    status = reader_.get(0, local.data(), local.size(), 9);
+  ASSERT_NO_FATAL_FAILURE(get_until_pending(local.data(), &status));
   owner.kill_now();
   EXPECT_EQ(owner.finish(), 128 + SIGKILL);
   if (status == Status::ok) GTEST_SKIP() << "no other process ran in the middle of a get";

@@ -12,7 +12,6 @@
 #include "core/base/log.h"
 #include "core/base/param.h"
 #include "core/ni/ni.h"
-#include "core/protocol/express.h"
 #include "core/torii.h"
 
 namespace torii {
@@ -60,23 +59,10 @@ bool read_layout(const torii_data_t& in, Data* out) {
   return false;
 }
 
-bool sound(const torii_data_t& contiguous) { return contiguous.base || contiguous.bytes == 0; }
-
 inline bool read_data(const torii_data_t& in, Data* out) {
   if (__builtin_expect(in.layout != TORII_CONTIGUOUS, 0)) return read_layout(in, out);
   *out = Data(in.base, in.bytes);
-  return sound(in);
-}
-
-// torii_send for a small contiguous message that can leave now.
-inline bool send_now(Port& port, Peer& peer, torii_mode_t mode, uint64_t tag, uint32_t user,
-                     const torii_data_t& data) {
-  if (data.layout != TORII_CONTIGUOUS || mode == TORII_SYNCHRONOUS || !sound(data)) return false;
-  const iovec piece = {data.base, data.bytes};
-  const uint8_t where = port.index | (mode == TORII_READY ? wire::kReadyBit : 0);
-  Ni& ni = ni_of(&port);
-  NiGuard guard(ni);
-  return ni.protocol().put_now(peer, where, tag, user, &piece, 1, data.bytes);
+  return in.base || in.bytes == 0;
 }
 
 }  // namespace
@@ -256,12 +242,12 @@ int torii_port_close(torii_port_t* handle) {
 int torii_send(torii_port_t* handle, torii_peer_t* peer, torii_mode_t mode, uint64_t tag,
                uint32_t user, const torii_data_t* in, torii_done_t done, void* arg,
                torii_request_t* request) {
-  if (!handle || !peer || !in || !done) return bad_argument("torii_send", "null pointer");
-  Port* port = port_of(handle);
-  if (__builtin_expect(send_now(*port, *peer_of(peer), mode, tag, user, *in), 1)) return TORII_OK;
   Data data;
-  if (!read_data(*in, &data)) return bad_argument("torii_send", "inconsistent data");
+  if (!handle || !peer || !in || !done || !read_data(*in, &data))
+    return bad_argument("torii_send", "null pointer or inconsistent data");
+  Port* port = port_of(handle);
   NiGuard guard(ni_of(port));
+  if (port->ports->send_now(*port, *peer_of(peer), mode, tag, user, data)) return TORII_OK;
   return code_of(
       port->ports->send(*port, *peer_of(peer), mode, tag, user, data, done, arg, request));
 }

@@ -23,10 +23,15 @@ inline void Protocol::give_back(Peer& peer, uint32_t units) {
   if (__builtin_expect(uint64_t{peer.owed} * 4 >= peer.window, 0)) send_credit(peer);
 }
 
+// A tagged frame of so many bytes may leave before anything else to that peer.
+inline bool Protocol::may_put_now(const Peer& peer, uint64_t bytes, uint64_t cost) {
+  return bytes < peer.express_end && cost <= peer.credit && peer.backlog.empty();
+}
+
 inline bool Protocol::put_now(Peer& peer, uint8_t port, uint64_t bits, uint32_t user,
                               const iovec* pieces, uint32_t piece_count, uint64_t bytes) {
   const uint64_t cost = wire::credit_units(bytes);
-  if (bytes >= peer.express_end || cost > peer.credit || !peer.backlog.empty()) return false;
+  if (!may_put_now(peer, bytes, cost)) return false;
   const wire::TaggedWords h(port, uint16_t(std::min(peer.owed, 0xffffu)), user, bits);
   Tx tx;
   tx.peer = peer.route;

@@ -2,9 +2,7 @@
 // Copyright (c) 2026, the Torii authors
 //
 // One frame for several peers.
-#include <algorithm>
-
-#include "core/protocol/protocol.h"
+#include "core/protocol/express.h"
 
 namespace torii {
 
@@ -16,7 +14,7 @@ bool Protocol::multicast_now(PeerId group, std::span<Peer* const> peers, const E
   const Peer* receiver = nullptr;
   for (const Peer* peer : peers) {
     if (peer->state != PeerState::up) continue;
-    if (bytes >= peer->express_end || cost > peer->credit || !peer->backlog.empty()) return false;
+    if (!may_put_now(*peer, bytes, cost)) return false;
     receiver = peer;
   }
   if (!receiver || !source.has_address()) return false;
@@ -27,15 +25,11 @@ bool Protocol::multicast_now(PeerId group, std::span<Peer* const> peers, const E
   if (covered != bytes) return false;
 
   // Credit goes back by frames to one peer.
-  wire::Tagged h{};
-  h.kind = wire::Kind::tagged;
-  h.port = uint8_t(env.index | (env.ready ? wire::kReadyBit : 0));
-  h.user = uint32_t(env.hdr_data);
-  h.bits = env.bits;
-  std::byte head[sizeof(h)];
+  const uint8_t port = env.index | (env.ready ? wire::kReadyBit : 0);
+  const wire::TaggedWords h(port, 0, uint32_t(env.hdr_data), env.bits);
   tx.peer = group;
-  tx.head = head;
-  tx.head_bytes = uint32_t(wire::encode(h, head));
+  tx.head = &h;
+  tx.head_bytes = sizeof(h);
   tx.pieces = pieces;
   tx.body_bytes = uint32_t(bytes);
   if (receiver->driver->send({&tx, 1}) != 1) {

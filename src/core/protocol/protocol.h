@@ -232,6 +232,7 @@ class Protocol final {
   void give_back(Peer& peer, uint32_t units);
   void send_credit(Peer& peer);
   static void allow_express(Peer& peer);
+  static bool may_put_now(const Peer& peer, uint64_t bytes, uint64_t cost);
 
   // receive.cc
   void on_frame(Rail& rail, PeerId from, std::span<const std::byte> bytes);

@@ -7,7 +7,6 @@
 #include <cstring>
 
 #include "core/base/log.h"
-#include "core/protocol/express.h"
 
 namespace torii {
 
@@ -91,15 +90,6 @@ void Ports::clear(Port& port) {
 
 Status Ports::send(Port& port, Peer& peer, torii_mode_t mode, uint64_t tag, uint32_t user,
                    const Data& data, torii_done_t done, void* arg, torii_request_t* request) {
-  if (mode != TORII_SYNCHRONOUS && data.has_address()) {
-    iovec pieces[kPieces];
-    uint64_t covered = 0;
-    const uint32_t count = data.slice(0, data.bytes(), pieces, peer.pieces_max, &covered);
-    const uint8_t where = port.index | (mode == TORII_READY ? wire::kReadyBit : 0);
-    if (covered == data.bytes() &&
-        protocol_.put_now(peer, where, tag, user, pieces, count, covered))
-      return Status::ok;
-  }
   Envelope env;
   env.space = Space::tagged;
   env.index = port.index;

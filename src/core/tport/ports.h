@@ -11,7 +11,7 @@
 #include "core/base/counters.h"
 #include "core/base/slot_pool.h"
 #include "core/match/match_list.h"
-#include "core/protocol/protocol.h"
+#include "core/protocol/express.h"
 #include "core/torii.h"
 #include "core/tport/completion_queue.h"
 
@@ -69,6 +69,17 @@ class Ports {
   // Cancels receives without callbacks and discards unexpected messages.
   void clear(Port& port);
 
+  // Sends a message that can leave now and wants no answer. False: nothing happened; use send().
+  bool send_now(Port& port, Peer& peer, torii_mode_t mode, uint64_t tag, uint32_t user,
+                const Data& data) {
+    if (mode == TORII_SYNCHRONOUS || !data.has_address()) return false;
+    iovec pieces[kPieces];
+    uint64_t covered = 0;
+    const uint32_t count = data.slice(0, data.bytes(), pieces, peer.pieces_max, &covered);
+    const uint8_t where = port.index | (mode == TORII_READY ? wire::kReadyBit : 0);
+    return covered == data.bytes() &&
+           protocol_.put_now(peer, where, tag, user, pieces, count, covered);
+  }
   // As torii_send, torii_recv and so on; `pending` means that the callback follows.
   Status send(Port& port, Peer& peer, torii_mode_t mode, uint64_t tag, uint32_t user,
               const Data& data, torii_done_t done, void* arg, torii_request_t* request);
