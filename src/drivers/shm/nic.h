@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "drivers/driver.h"
+#include "drivers/shm/attach.h"
 #include "drivers/shm/handover.h"
 #include "drivers/shm/ring.h"
 #include "drivers/shm/segment.h"
@@ -159,6 +160,8 @@ class ShmDriver final : public Driver {
   // remote.cc
   Status check_rma(const Rma& rma, uint32_t access, Peer** peer) const;
   Status move(const Rma& rma, bool write);
+  static shm::Transfer transfer_with(const Peer& peer, uint64_t remote, const iovec* pieces,
+                                     uint32_t piece_count, uint64_t bytes);
   void downgrade(Peer& peer, int error);
 
   // split.cc

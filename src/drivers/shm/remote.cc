@@ -104,18 +104,25 @@ Status ShmDriver::move(const Rma& rma, bool write) {
   Peer* peer = nullptr;
   Status status = check_rma(rma, write ? kRemoteWrite : kRemoteRead, &peer);
   if (status != Status::ok) return status;
-  const shm::Segment& segment = peer->details->segment;
-  const shm::Transfer transfer{static_cast<pid_t>(segment.address.pid),
-                               imports_[rma.remote].key.base + rma.remote_offset,
-                               rma.pieces,
-                               rma.piece_count,
-                               rma.bytes,
-                               &segment.address.cookie,
-                               segment.self_address + shm::kCookieOffset};
+  const shm::Transfer transfer =
+      transfer_with(*peer, imports_[rma.remote].key.base + rma.remote_offset, rma.pieces,
+                    rma.piece_count, rma.bytes);
   int error = 0;
   status = write ? shm::attach_write(transfer, &error) : shm::attach_read(transfer, &error);
   if (status == Status::denied) downgrade(*peer, error);
   return status;
+}
+
+shm::Transfer ShmDriver::transfer_with(const Peer& peer, uint64_t remote, const iovec* pieces,
+                                       uint32_t piece_count, uint64_t bytes) {
+  const shm::Segment& segment = peer.details->segment;
+  return {static_cast<pid_t>(segment.address.pid),
+          remote,
+          pieces,
+          piece_count,
+          bytes,
+          &segment.address.cookie,
+          segment.self_address + shm::kCookieOffset};
 }
 
 // From now on frames carry everything between us and that peer.

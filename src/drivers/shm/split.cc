@@ -165,19 +165,13 @@ void ShmDriver::join_split(Peer& peer, const std::byte* bytes) {
   // A stale request may name memory that is not exported any more.
   if (!peer.there || !peer.direct || !exported(request.source, request.bytes)) return;
   shm::Split& split = peer.there->splits[request.split];
-  const shm::Segment& segment = peer.details->segment;
   uint32_t first = 0, count = 0;
   while (take_pages(split, request.serial, pages_of(request.bytes), &first, &count)) {
     const uint64_t offset = uint64_t{first} * shm::kPage;
     const uint64_t part = std::min(uint64_t{count} * shm::kPage, request.bytes - offset);
     const iovec piece{reinterpret_cast<void*>(request.source + offset), part};
-    const shm::Transfer transfer{static_cast<pid_t>(segment.address.pid),
-                                 request.destination + offset,
-                                 &piece,
-                                 1,
-                                 part,
-                                 &segment.address.cookie,
-                                 segment.self_address + shm::kCookieOffset};
+    const shm::Transfer transfer =
+        transfer_with(peer, request.destination + offset, &piece, 1, part);
     int error = 0;
     const Status status = shm::attach_write(transfer, &error);
     if (status != Status::ok) {
