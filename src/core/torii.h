@@ -171,6 +171,12 @@ TORII_PUBLIC int torii_send(torii_port_t* port, torii_peer_t* peer, torii_mode_t
                             uint32_t user, const torii_data_t* data, torii_done_t done, void* arg,
                             torii_request_t* request);
 
+/* The short way of torii_send, for a small contiguous message in standard mode. TORII_OK: complete.
+ * TORII_EMPTY: nothing happened, because it is not small, cannot leave at once, or an argument
+ * makes no sense; torii_send then does it, or says what is wrong. */
+TORII_PUBLIC int torii_send_now(torii_port_t* port, torii_peer_t* peer, uint64_t tag, uint32_t user,
+                                const void* base, uint64_t bytes);
+
 /* Receives the first message from `source` (null: anyone) with
  * ((message tag ^ tag) & ~ignore) == 0. Posted receives match in the order of the calls.
  * Returns TORII_OK: complete, *result filled, no callback; TORII_PENDING; or an error, also

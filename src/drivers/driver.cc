@@ -4,6 +4,19 @@
 
 namespace torii {
 
+bool Driver::send_short(PeerId peer, uint64_t word0, uint64_t word1, const void* body,
+                        uint32_t body_bytes) {
+  const uint64_t head[2] = {word0, word1};
+  const iovec piece = {const_cast<void*>(body), body_bytes};
+  Tx tx;
+  tx.peer = peer;
+  tx.head_bytes = sizeof(head);
+  tx.head = head;
+  tx.pieces = &piece;
+  tx.piece_count = body_bytes > 0;
+  tx.body_bytes = body_bytes;
+  return send({&tx, 1}) == 1;
+}
 Status Driver::reg(void*, uint64_t, uint32_t, Region*) { return Status::unsupported; }
 void Driver::dereg(Region&) {}
 Status Driver::import(PeerId, std::span<const std::byte>, uint32_t*) { return Status::unsupported; }

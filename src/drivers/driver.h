@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What a NIC must do to carry Torii: six required functions, nine optional ones. A driver moves
+// What a NIC must do to carry Torii: six required functions, ten optional ones. A driver moves
 // frames (at most caps().mtu bytes) between processes and, if it can, reads and writes a peer's
 // memory. It knows nothing of matching, messages or MPI, and keeps no retry policy.
 //
@@ -150,6 +150,11 @@ class Driver {
   virtual unsigned poll(uint64_t now_ns, unsigned budget) = 0;
 
   // --- optional ---------------------------------------------------------------------------
+  // Sends the frame that most small messages are: a head of two words (in memory order), a body of
+  // at most inline_max bytes in one range, no cookie. True: taken. Worth writing where building and
+  // reading a Tx is a good part of the work; otherwise this calls send().
+  virtual bool send_short(PeerId peer, uint64_t word0, uint64_t word1, const void* body,
+                          uint32_t body_bytes);
   // Makes memory reachable by peers (kPut, kGet). dereg() after the last use by any peer.
   virtual Status reg(void* base, uint64_t bytes, uint32_t access, Region* out);
   virtual void dereg(Region& region);

@@ -26,15 +26,24 @@ static void blocking_send_done(void* arg, const torii_result_t* result) {
   __atomic_store_n(&send->done, 1, __ATOMIC_RELEASE);
 }
 
-int mtl_torii_send(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_t* comm, int dest,
-                   int tag, struct opal_convertor_t* convertor, mca_pml_base_send_mode_t mode) {
-  int code = MPI_SUCCESS;
-  torii_peer_t* peer = mtl_torii_peer(comm, dest, &code);
+/* Most messages are small and contiguous and leave at once. */
+static inline bool sent_now(torii_peer_t* peer, struct ompi_communicator_t* comm, int tag,
+                            const struct opal_convertor_t* convertor,
+                            mca_pml_base_send_mode_t mode) {
+  return OPAL_LIKELY(MCA_PML_BASE_SEND_STANDARD == mode && mtl_torii_contiguous(convertor)) &&
+         TORII_OK == torii_send_now(mtl_torii.port, peer, mtl_torii_tag(comm, tag),
+                                    (uint32_t)ompi_comm_rank(comm), mtl_torii_base(convertor),
+                                    convertor->local_size);
+}
+
+__opal_attribute_noinline__ static int send_and_wait(torii_peer_t* peer,
+                                                     struct ompi_communicator_t* comm, int tag,
+                                                     struct opal_convertor_t* convertor,
+                                                     mca_pml_base_send_mode_t mode) {
   struct blocking_send send;
   struct mtl_torii_stream stream;
   torii_data_t data;
-  (void)mtl;
-  if (OPAL_UNLIKELY(NULL == peer)) return code;
+  int code;
   mtl_torii_describe(convertor, &stream, &data);
   send.done = 0;
   code = torii_send(mtl_torii.port, peer, torii_mode(mode), mtl_torii_tag(comm, tag),
@@ -45,6 +54,16 @@ int mtl_torii_send(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_t
     code = send.code;
   }
   return TORII_OK == code ? OMPI_SUCCESS : mtl_torii_error(code);
+}
+
+int mtl_torii_send(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_t* comm, int dest,
+                   int tag, struct opal_convertor_t* convertor, mca_pml_base_send_mode_t mode) {
+  int code = MPI_SUCCESS;
+  torii_peer_t* peer = mtl_torii_peer(comm, dest, &code);
+  (void)mtl;
+  if (OPAL_UNLIKELY(NULL == peer)) return code;
+  if (OPAL_LIKELY(sent_now(peer, comm, tag, convertor, mode))) return OMPI_SUCCESS;
+  return send_and_wait(peer, comm, tag, convertor, mode);
 }
 
 static void finish_send(struct mtl_torii_request* request, int error) {
@@ -73,6 +92,10 @@ int mtl_torii_isend(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_
   request->operation = 0;
   if (OPAL_UNLIKELY(NULL == peer)) {
     finish_send(request, code);
+    return OMPI_SUCCESS;
+  }
+  if (OPAL_LIKELY(sent_now(peer, comm, tag, convertor, mode))) {
+    finish_send(request, MPI_SUCCESS);
     return OMPI_SUCCESS;
   }
   mtl_torii_describe(convertor, &request->stream, &data);

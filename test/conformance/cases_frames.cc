@@ -234,6 +234,48 @@ void refused_frames_leave_no_trace(Bed& bed) {
   for (uint64_t i = 0; i < got.size(); i++) ASSERT_EQ(got[i], i + 1);
 }
 
+// send_short() is send(): same bytes, same order, same back-pressure.
+void short_frames(Bed& bed) {
+  Node& a = bed.node();
+  Node& b = bed.node();
+  const PeerId to = a.connect(b);
+  const DriverCaps caps = a.caps();
+  std::set<size_t> sizes = {16, 17, 23, 24, 31, 32, 48, 55, 56, 57, 63, 64, 65, 80, 208, 256};
+  for (const int delta : {-1, 0}) {
+    sizes.insert(std::min(caps.inline_max + 16, caps.mtu) + static_cast<size_t>(delta));
+    sizes.insert(caps.mtu / 2 + static_cast<size_t>(delta));
+  }
+  std::vector<std::string> sent;
+  const auto next = [&](size_t size) -> const std::string& {
+    sent.push_back(pattern(sent.size() + 1, size));
+    return sent.back();
+  };
+  const auto check = [&] {
+    ASSERT_TRUE(bed.run([&] { return b.frames.size() >= sent.size(); }));
+    bed.settle();
+    ASSERT_EQ(b.frames.size(), sent.size());
+    for (size_t i = 0; i < sent.size(); i++) ASSERT_EQ(b.frames[i].bytes, sent[i]) << i;
+  };
+  for (const size_t size : sizes) {
+    if (size > caps.mtu || size - 16 > caps.inline_max) continue;
+    bed.send_short(a, to, next(size));
+    const std::string_view plain = next(size);
+    bed.send(a, to, plain.substr(0, 16), plain.substr(16));
+    bed.send_short(a, to, next(16));
+  }
+  check();
+  constexpr uint64_t kBytesMax = 64 << 20;
+  uint64_t bytes = 0;
+  const size_t body_max = std::min(caps.inline_max, 60u);
+  while (bytes < kBytesMax && a.send_short(to, next(16 + sent.size() % (body_max + 1))))
+    bytes += sent.back().size();
+  sent.pop_back();  // refused
+  ASSERT_LT(bytes, kBytesMax) << "no back-pressure: the driver takes without end";
+  check();
+  bed.send_short(a, to, next(16));
+  check();
+}
+
 // send() takes a prefix: frames of one batch to two peers, more of them than fit.
 void batches_are_taken_from_the_front(Bed& bed) {
   Node& a = bed.node();
@@ -321,6 +363,7 @@ constexpr Case kCases[] = {
      long_bodies_are_kept_until_done},
     {"every_cookie_is_done_once", "rule 6", 0, false, every_cookie_is_done_once},
     {"refused_frames_leave_no_trace", "rule 3", kSure, false, refused_frames_leave_no_trace},
+    {"short_frames", "send_short() is send()", kSure, false, short_frames},
     {"batches_are_taken_from_the_front", "rule 3: send() takes a prefix", kSure, false,
      batches_are_taken_from_the_front},
     {"poll_keeps_to_its_budget", "poll(): bounded work, no false events", kSure, false,

@@ -92,6 +92,16 @@ size_t Node::send_batch(std::span<const Tx> batch) {
   return taken;
 }
 
+bool Node::send_short(PeerId to, std::string_view frame) {
+  if (to == kNoPeer) return false;
+  uint64_t words[2];
+  std::memcpy(words, frame.data(), sizeof(words));
+  const std::string body(frame.substr(sizeof(words)));  // dies with the call, as it may
+  const Inside inside;
+  return driver_->send_short(to, words[0], words[1], body.empty() ? nullptr : body.data(),
+                             static_cast<uint32_t>(body.size()));
+}
+
 Status Node::move(bool write, const Rma& rma) {
   const Inside inside;
   const Status status = write ? driver_->put(rma) : driver_->get(rma);
@@ -170,6 +180,11 @@ void Bed::send(Node& from, PeerId to, std::string_view head, std::string_view bo
                uint64_t cookie) {
   EXPECT_TRUE(run([&] { return from.send(to, head, body, cookie); }))
       << "the driver never takes a frame of " << head.size() + body.size() << " bytes";
+}
+
+void Bed::send_short(Node& from, PeerId to, std::string_view frame) {
+  EXPECT_TRUE(run([&] { return from.send_short(to, frame); }))
+      << "the driver never takes a short frame of " << frame.size() << " bytes";
 }
 
 std::string pattern(uint64_t seed, size_t size) {

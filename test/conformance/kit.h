@@ -53,6 +53,8 @@ class Node final : public Sink {
   bool send(PeerId to, std::string_view head, std::string_view body = {}, uint64_t cookie = 0);
   bool send(const Tx& tx) { return send_batch({&tx, 1}) == 1; }
   size_t send_batch(std::span<const Tx> batch);
+  // The same by send_short(); `frame` has at least 16 bytes.
+  bool send_short(PeerId to, std::string_view frame);
   Status move(bool write, const Rma& rma);  // put or get
   unsigned poll(uint64_t now_ns, unsigned budget = 64);
   void close();  // closes the driver; what it has not completed is forgotten
@@ -90,6 +92,8 @@ class Bed {
   // Sends, with polling while the driver has no room. Fails the test if it never has.
   void send(Node& from, PeerId to, std::string_view head, std::string_view body = {},
             uint64_t cookie = 0);
+
+  void send_short(Node& from, PeerId to, std::string_view frame);
 
   // Memory that stays in place until all endpoints are closed, whatever a driver does with it.
   std::string& keep(std::string bytes);

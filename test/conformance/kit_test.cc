@@ -34,7 +34,6 @@ class Honest : public Decorator {
 };
 
 // --- declarations ---------------------------------------------------------------------------
-
 template <uint32_t kFlags>
 struct Claims final : Honest {
   using Honest::Honest;
@@ -103,7 +102,6 @@ struct LongAddress final : Honest {
 };
 
 // --- frames ---------------------------------------------------------------------------------
-
 struct CopiesLater final : Honest {  // inline_max larger than what is copied
   using Honest::Honest;
   bool begin() override {
@@ -168,6 +166,12 @@ struct SendsWhatItRefuses final : Honest {
   }
   int count_ = 0;
 };
+struct CutsShortFrames final : Honest {
+  using Honest::Honest;
+  bool send_short(PeerId to, uint64_t a, uint64_t b, const void* body, uint32_t bytes) override {
+    return below_->send_short(to, a, b, body, std::min(bytes, 40u));
+  }
+};
 struct SkipsTheFirst final : Honest {  // of a batch that does not fit
   using Honest::Honest;
   size_t send(std::span<const Tx> batch) override {
@@ -220,7 +224,6 @@ struct OneThreadOnly final : Honest {
 };
 
 // --- peers ----------------------------------------------------------------------------------
-
 struct TakesAnyAddress final : Honest {
   using Honest::Honest;
   Status connect(std::span<const std::byte> address, PeerId* peer, std::string* why) override {
@@ -329,7 +332,6 @@ struct LeaksDescriptors final : Honest {
 };
 
 // --- remote memory, groups, sleeping --------------------------------------------------------
-
 struct MovesNothing final : Honest {
   using Honest::Honest;
   Status put(const Rma&) override { return Status::ok; }
@@ -433,7 +435,6 @@ struct OverlooksWork final : Honest {
 };
 
 // --- the table ------------------------------------------------------------------------------
-
 struct Lie {
   const char* name;
   std::unique_ptr<Honest> (*make)(const DriverEnv&);
@@ -478,6 +479,7 @@ const Lie kLies[] = {
     {LIE(DoneInsideSend), "every_cookie_is_done_once"},
     {LIE(SendsWhatItRefuses), "reliable"},
     {LIE(SendsWhatItRefuses), "refused_frames_leave_no_trace"},
+    {LIE(CutsShortFrames), "short_frames"},
     {LIE(SkipsTheFirst), "batches_are_taken_from_the_front"},
     {LIE(NeverRefuses), "refused_frames_leave_no_trace"},
     {LIE(IgnoresBudget), "poll_keeps_to_its_budget"},

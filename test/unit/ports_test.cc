@@ -121,6 +121,56 @@ TEST_P(PortsOver, EverySizePostedAndUnexpected) {
   EXPECT_EQ(w.ni(1).counters().bad_frames, 0u);
 }
 
+// The short way leaves a message alone that it cannot send, and keeps to the order of the others.
+TEST_P(PortsOver, SendNowSendsAllOrNothing) {
+  NetworkWorld w(GetParam(), 2);
+  Peer* to = w.peer(0, 1);
+  torii_port_t* out = w.port(0);
+  torii_port_t* in = w.port(1);
+  w.peer(1, 0);
+  const auto source = pattern(1 << 20, 5);
+  EXPECT_EQ(torii_send_now(nullptr, pub(to), 1, 2, source.data(), 8), TORII_EMPTY);
+  EXPECT_EQ(torii_send_now(out, nullptr, 1, 2, source.data(), 8), TORII_EMPTY);
+  EXPECT_EQ(torii_send_now(out, pub(to), 1, 2, nullptr, 8), TORII_EMPTY);
+  EXPECT_EQ(torii_send_now(out, pub(to), 1, 2, source.data(), source.size()), TORII_EMPTY);
+  EXPECT_EQ(torii_send_now(out, pub(to), 1, 2, source.data(), ~0ull), TORII_EMPTY);
+  w.run();
+  torii_result_t result;
+  EXPECT_EQ(torii_probe(in, nullptr, 0, ~0ull, &result), TORII_EMPTY) << "half a message was sent";
+
+  Outcome sent;  // greets the peer
+  torii_data_t nothing = flat(nullptr, 0);
+  ASSERT_GE(torii_send(out, pub(to), TORII_STANDARD, 0, 0, &nothing, note, &sent, nullptr), 0);
+  w.run();
+  unsigned now = 0, later = 0;
+  const unsigned kMessages = 4000;  // more than a window
+  for (unsigned i = 1; i < kMessages; ++i) {
+    const size_t bytes = i % 300;
+    if (torii_send_now(out, pub(to), i, i + 1, source.data() + i, bytes) == TORII_OK) {
+      ++now;
+      continue;
+    }
+    torii_data_t s = flat(const_cast<uint8_t*>(source.data()) + i, bytes);
+    ASSERT_GE(torii_send(out, pub(to), TORII_STANDARD, i, i + 1, &s, note, &sent, nullptr), 0);
+    ++later;
+  }
+  EXPECT_GT(now, 0u);
+  EXPECT_GT(later, 0u) << "the window of " << kMessages << " messages was never full";
+  for (unsigned i = 0; i < kMessages; ++i) {
+    std::vector<uint8_t> target(400, 0xee);
+    torii_data_t t = flat(target.data(), target.size());
+    Outcome received;
+    const int code = torii_recv(in, nullptr, 0, ~0ull, &t, note, &received, nullptr, &result);
+    w.run();
+    if (code == TORII_PENDING) result = received.result;
+    ASSERT_EQ(result.code, TORII_OK);
+    ASSERT_EQ(result.tag, i) << "out of order";
+    ASSERT_EQ(result.user, i ? i + 1 : 0);
+    ASSERT_EQ(result.bytes, i % 300);
+    ASSERT_EQ(0, std::memcmp(target.data(), source.data() + i, i % 300));
+  }
+}
+
 TEST_P(PortsOver, TruncationDeliversThePrefix) {
   NetworkWorld w(GetParam(), 2);
   Peer* to = w.peer(0, 1);

@@ -201,15 +201,7 @@ const char* torii_peer_text(torii_ni_t* ni, const torii_peer_t* peer) {
 void torii_peer_set_context(torii_peer_t* peer, void* context) { peer_of(peer)->context = context; }
 void* torii_peer_context(const torii_peer_t* peer) { return peer_of(peer)->context; }
 
-int torii_progress(torii_ni_t* ni_handle) {
-  Ni& ni = *ni_of(ni_handle);
-  if (!ni.try_lock()) return 0;
-  const unsigned events = ni.progress_locked();
-  const bool due = ni.callbacks_due();
-  ni.unlock();
-  if (due) ni.run_callbacks();
-  return int(events) + due;
-}
+int torii_progress(torii_ni_t* ni) { return ni_of(ni)->make_progress(); }
 
 int torii_wait(torii_ni_t* ni, int milliseconds) { return ni_of(ni)->wait(milliseconds); }
 
@@ -252,16 +244,35 @@ int torii_send(torii_port_t* handle, torii_peer_t* peer, torii_mode_t mode, uint
       port->ports->send(*port, *peer_of(peer), mode, tag, user, data, done, arg, request));
 }
 
+int torii_send_now(torii_port_t* handle, torii_peer_t* peer, uint64_t tag, uint32_t user,
+                   const void* base, uint64_t bytes) {
+  if (!handle || !peer || (!base && bytes > 0)) return TORII_EMPTY;
+  Port* port = port_of(handle);
+  Ni& ni = ni_of(port);
+  ni.lock();
+  const bool sent = port->ports->send_now(*port, *peer_of(peer), tag, user, base, bytes);
+  ni.unlock();
+  return sent ? TORII_OK : TORII_EMPTY;
+}
+
 int torii_recv(torii_port_t* handle, torii_peer_t* source, uint64_t tag, uint64_t ignore,
                const torii_data_t* in, torii_done_t done, void* arg, torii_request_t* request,
                torii_result_t* result) {
-  Data data;
-  if (!handle || !in || !done || !result || !read_data(*in, &data))
-    return bad_argument("torii_recv", "null pointer or inconsistent data");
+  if (!handle || !in || !done || !result) return bad_argument("torii_recv", "null pointer");
   Port* port = port_of(handle);
-  NiGuard guard(ni_of(port));
-  return code_of(port->ports->receive(*port, {peer_of(source), tag, ignore}, data, done, arg,
-                                      request, result));
+  Ni& ni = ni_of(port);
+  const MatchSpec want = {peer_of(source), tag, ignore};
+  if (in->layout == TORII_CONTIGUOUS && (in->base || in->bytes == 0)) {
+    ni.lock();
+    const torii_request_t posted = port->ports->post(*port, want, in->base, in->bytes, done, arg);
+    if (posted && request) *request = posted;  // another thread may complete it from here on
+    ni.unlock();
+    if (posted) return TORII_PENDING;
+  }
+  Data data;
+  if (!read_data(*in, &data)) return bad_argument("torii_recv", "inconsistent data");
+  NiGuard guard(ni);
+  return code_of(port->ports->receive(*port, want, data, done, arg, request, result));
 }
 
 int torii_probe(torii_port_t* handle, torii_peer_t* source, uint64_t tag, uint64_t ignore,

@@ -31,16 +31,11 @@ class Data {
   Data(PackFunction pack, UnpackFunction unpack, void* context, uint64_t bytes)
       : kind_(Kind::functions), bytes_(bytes), base_(context), pack_(pack), unpack_(unpack) {}
 
-  // As assignment; a contiguous view goes field by field, because a wide load of fields that were
-  // just stored one by one would wait for the stores.
-  void assign(const Data& other) {
-    if (other.contiguous()) {
-      kind_ = Kind::contiguous;
-      bytes_ = other.bytes_;
-      base_ = other.base_;
-    } else {
-      *this = other;
-    }
+  // As assignment of Data(base, bytes), but leaves alone what such a view does not use.
+  void set(void* base, uint64_t bytes) {
+    kind_ = Kind::contiguous;
+    bytes_ = bytes;
+    base_ = base;
   }
 
   uint64_t bytes() const { return bytes_; }

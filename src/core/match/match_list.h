@@ -96,6 +96,10 @@ class MatchList {
   MatchNode* find(uint64_t source, uint64_t bits) {
     return find(source, bits, [](MatchNode*) { return true; });
   }
+  // The same if it is the first of all, which most are; else null.
+  MatchNode* find_first(uint64_t source, uint64_t bits) const {
+    return head_ && head_->matches(source, bits) ? head_ : nullptr;
+  }
   // The first node in list order with matches(source, bits) and accept(node).
   template <typename Accept>
   MatchNode* find(uint64_t source, uint64_t bits, Accept accept) {

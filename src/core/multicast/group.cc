@@ -230,14 +230,12 @@ Status Groups::finish(Send* send) {
 }
 
 void Groups::complete(Send* send) {
-  Completion c{};
-  c.done = send->done;
-  c.arg = send->arg;
-  c.result.code = code_of(send->status);
-  c.result.bytes = send->failed ? 0 : send->bytes;
-  c.result.sent_bytes = send->bytes;
-  c.result.source = reinterpret_cast<torii_peer_t*>(send->failed);
-  completions_.push() = c;
+  torii_result_t result{};
+  result.code = code_of(send->status);
+  result.bytes = send->failed ? 0 : send->bytes;
+  result.sent_bytes = send->bytes;
+  result.source = reinterpret_cast<torii_peer_t*>(send->failed);
+  completions_.push(send->done, send->arg, result);
   release(send);
 }
 

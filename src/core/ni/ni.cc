@@ -18,7 +18,6 @@ namespace torii {
 
 namespace {
 
-constexpr uint32_t kClockEvery = 64;       // rounds of progress between two looks at the clock
 constexpr int kSleepMs = 50;               // longest sleep without a look at the peers
 constexpr uint64_t kCloseNs = 1000000000;  // longest wait for drivers when closing
 constexpr uint64_t kWindowMin = 64 << 10;
@@ -61,7 +60,7 @@ Ni::Ni(const NiConfig& config)
       threads_(config.threads),
       wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   if (!config_.clock) config_.clock = system_clock_ns;
-  now_ns_ = now_ns();
+  read_clock();
 }
 
 Ni::~Ni() {
@@ -102,12 +101,19 @@ bool Ni::open_drivers(std::string* why) {
 
 uint64_t Ni::now_ns() { return config_.clock(config_.clock_context); }
 
-unsigned Ni::progress_locked() {
-  if (++clock_age_ >= kClockEvery || config_.clock_context) {
-    clock_age_ = 0;
-    now_ns_ = now_ns();
-  }
-  return protocol_.progress(now_ns_);
+// A clock of the user's own is read in every round.
+void Ni::read_clock() {
+  clock_age_ = config_.clock_context ? kClockEvery : 0;
+  now_ns_ = now_ns();
+}
+
+int Ni::make_progress() {
+  if (__builtin_expect(!try_lock(), 0)) return 0;
+  const unsigned events = progress_locked();
+  const bool due = callbacks_due();
+  unlock();
+  if (due) run_callbacks();
+  return int(events) + due;
 }
 
 void Ni::run_callbacks() {
@@ -118,7 +124,7 @@ void Ni::run_callbacks() {
     unlock();
     c->done(c->arg, &c->result);
     lock();
-    queue.recycle(c);
+    ports_.recycle(c);
   }
   const bool handlers = portals_.handlers_due();
   unlock();

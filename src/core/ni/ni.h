@@ -69,8 +69,13 @@ class Ni final : public Upper, public PortalsHost {
   Counters& counters() { return counters_; }
   uint64_t now_ns() override;
 
+  // As torii_progress; the caller does not hold the lock.
+  int make_progress();
   // One round of progress; the caller holds the lock. Callbacks stay queued.
-  unsigned progress_locked();
+  unsigned progress_locked() {
+    if (__builtin_expect(++clock_age_ >= kClockEvery, 0)) read_clock();
+    return protocol_.progress(now_ns_);
+  }
   // Are there completions, or events for Portals handlers? The caller holds the lock.
   bool callbacks_due() { return !ports_.completions().empty() || portals_.handlers_due(); }
   // Runs the callbacks and handlers that are due; the caller does not hold the lock.
@@ -95,6 +100,11 @@ class Ni final : public Upper, public PortalsHost {
   unsigned references = 1;  // of torii_open
 
  private:
+  static constexpr uint32_t kClockEvery = 64;  // rounds of progress between looks at the clock
+
+  void on_tagged(Peer& peer, wire::Tagged header, std::span<const std::byte> payload) override {
+    ports_.on_tagged(peer, header, payload);
+  }
   void on_put(Arrival& arrival) override;
   void on_get(Arrival& arrival) override;
   void on_peer_down(Peer& peer, Status why) override;
@@ -107,6 +117,7 @@ class Ni final : public Upper, public PortalsHost {
   unsigned progress() override { return progress_locked(); }
   bool sleep(int milliseconds) override;
   void wake() override;
+  void read_clock();
   bool open_drivers(std::string* why);
   static void tell_peer_down(void* self, const torii_result_t* result);
   void report_counters();

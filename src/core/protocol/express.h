@@ -28,6 +28,14 @@ inline bool Protocol::may_put_now(const Peer& peer, uint64_t bytes, uint64_t cos
   return bytes < peer.express_end && cost <= peer.credit && peer.backlog.empty();
 }
 
+inline void Protocol::count_put_now(Peer& peer, uint64_t bytes, uint64_t cost) {
+  if (peer.owed) take_credit(peer);
+  peer.credit -= cost;
+  ++counters_->eager_sent;
+  ++counters_->frames_sent;
+  counters_->bytes_sent += bytes;
+}
+
 inline bool Protocol::put_now(Peer& peer, uint8_t port, uint64_t bits, uint32_t user,
                               const iovec* pieces, uint32_t piece_count, uint64_t bytes) {
   const uint64_t cost = wire::credit_units(bytes);
@@ -44,11 +52,21 @@ inline bool Protocol::put_now(Peer& peer, uint8_t port, uint64_t bits, uint32_t 
     ++counters_->backpressure;
     return false;
   }
-  if (peer.owed) take_credit(peer);
-  peer.credit -= cost;
-  ++counters_->eager_sent;
-  ++counters_->frames_sent;
-  counters_->bytes_sent += bytes;
+  count_put_now(peer, bytes, cost);
+  return true;
+}
+
+inline bool Protocol::put_now(Peer& peer, uint8_t port, uint64_t bits, uint32_t user,
+                              const void* base, uint64_t bytes) {
+  const uint64_t cost = wire::credit_units(bytes);
+  if (__builtin_expect(!may_put_now(peer, bytes, cost), 0)) return false;
+  const wire::TaggedWords h(port, uint16_t(std::min(peer.owed, 0xffffu)), user, bits);
+  if (__builtin_expect(
+          !peer.driver->send_short(peer.route, h.words[0], h.words[1], base, uint32_t(bytes)), 0)) {
+    ++counters_->backpressure;
+    return false;
+  }
+  count_put_now(peer, bytes, cost);
   return true;
 }
 

@@ -14,7 +14,6 @@ using wire::Kind;
 
 namespace {
 
-constexpr unsigned kPollBudget = 64;
 constexpr unsigned kEagerFrames = 8;  // eager messages of more than one frame, if not advised
 
 uint64_t process_key(uint32_t nid, uint32_t pid) { return uint64_t{nid} << 32 | pid; }
@@ -276,15 +275,13 @@ void Protocol::fail_op(Op* op, Status why) {
   conclude(op, why, OpEvent::received, 0);
 }
 
-unsigned Protocol::progress(uint64_t now_ns) {
+// Hands the drivers what is waiting for room.
+unsigned Protocol::push() {
   unsigned events = 0;
-  for (const auto& driver : drivers_) events += driver->poll(now_ns, kPollBudget);
   if (listed_) events += flush_listed();
   if (!moves_.empty()) events += step_moves();
   return events;
 }
-
-bool Protocol::drained() const { return listed_ == nullptr && moves_.empty(); }
 
 bool Protocol::arm(std::vector<int>* fds) {
   fds->clear();

@@ -58,6 +58,8 @@ struct Arrival {
   bool complete() const { return kind == wire::Kind::put && payload.size() == env.length; }
 };
 
+Arrival tagged_arrival(Peer& peer, const wire::Tagged& header, std::span<const std::byte> payload);
+
 // What a put whose payload is kept by the room above still owes its sender.
 struct Debt {
   uint64_t peer_op = 0;
@@ -67,6 +69,12 @@ struct Debt {
 // The room above: it owns matching.
 class Upper {
  public:
+  // A tagged put that came whole in one frame and wants no acknowledgement: as on_put for
+  // tagged_arrival() of it, or place it and give back credit_units() of its payload.
+  virtual void on_tagged(Peer& peer, wire::Tagged header, std::span<const std::byte> payload) {
+    Arrival arrival = tagged_arrival(peer, header, payload);
+    on_put(arrival);
+  }
   // Must call exactly one of place, accept, postpone, hold, drop for the arrival.
   virtual void on_put(Arrival& arrival) = 0;
   // A get or getput: must call exactly one of reply, drop. For a getput, arrival.payload has the
@@ -123,6 +131,9 @@ class Protocol final {
   // nothing happened; use put(). (express.h)
   bool put_now(Peer& peer, uint8_t port, uint64_t bits, uint32_t user, const iovec* pieces,
                uint32_t piece_count, uint64_t bytes);
+  // The same for memory in one piece.
+  bool put_now(Peer& peer, uint8_t port, uint64_t bits, uint32_t user, const void* base,
+               uint64_t bytes);
   // Fetches env.length bytes. Owes `received` or `dropped`.
   Status get(Peer& peer, const Envelope& env, const Data& destination, const Owner& owner,
              Op** out);
@@ -151,6 +162,8 @@ class Protocol final {
   // debt when it has placed `accepted` bytes of it; no_ack refuses it instead.
   Debt postpone(const Arrival& arrival);
   void settle(Peer& peer, const Debt& debt, uint64_t accepted, bool no_ack);
+  // Gives credit for what the peer sent back to it; carried by frames that go there anyway.
+  void give_back(Peer& peer, uint32_t units);
   // Keeps an unmatched put for later. Null if memory is exhausted: drop it then.
   Op* hold(Arrival& arrival);
   // Gives a held put its destination; returns as accept, and the held operation is consumed.
@@ -167,9 +180,14 @@ class Protocol final {
 
   // --- progress -----------------------------------------------------------------------------
   // Moves what can be moved; returns the number of events.
-  unsigned progress(uint64_t now_ns);
+  unsigned progress(uint64_t now_ns) {
+    unsigned events = 0;
+    for (const auto& driver : drivers_) events += driver->poll(now_ns, kPollBudget);
+    if (__builtin_expect(!drained(), 0)) events += push();
+    return events;
+  }
   // Nothing is waiting to be handed to a driver.
-  bool drained() const;
+  bool drained() const { return listed_ == nullptr && moves_.empty(); }
   // Arms every driver; fills descriptors to sleep on. False: work is waiting, or a driver
   // cannot sleep.
   bool arm(std::vector<int>* fds);
@@ -183,6 +201,8 @@ class Protocol final {
   const std::vector<std::unique_ptr<Peer>>& peers() const { return peers_; }
 
  private:
+  static constexpr unsigned kPollBudget = 64;  // events of one driver in a round of progress
+
   // One driver with the peers it names; its upcalls come back here.
   struct Rail final : Sink {
     Protocol* protocol = nullptr;
@@ -219,6 +239,7 @@ class Protocol final {
                     uint64_t length);
   void queue_op(Op* op);
   void list_peer(Peer& peer);
+  unsigned push();
   unsigned flush_listed();
   unsigned flush(Peer& peer);
   bool send_next_frame(Op* op);
@@ -229,14 +250,13 @@ class Protocol final {
   void source_done(Op* op, Status status);
   void conclude(Op* op, Status status, OpEvent answer, uint64_t bytes);
   uint16_t take_credit(Peer& peer);
-  void give_back(Peer& peer, uint32_t units);
   void send_credit(Peer& peer);
   static void allow_express(Peer& peer);
   static bool may_put_now(const Peer& peer, uint64_t bytes, uint64_t cost);
+  void count_put_now(Peer& peer, uint64_t bytes, uint64_t cost);
 
   // receive.cc
   void on_frame(Rail& rail, PeerId from, std::span<const std::byte> bytes);
-  void on_tagged(Peer& peer, const wire::Tagged& header, std::span<const std::byte> payload);
   void on_request(Peer& peer, const wire::Frame& frame);
   void on_control(Peer& peer, const wire::Frame& frame);
   void on_more(Peer& peer, const wire::Frame& frame);

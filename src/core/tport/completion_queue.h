@@ -4,6 +4,8 @@
 // User callbacks that are due. They are queued while the interface is locked and run after it
 // was unlocked, in order; a callback may cause more of them, and run some. The caller holds the
 // interface's lock.
+//
+// A completion lies in the receive it belongs to, or is taken from the queue's own pool.
 #pragma once
 
 #include "core/base/log.h"
@@ -12,38 +14,38 @@
 
 namespace torii {
 
+struct Receive;
+
 struct Completion {
   torii_done_t done;
   void* arg;
   torii_result_t result;
   Completion* next;
+  Receive* receive;  // whose part it is; null: the pool's
 };
 
 class CompletionQueue {
  public:
   bool empty() const { return first_ == nullptr; }
 
-  // The next completion; every field but `next` is to be set at once.
-  Completion& push() {
-    Completion* c = pool_.get();
-    TORII_ASSERT(c);
-    c->next = nullptr;
-    (first_ ? last_->next : first_) = c;
-    last_ = c;
-    return *c;
+  void push(Completion& c) {
+    c.next = nullptr;
+    (first_ ? last_->next : first_) = &c;
+    last_ = &c;
   }
   void push(torii_done_t done, void* arg, const torii_result_t& result) {
-    Completion& c = push();
-    c.done = done;
-    c.arg = arg;
-    c.result = result;
+    Completion* c = pool_.get();
+    TORII_ASSERT(c);
+    *c = {done, arg, result, nullptr, nullptr};
+    push(*c);
   }
-  // Takes the first one out; it stays as it is until recycle().
+  // Takes the first one out; it stays as it is until its memory is given back.
   Completion* pop() {
     Completion* c = first_;
     first_ = c->next;
     return c;
   }
+  // Gives one of the pool's back.
   void recycle(Completion* c) { pool_.put(c); }
 
  private:

@@ -12,10 +12,6 @@ namespace torii {
 
 namespace {
 
-// Tells a receive's request number from a send's.
-constexpr uint64_t kReceiveBit = uint64_t{1} << 31;
-constexpr uint64_t kAny = ~uint64_t{0};
-
 torii_peer_t* public_peer(Peer* peer) { return reinterpret_cast<torii_peer_t*>(peer); }
 
 void free_payload(Unexpected& m) {
@@ -122,7 +118,7 @@ void Ports::send_event(Op* op, OpEvent event, Status status, uint64_t bytes) {
 
 Unexpected* Ports::find(Port& port, const MatchSpec& want) {
   ArrivalNode* node = port.arrivals.find(want.source ? want.source->number : 0,
-                                         want.source ? 0 : kAny, want.tag, want.ignore);
+                                         want.source ? 0 : kAnySource, want.tag, want.ignore);
   return static_cast<Unexpected*>(node);
 }
 
@@ -136,19 +132,11 @@ Status Ports::receive(Port& port, const MatchSpec& want, const Data& data, torii
   }
   if (want.source && want.source->state != PeerState::up)
     return want.source->state == PeerState::dead ? Status::peer_dead : Status::peer_closed;
-  Receive* r = receives_.get();
+  Receive* r = new_receive(done, arg);
   if (!r) return Status::no_memory;
-  r->source = want.source ? want.source->number : 0;
-  r->source_ignore = want.source ? 0 : kAny;
-  r->bits = want.tag;
-  r->ignore = want.ignore;
-  r->posted = true;
-  r->port = port.index;
-  r->data.assign(data);
-  r->done = done;
-  r->arg = arg;
-  port.posted.append(r);
-  if (request) *request = SlotPool<Receive>::handle(r) | kReceiveBit;
+  r->data = data;
+  const torii_request_t posted = append(port, want, r);
+  if (request) *request = posted;
   return Status::pending;
 }
 
@@ -180,15 +168,14 @@ Status Ports::receive_taken(Unexpected* message, const Data& data, torii_done_t 
     result->code = code_of(answer);
     return answer;
   }
-  Receive* r = receives_.get();
+  Receive* r = new_receive(done, arg);
   if (!r) {
     ports_[message->port].arrivals.append(message);
     return Status::no_memory;
   }
   r->data = data;
-  r->done = done;
-  r->arg = arg;
-  describe(*message, &r->result);
+  torii_result_t& matched = r->completion.result;
+  describe(*message, &matched);
   const uint64_t accepted = std::min(message->length, data.bytes());
   Owner owner;
   owner.notify = &Ports::receive_event;
@@ -201,7 +188,7 @@ Status Ports::receive_taken(Unexpected* message, const Data& data, torii_done_t 
     if (request) *request = SlotPool<Receive>::handle(r) | kReceiveBit;
     return status;
   }
-  *result = r->result;
+  *result = matched;
   result->bytes = status == Status::ok ? accepted : 0;
   receives_.put(r);
   const bool short_of_room = status == Status::ok && result->sent_bytes > accepted;
@@ -211,11 +198,11 @@ Status Ports::receive_taken(Unexpected* message, const Data& data, torii_done_t 
 }
 
 void Ports::complete(Receive* r, Status status, uint64_t bytes) {
-  if (status == Status::ok && r->result.sent_bytes > bytes) status = Status::truncated;
-  r->result.code = code_of(status);
-  r->result.bytes = bytes;
-  completions_.push(r->done, r->arg, r->result);
-  receives_.put(r);
+  torii_result_t& result = r->completion.result;
+  if (status == Status::ok && result.sent_bytes > bytes) status = Status::truncated;
+  result.code = code_of(status);
+  result.bytes = bytes;
+  completions_.push(r->completion);
 }
 
 void Ports::receive_event(Op* op, OpEvent, Status status, uint64_t bytes) {
@@ -228,6 +215,8 @@ bool Ports::cancel(torii_request_t request) {
     Receive* r = receives_.find(request & ~kReceiveBit);
     if (!r || !r->posted) return false;
     ports_[r->port].posted.remove(r);
+    r->posted = false;
+    r->completion.result = {};
     complete(r, Status::canceled, 0);
     return true;
   }
@@ -245,28 +234,20 @@ bool Ports::cancel(torii_request_t request) {
 void Ports::matched(Port& port, Receive* r, Arrival& a) {
   port.posted.remove(r);
   r->posted = false;
-  const auto user = uint32_t(a.env.hdr_data);
   const uint64_t accepted = std::min(a.env.length, r->data.bytes());
-  if (__builtin_expect(a.complete(), 1)) {
-    protocol_.place(a, r->data, accepted, false);
-    Completion& c = completions_.push();
-    c.done = r->done;
-    c.arg = r->arg;
-    c.result.code = accepted < a.env.length ? TORII_ERR_TRUNCATED : TORII_OK;
-    c.result.user = user;
-    c.result.tag = a.env.bits;
-    c.result.bytes = accepted;
-    c.result.sent_bytes = a.env.length;
-    c.result.source = public_peer(a.peer);
-    return receives_.put(r);
-  }
-  r->result = {TORII_OK, user, a.env.bits, 0, a.env.length, public_peer(a.peer)};
+  r->completion.result = {TORII_OK,     uint32_t(a.env.hdr_data), a.env.bits, 0,
+                          a.env.length, public_peer(a.peer)};
   Owner owner;
   owner.notify = &Ports::receive_event;
   owner.object = this;
   owner.argument = r;
   const Status status = protocol_.accept(a, r->data, accepted, false, owner, nullptr);
   if (status != Status::pending) complete(r, status, status == Status::ok ? accepted : 0);
+}
+
+void Ports::on_tagged_any(Peer& peer, wire::Tagged header, std::span<const std::byte> payload) {
+  Arrival a = tagged_arrival(peer, header, payload);
+  on_put(a);
 }
 
 void Ports::on_put(Arrival& a) {
@@ -333,7 +314,8 @@ void Ports::fail_receives(Port& port, Peer& peer, Status why) {
       auto* r = static_cast<Receive*>(node);
       port.posted.remove(node);
       r->posted = false;
-      r->result.source = public_peer(&peer);
+      r->completion.result = {};
+      r->completion.result.source = public_peer(&peer);
       complete(r, why, 0);
     }
     node = next;

@@ -21,12 +21,10 @@ class Ports;
 
 // A receive: posted, or matched with its payload on the way.
 struct Receive : MatchNode {  // the node: while posted
-  torii_done_t done;
-  void* arg;
+  Completion completion;      // its result is set when matched, but for `code` and `bytes`
   Data data;
   bool posted = false;
   uint8_t port;
-  torii_result_t result;  // when matched, but for `code` and `bytes`
 };
 
 // A message that no receive has matched yet, or that a matched probe took.
@@ -70,6 +68,10 @@ class Ports {
   void clear(Port& port);
 
   // Sends a message that can leave now and wants no answer. False: nothing happened; use send().
+  bool send_now(Port& port, Peer& peer, uint64_t tag, uint32_t user, const void* base,
+                uint64_t bytes) {
+    return protocol_.put_now(peer, port.index, tag, user, base, bytes);
+  }
   bool send_now(Port& port, Peer& peer, torii_mode_t mode, uint64_t tag, uint32_t user,
                 const Data& data) {
     if (mode == TORII_SYNCHRONOUS || !data.has_address()) return false;
@@ -85,6 +87,16 @@ class Ports {
               const Data& data, torii_done_t done, void* arg, torii_request_t* request);
   Status receive(Port& port, const MatchSpec& want, const Data& data, torii_done_t done, void* arg,
                  torii_request_t* request, torii_result_t* result);
+  // Posts a receive that nothing here can match, for memory in one piece. 0: use receive().
+  torii_request_t post(Port& port, const MatchSpec& want, void* base, uint64_t bytes,
+                       torii_done_t done, void* arg) {
+    const bool up = !want.source || want.source->state == PeerState::up;
+    if (__builtin_expect(port.arrivals.size() > 0 || !up, 0)) return 0;
+    Receive* r = new_receive(done, arg);
+    if (__builtin_expect(!r, 0)) return 0;
+    r->data.set(base, bytes);
+    return append(port, want, r);
+  }
   bool probe(Port& port, const MatchSpec& want, torii_result_t* result);
   Unexpected* take(Port& port, const MatchSpec& want, torii_result_t* result);
   Status receive_taken(Unexpected* message, const Data& data, torii_done_t done, void* arg,
@@ -93,12 +105,50 @@ class Ports {
   bool cancel(torii_request_t request);
 
   // Upcalls of the protocol for Space::tagged.
+  void on_tagged(Peer& peer, wire::Tagged header, std::span<const std::byte> payload);
   void on_put(Arrival& arrival);
   void on_peer_down(Peer& peer, Status why);
 
   CompletionQueue& completions() { return completions_; }
+  // Gives a completion back whose callback has run.
+  void recycle(Completion* c) {
+    if (__builtin_expect(c->receive != nullptr, 1)) {
+      receives_.put(c->receive);
+    } else {
+      completions_.recycle(c);
+    }
+  }
 
  private:
+  // Tells a receive's request number from a send's.
+  static constexpr uint64_t kReceiveBit = uint64_t{1} << 31;
+  static constexpr uint64_t kAnySource = ~uint64_t{0};
+
+  // The port that a frame's header names, or null.
+  Port* port_of(uint8_t header_port) {
+    const unsigned index = header_port & ~unsigned{wire::kReadyBit};
+    return index <= TORII_PORT_MAX ? &ports_[index] : nullptr;
+  }
+  [[gnu::noinline]] void on_tagged_any(Peer& peer, wire::Tagged header,
+                                       std::span<const std::byte> payload);
+  Receive* new_receive(torii_done_t done, void* arg) {
+    Receive* r = receives_.get();
+    if (__builtin_expect(!r, 0)) return nullptr;
+    r->completion.done = done;
+    r->completion.arg = arg;
+    r->completion.receive = r;
+    return r;
+  }
+  torii_request_t append(Port& port, const MatchSpec& want, Receive* r) {
+    r->source = want.source ? want.source->number : 0;
+    r->source_ignore = want.source ? 0 : kAnySource;
+    r->bits = want.tag;
+    r->ignore = want.ignore;
+    r->posted = true;
+    r->port = port.index;
+    port.posted.append(r);
+    return SlotPool<Receive>::handle(r) | kReceiveBit;
+  }
   static void send_event(Op* op, OpEvent event, Status status, uint64_t bytes);
   static void receive_event(Op* op, OpEvent event, Status status, uint64_t bytes);
   void complete(Receive* receive, Status status, uint64_t bytes);
@@ -115,6 +165,28 @@ class Ports {
   SlotPool<Unexpected> unexpected_;
   Port ports_[TORII_PORT_MAX + 1];
 };
+
+// Most messages match the receive that has waited longest, and go into one piece.
+inline void Ports::on_tagged(Peer& peer, wire::Tagged h, std::span<const std::byte> payload) {
+  Port* const port = port_of(h.port);
+  MatchNode* const node = port ? port->posted.find_first(peer.number, h.bits) : nullptr;
+  auto* const r = static_cast<Receive*>(node);
+  if (__builtin_expect(!r || !r->data.contiguous(), 0)) return on_tagged_any(peer, h, payload);
+  port->posted.remove(r);
+  r->posted = false;
+  const uint64_t sent = payload.size();
+  const uint64_t accepted = std::min(sent, r->data.bytes());
+  torii_result_t& result = r->completion.result;
+  result.code = accepted < sent ? TORII_ERR_TRUNCATED : TORII_OK;
+  result.user = h.user;
+  result.tag = h.bits;
+  result.bytes = accepted;
+  result.sent_bytes = sent;
+  result.source = reinterpret_cast<torii_peer_t*>(&peer);
+  completions_.push(r->completion);
+  if (accepted > 0) copy_bytes(r->data.at(0), payload.data(), accepted);
+  protocol_.give_back(peer, uint32_t(wire::credit_units(sent)));
+}
 
 // The public code of a status.
 int code_of(Status status);

@@ -122,6 +122,10 @@ bool SelfDriver::enqueue(const Tx& tx) {
 
 unsigned SelfDriver::poll(uint64_t, unsigned budget) {
   armed_ = false;
+  return work() ? deliver(budget) : 0;
+}
+
+unsigned SelfDriver::deliver(unsigned budget) {
   unsigned count = cookies_.empty() ? 0 : report_done();
   while (count < budget && used_) {
     const auto* header = reinterpret_cast<const Header*>(&ring_[head_]);

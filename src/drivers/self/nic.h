@@ -55,6 +55,7 @@ class SelfDriver final : public Driver {
 
   bool enqueue(const Tx& tx);
   bool work() const { return used_ != 0 || !cookies_.empty(); }
+  [[gnu::noinline]] unsigned deliver(unsigned budget);
   unsigned report_done();
   void wake();
   // The local address of a remote access, or null if the key, the rights or the bounds forbid it.

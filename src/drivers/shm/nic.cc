@@ -207,30 +207,65 @@ void gather_long(const Tx& tx, std::byte* to) {
 }  // namespace
 
 inline bool ShmDriver::send_one(const Tx& tx) {
-  if (__builtin_expect(tx.piece_count > 1 || tx.cookie || tx.head_bytes > shm::kFirstBytes, 0))
-    return send_any(tx);
-  Peer& peer = peers_[tx.peer];
-  const uint32_t bytes = tx.head_bytes + tx.body_bytes;
+  const bool flat = tx.piece_count <= 1 && !tx.cookie && tx.head_bytes <= shm::kFirstBytes;
+  if (__builtin_expect(!flat, 0)) return send_any(tx);
+  const void* const body = tx.body_bytes ? tx.pieces->iov_base : nullptr;
+  return send_flat(peers_[tx.peer], tx.head, tx.head_bytes, body, tx.body_bytes) || send_any(tx);
+}
+
+// A frame whose body is in one piece; false if send_any() has to look.
+inline bool ShmDriver::send_flat(Peer& peer, const void* head, uint32_t head_bytes,
+                                 const void* body, uint32_t body_bytes) {
+  const uint32_t bytes = head_bytes + body_bytes;
   if (bytes <= shm::kFirstBytes) {
     std::byte* const to = peer.out.reserve_line();
-    if (!to) return send_any(tx);
-    copy_bytes(to, tx.head, tx.head_bytes);
-    if (tx.body_bytes) copy_bytes(to + tx.head_bytes, tx.pieces->iov_base, tx.body_bytes);
+    if (!to) return false;
+    copy_bytes(to, head, head_bytes);
+    if (body_bytes) copy_bytes(to + head_bytes, body, body_bytes);
     peer.out.publish_line(to, bytes);
   } else {
-    const uint32_t room = shm::kFirstBytes - tx.head_bytes;
-    const uint32_t padding = tx.body_bytes >= kPadFrom ? room : 0;
+    const uint32_t room = shm::kFirstBytes - head_bytes;
+    const uint32_t padding = body_bytes >= kPadFrom ? room : 0;
     std::byte* const to = peer.out.reserve_known(bytes + padding);
-    if (!to) return send_any(tx);
+    if (!to) return false;
     const uint32_t first = room - padding;  // of the body, in the first line
-    const auto* body = static_cast<const std::byte*>(tx.pieces->iov_base);
-    peer.writer.write(to + shm::kFirstBytes, body + first, tx.body_bytes - first);
-    copy_bytes(to + padding, tx.head, tx.head_bytes);
-    copy_bytes(to + padding + tx.head_bytes, body, first);
+    const auto* from = static_cast<const std::byte*>(body);
+    peer.writer.write(to + shm::kFirstBytes, from + first, body_bytes - first);
+    copy_bytes(to + padding, head, head_bytes);
+    copy_bytes(to + padding + head_bytes, from, first);
     peer.out.publish(bytes, padding);
   }
   wake_if_sleeping(peer);
   return true;
+}
+
+bool ShmDriver::send_short(PeerId id, uint64_t word0, uint64_t word1, const void* body,
+                           uint32_t body_bytes) {
+  Peer& peer = peers_[id];
+  const uint32_t bytes = 2 * sizeof(word0) + body_bytes;
+  std::byte* const to = bytes <= shm::kFirstBytes ? peer.out.reserve_line() : nullptr;
+  if (!to) return send_medium(id, word0, word1, body, body_bytes);
+  std::memcpy(to, &word0, sizeof(word0));
+  std::memcpy(to + sizeof(word0), &word1, sizeof(word1));
+  if (body_bytes) copy_bytes(to + 2 * sizeof(word0), body, body_bytes);
+  peer.out.publish_line(to, bytes);
+  wake_if_sleeping(peer);
+  return true;
+}
+
+bool ShmDriver::send_medium(PeerId id, uint64_t word0, uint64_t word1, const void* body,
+                            uint32_t body_bytes) {
+  const uint64_t head[2] = {word0, word1};
+  if (__builtin_expect(send_flat(peers_[id], head, sizeof(head), body, body_bytes), 1)) return true;
+  const iovec piece = {const_cast<void*>(body), body_bytes};
+  Tx tx;
+  tx.peer = id;
+  tx.head_bytes = sizeof(head);
+  tx.head = head;
+  tx.pieces = &piece;
+  tx.piece_count = body_bytes > 0;
+  tx.body_bytes = body_bytes;
+  return send_any(tx);
 }
 
 bool ShmDriver::send_any(const Tx& tx) {
@@ -262,7 +297,19 @@ void ShmDriver::refused(Peer& peer, bool corrupt) {
   if (corrupt) fail(peer, "it claims to have read more than was sent");
 }
 
+// Most polls find nothing, and this is all they do.
+inline bool ShmDriver::quiet(uint64_t now_ns) const {
+  for (unsigned i = 0; i < hot_count_; i++)
+    if (__builtin_expect(!hot_[i]->in.empty(), 0)) return false;
+  return idle_.empty() && cookies_.empty() && !armed_ && splits_open_ == 0 && endings_ == 0 &&
+         now_ns < next_check_ns_ && header_->news.load(std::memory_order_relaxed) == news_seen_;
+}
+
 unsigned ShmDriver::poll(uint64_t now_ns, unsigned budget) {
+  return quiet(now_ns) ? 0 : poll_all(now_ns, budget);
+}
+
+unsigned ShmDriver::poll_all(uint64_t now_ns, unsigned budget) {
   if (__builtin_expect(armed_, 0)) {
     armed_ = false;
     header_->sleeping.store(0, std::memory_order_relaxed);

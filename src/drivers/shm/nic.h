@@ -38,6 +38,8 @@ class ShmDriver final : public Driver {
   Status connect(std::span<const std::byte> address, PeerId* peer, std::string* why) override;
   void disconnect(PeerId peer) override;
   size_t send(std::span<const Tx> batch) override;
+  bool send_short(PeerId peer, uint64_t word0, uint64_t word1, const void* body,
+                  uint32_t body_bytes) override;
   unsigned poll(uint64_t now_ns, unsigned budget) override;
   Status reg(void* base, uint64_t bytes, uint32_t access, Region* out) override;
   void dereg(Region& region) override;
@@ -123,7 +125,13 @@ class ShmDriver final : public Driver {
   // nic.cc
   bool send_one(const Tx& tx);
   [[gnu::noinline]] bool send_any(const Tx& tx);
+  bool send_flat(Peer& peer, const void* head, uint32_t head_bytes, const void* body,
+                 uint32_t body_bytes);
+  [[gnu::noinline]] bool send_medium(PeerId peer, uint64_t word0, uint64_t word1, const void* body,
+                                     uint32_t body_bytes);
   void refused(Peer& peer, bool corrupt);
+  bool quiet(uint64_t now_ns) const;
+  [[gnu::noinline]] unsigned poll_all(uint64_t now_ns, unsigned budget);
   unsigned drain(Peer& peer, unsigned most);
   unsigned poll_idle(unsigned budget);
   unsigned report_done();
