@@ -34,7 +34,6 @@ inline constexpr uint64_t kKindFrame = 1;
 inline constexpr uint64_t kKindSkip = 2;   // nothing up to the end of the ring
 inline constexpr uint64_t kKindSplit = 3;  // a SplitRequest, for the driver itself
 
-inline constexpr uint32_t kPrefetchLines = 24;                   // behind the first
 inline constexpr size_t kFirstBytes = kLine - sizeof(uint64_t);  // of a frame in its first line
 
 inline constexpr uint64_t control_word(uint64_t kind, uint32_t length, uint32_t position,
@@ -51,15 +50,6 @@ inline constexpr uint32_t kSpanMax = lines_of(kMtu) + 1;  // of the longest fram
 
 inline std::atomic<uint64_t>& control_at(std::byte* ring, uint32_t line) {
   return *reinterpret_cast<std::atomic<uint64_t>*>(ring + size_t{line} * kLine);
-}
-
-// Asks for a line in order to write it.
-inline void prefetch_write(const std::byte* line) {
-#if defined(__x86_64__)
-  asm volatile("prefetchw %0" ::"m"(*line));
-#else
-  __builtin_prefetch(line, 1, 3);
-#endif
 }
 
 // The sender's end. `stale` has one bit per line and belongs to the caller.
@@ -124,7 +114,6 @@ struct RingSender {
     const uint32_t need = skip + count + 1;
     if (__builtin_expect(need > room, 0) && !refresh(need, corrupt)) return nullptr;
     const uint32_t first = skip ? 0 : at;
-    if (count > 1) prefetch_lines(first, count);
     clear_stale((first + count) & (lines - 1));
     return base + size_t{first} * kLine + sizeof(uint64_t);
   }
@@ -151,15 +140,6 @@ struct RingSender {
   }
 
  private:
-  // Stores become visible in order, each waiting for its line: ask for the lines of a short frame
-  // together.
-  void prefetch_lines(uint32_t first, uint32_t count) const {
-    const std::byte* line = base + size_t{first} * kLine;
-    prefetch_write(base + size_t{(first + count) & (lines - 1)} * kLine);
-    for (uint32_t i = 1; i < count && i <= kPrefetchLines; i++) prefetch_write(line + i * kLine);
-    prefetch_write(line);
-  }
-
   void clear_stale(uint32_t line) {
     uint64_t& word = stale[line / 64];
     const uint64_t bit = uint64_t{1} << line % 64;
