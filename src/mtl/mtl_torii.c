@@ -133,7 +133,7 @@ int mtl_torii_del_comm(struct mca_mtl_base_module_t* mtl, struct ompi_communicat
   return OMPI_SUCCESS;
 }
 
-int mtl_torii_progress(void) { return torii_progress(mtl_torii.ni); }
+int mtl_torii_progress(void) { return torii_wait_step(mtl_torii.ni); }
 
 int mtl_torii_finalize(struct mca_mtl_base_module_t* mtl) {
   (void)mtl;

@@ -18,7 +18,8 @@ mpi_tests = \
 	test/mpi/refuse_attach.c \
 	test/mpi/self.c \
 	test/mpi/spawn.c \
-	test/mpi/threads.c
+	test/mpi/threads.c \
+	test/mpi/waiting.c
 EXTRA_DIST += $(mpi_tests) test/mpi/common.sh test/mpi/mpi4py_programs.py test/mpi/programs \
 	test/mpi/pt2pt-suite test/mpi/run
 if HAVE_OPENMPI

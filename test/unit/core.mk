@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 if HAVE_GTEST
-check_PROGRAMS += test/unit/match_test test/unit/ni_test test/unit/ports_test
-TESTS += test/unit/match_test test/unit/ni_test test/unit/ports_test
+check_PROGRAMS += test/unit/match_test test/unit/ni_test test/unit/ports_test test/unit/wait_test
+TESTS += test/unit/match_test test/unit/ni_test test/unit/ports_test test/unit/wait_test
 test_unit_match_test_SOURCES = test/unit/match_test.cc
 test_unit_match_test_CPPFLAGS = $(TEST_CPPFLAGS)
 test_unit_match_test_LDADD = $(TEST_LIBS)
 test_unit_ni_test_SOURCES = test/unit/ni_test.cc
 test_unit_ni_test_CPPFLAGS = $(TEST_CPPFLAGS)
 test_unit_ni_test_LDADD = $(TEST_LIBS)
+test_unit_wait_test_SOURCES = test/unit/wait_test.cc
+test_unit_wait_test_CPPFLAGS = $(TEST_CPPFLAGS)
+test_unit_wait_test_LDADD = $(TEST_LIBS)
 test_unit_ports_test_SOURCES = test/unit/ports_test.cc test/world.h
 test_unit_ports_test_CPPFLAGS = $(TEST_CPPFLAGS)
 test_unit_ports_test_LDADD = $(TEST_LIBS)

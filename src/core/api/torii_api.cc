@@ -203,6 +203,8 @@ void* torii_peer_context(const torii_peer_t* peer) { return peer_of(peer)->conte
 
 int torii_progress(torii_ni_t* ni) { return ni_of(ni)->make_progress(); }
 
+int torii_wait_step(torii_ni_t* ni) { return ni_of(ni)->wait_step(); }
+
 int torii_wait(torii_ni_t* ni, int milliseconds) { return ni_of(ni)->wait(milliseconds); }
 
 void torii_on_peer_down(torii_ni_t* ni, torii_peer_down_t callback, void* arg) {

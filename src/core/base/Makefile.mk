@@ -10,6 +10,8 @@ libtorii_internal_la_SOURCES += \
 	src/core/base/param.cc \
 	src/core/base/param.h \
 	src/core/base/params.def \
+	src/core/base/processors.cc \
+	src/core/base/processors.h \
 	src/core/base/slot_pool.h \
 	src/core/base/status.cc \
 	src/core/base/status.h

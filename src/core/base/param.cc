@@ -141,6 +141,7 @@ bool assign(const Row& row, std::string_view text, Params& values) {
   }
   LogLevel level;
   if (field == &values.log && !parse_log_level(text, &level)) return false;
+  if (field == &values.wait && text != "auto" && text != "spin" && text != "sleep") return false;
   *static_cast<std::string*>(field) = text;
   return true;
 }
@@ -158,6 +159,7 @@ std::string expectation(const Row& row, Params& values) {
     case ParamKind::text:
       break;
   }
+  if (row.field(values) == &values.wait) return "expected auto, spin or sleep";
   return row.field(values) == &values.log ? "expected error, warning, info or debug"
                                           : "expected text";
 }

@@ -3,6 +3,7 @@
 #include "core/ni/ni.h"
 
 #include <poll.h>
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -12,13 +13,14 @@
 
 #include "core/base/log.h"
 #include "core/base/param.h"
+#include "core/base/processors.h"
 #include "core/link/link.h"
 
 namespace torii {
 
 namespace {
 
-constexpr int kSleepMs = 50;               // longest sleep without a look at the peers
+constexpr uint64_t kSleepNs = 50000000;    // longest sleep without a look at the peers
 constexpr uint64_t kCloseNs = 1000000000;  // longest wait for drivers when closing
 constexpr uint64_t kWindowMin = 64 << 10;
 constexpr uint64_t kWindowMax = 4 << 20;
@@ -41,7 +43,19 @@ ProtocolConfig protocol_config(const NiConfig& config) {
   return out;
 }
 
+WaitPolicy wait_policy(const NiConfig& config) {
+  const Params& p = params();
+  WaitPolicy policy;
+  if (p.wait == "spin") policy.mode = WaitMode::spin;
+  if (p.wait == "sleep") policy.mode = WaitMode::sleep;
+  policy.scarce = config.local_size > usable_processors();
+  policy.spin_ns = uint64_t(p.spin_us) * 1000u;
+  return policy;
+}
+
 }  // namespace
+
+thread_local Waiter Ni::t_waiter;
 
 Identity own_identity() {
   Identity id;
@@ -57,6 +71,7 @@ Ni::Ni(const NiConfig& config)
       ports_(protocol_, counters_, this),
       groups_(protocol_, counters_, ports_.completions(), this),
       portals_(protocol_, counters_, *this, Portals::grant(nullptr)),
+      wait_policy_(wait_policy(config)),
       threads_(config.threads),
       wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   if (!config_.clock) config_.clock = system_clock_ns;
@@ -148,16 +163,44 @@ int Ni::wait(int milliseconds) {
     const uint64_t now = now_ns();
     if (now >= deadline) return 0;
     if (now < spin_until) continue;
-    const uint64_t left_ms = (deadline - now) / 1000000u + 1;
     lock();
-    sleep(milliseconds < 0 ? -1 : int(left_ms));
+    sleep_ns(deadline - now);
     unlock();
   }
 }
 
-// Sleeps until a driver has work, wake() is called or time is over, and never longer than
-// kSleepMs, so that the death of a peer is seen. Gives up the lock meanwhile.
+// What a waiting thread does after some polls without an event.
+int Ni::rest(Waiter& waiter) {
+  uint64_t most = 0;
+  const uint64_t now = now_ns();
+  switch (waiter.rest(wait_policy_, now, thread_use, &most)) {
+    case Waiter::Rest::none:
+      return 0;
+    case Waiter::Rest::yield: {
+      sched_yield();
+      const uint64_t after = now_ns();
+      waiter.yielded(after, after - now);
+      NiGuard guard(*this);
+      ++counters_.yields;
+      return 1;
+    }
+    case Waiter::Rest::sleep:
+      lock();
+      sleep_ns(most);
+      unlock();
+      waiter.slept(thread_use);
+      return 1;
+  }
+  return 0;
+}
+
 bool Ni::sleep(int milliseconds) {
+  return sleep_ns(milliseconds < 0 ? kSleepNs : uint64_t(milliseconds) * 1000000u);
+}
+
+// Sleeps until a driver has work, wake() is called or time is over, and never longer than
+// kSleepNs, so that the death of a peer is seen. Gives up the lock meanwhile.
+bool Ni::sleep_ns(uint64_t most) {
   now_ns_ = now_ns();
   std::vector<int> descriptors;
   if (!protocol_.arm(&descriptors)) return false;
@@ -166,7 +209,8 @@ bool Ni::sleep(int milliseconds) {
   for (int fd : descriptors) set.push_back({fd, POLLIN, 0});
   if (wake_fd_ >= 0) set.push_back({wake_fd_, POLLIN, 0});
   unlock();
-  poll(set.data(), set.size(), milliseconds < 0 ? kSleepMs : std::min(milliseconds, kSleepMs));
+  const timespec time = {0, long(std::min(most, kSleepNs))};
+  ppoll(set.data(), set.size(), &time, nullptr);
   lock();
   eventfd_t ignored;
   if (wake_fd_ >= 0) eventfd_read(wake_fd_, &ignored);

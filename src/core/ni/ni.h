@@ -13,6 +13,7 @@
 #include "core/base/counters.h"
 #include "core/base/status.h"
 #include "core/multicast/group.h"
+#include "core/ni/waiter.h"
 #include "core/portals/portals.h"
 #include "core/protocol/protocol.h"
 #include "core/torii.h"
@@ -71,6 +72,16 @@ class Ni final : public Upper, public PortalsHost {
 
   // As torii_progress; the caller does not hold the lock.
   int make_progress();
+  // As torii_wait_step; the caller does not hold the lock.
+  int wait_step() {
+    const int events = make_progress();
+    Waiter& w = waiter();
+    if (events > 0) {
+      w.busy();
+      return events;
+    }
+    return __builtin_expect(w.idle(), 0) ? rest(w) : 0;
+  }
   // One round of progress; the caller holds the lock. Callbacks stay queued.
   unsigned progress_locked() {
     if (__builtin_expect(++clock_age_ >= kClockEvery, 0)) read_clock();
@@ -117,6 +128,9 @@ class Ni final : public Upper, public PortalsHost {
   unsigned progress() override { return progress_locked(); }
   bool sleep(int milliseconds) override;
   void wake() override;
+  Waiter& waiter() { return __builtin_expect(threads_, 0) ? t_waiter : waiter_; }
+  [[gnu::noinline]] int rest(Waiter& waiter);
+  bool sleep_ns(uint64_t most);
   void read_clock();
   bool open_drivers(std::string* why);
   static void tell_peer_down(void* self, const torii_result_t* result);
@@ -128,6 +142,9 @@ class Ni final : public Upper, public PortalsHost {
   Ports ports_;
   Groups groups_;
   Portals portals_;
+  static thread_local Waiter t_waiter;
+  WaitPolicy wait_policy_;
+  Waiter waiter_;
   std::mutex mutex_;
   bool threads_;
   uint64_t now_ns_ = 0;

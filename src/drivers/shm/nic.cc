@@ -9,6 +9,7 @@
 
 #include "core/base/log.h"
 #include "core/base/param.h"
+#include "core/base/processors.h"
 #include "drivers/shm/attach.h"
 #include "drivers/shm/shm.h"
 
@@ -23,12 +24,6 @@ constexpr uint32_t kPadFrom = 192;  // bodies from this size on begin with a lin
 // page.
 constexpr uint64_t kRemoteMin = 64 << 10;
 constexpr uint32_t kEagerAdvice = 32 << 10;
-
-// The processes of the job have to take turns.
-bool crowded(uint32_t local_peers) {
-  const long processors = sysconf(_SC_NPROCESSORS_ONLN);
-  return processors > 0 && local_peers > processors;
-}
 
 }  // namespace
 
@@ -50,7 +45,8 @@ ShmDriver::ShmDriver(const DriverEnv& env)
 }
 
 bool ShmDriver::start(std::string* why) {
-  const uint64_t ring_bytes = shm::ring_bytes_for(local_peers_, params().shm_ring);
+  const bool take_turns = local_peers_ > usable_processors();
+  const uint64_t ring_bytes = shm::ring_bytes_for(local_peers_, take_turns, params().shm_ring);
   const uint32_t claims = shm::claims_for(local_peers_);
   giver_.listen(static_cast<uint32_t>(getpid()));
   if (!shm::create_segment(claims, ring_bytes, giver_.token(), &segment_, why)) return false;
@@ -68,7 +64,7 @@ bool ShmDriver::start(std::string* why) {
     caps_.key_bytes = sizeof(Key);
     caps_.remote_max = 4 << 20;
     caps_.remote_min = params().shm_remote_min ? params().shm_remote_min : kRemoteMin;
-    may_split_ = !crowded(local_peers_);
+    may_split_ = !take_turns;
   } else if (params().shm_remote_read) {
     refused_here_ = error;
   }

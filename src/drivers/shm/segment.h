@@ -74,7 +74,7 @@ struct Segment {
 
 // Ring size and number of claims for a job of that many processes on this node; `wanted` is the
 // user's ring size or 0.
-uint64_t ring_bytes_for(uint32_t local_peers, uint64_t wanted);
+uint64_t ring_bytes_for(uint32_t local_peers, bool take_turns, uint64_t wanted);
 uint32_t claims_for(uint32_t local_peers);
 
 // Makes this process's segment, or says in *why what forbids it and what helps. `socket` goes into

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+#include "core/ni/waiter.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+
+namespace torii {
+
+namespace {
+
+constexpr uint64_t kUs = 1000;
+constexpr uint64_t kMs = 1000 * kUs;
+
+constexpr uint64_t kYieldNs = 300 * kUs;  // of a wait, before it sleeps
+constexpr uint64_t kSleepLeastNs = 200 * kUs;
+constexpr uint64_t kSleepMostNs = 20 * kMs;
+constexpr uint64_t kWatchNs = 50 * kUs;       // of a wait, before the thread watches itself
+constexpr uint64_t kLookNs = 200 * kUs;       // between two samples
+constexpr uint64_t kLateNs = 50 * kUs;        // between two questions: something was in between
+constexpr uint64_t kLostNs = 500 * kUs;       // without the processor: somebody else had it
+constexpr uint64_t kCrowdedNs = 1000 * kMs;   // that long it is believed
+constexpr uint64_t kSwitchNs = 1200;          // a yield that takes longer let somebody else run
+constexpr uint64_t kComputesNs = 400 * kUs;   // a yield that takes longer let somebody compute
+constexpr uint64_t kShortSpinNs = 20 * kUs;   // then, before a sleep: about what sleeping costs
+constexpr uint32_t kQuickYields = 256;        // in a row: nobody else is there any more
+constexpr uint32_t kScarceGlances = 1;        // polls that find nothing, worth a yield
+constexpr uint64_t kGlancesCpuNs = 20 * kUs;  // more than this between two questions is work
+
+uint64_t ns_of(const timeval& t) {
+  return uint64_t(t.tv_sec) * 1000000000u + uint64_t(t.tv_usec) * 1000u;
+}
+
+}  // namespace
+
+ThreadUse thread_use() {
+  rusage usage{};
+  getrusage(RUSAGE_THREAD, &usage);
+  return {ns_of(usage.ru_utime) + ns_of(usage.ru_stime), uint64_t(usage.ru_nvcsw),
+          uint64_t(usage.ru_nivcsw)};
+}
+
+void Waiter::begin(uint64_t now_ns) {
+  begin_ns_ = last_ns_ = now_ns;
+  sampled_ = false;
+}
+
+// Since the last sample the thread did nothing but ask. A caller that computes, or sleeps by
+// itself, between two looks does not want to be kept.
+bool Waiter::only_waits(ThreadUse (*use)()) {
+  const ThreadUse now = use();
+  const bool only = now.slept == sample_.slept &&
+                    now.cpu_ns - sample_.cpu_ns <= uint64_t{rests_ + 1} * kGlancesCpuNs;
+  sample_ = now;
+  rests_ = 0;
+  return only;
+}
+
+// While processors seem to be plentiful: are they?
+void Waiter::watch(uint64_t now_ns, ThreadUse (*use)()) {
+  const bool late = now_ns - last_ns_ >= kLateNs;
+  last_ns_ = now_ns;
+  if (!late && (now_ns - begin_ns_ < kWatchNs || (sampled_ && now_ns - sample_ns_ < kLookNs)))
+    return;
+  const ThreadUse before = sample_;
+  const bool only = only_waits(use);
+  if (!sampled_) {
+    if (late) begin(now_ns);
+  } else if (!only) {
+    begin(now_ns);
+  } else if (sample_.preempted != before.preempted &&
+             now_ns - sample_ns_ - (sample_.cpu_ns - before.cpu_ns) >= kLostNs) {
+    crowded_until_ns_ = now_ns + kCrowdedNs;
+    quick_yields_ = 0;
+  }
+  sampled_ = true;
+  sample_ns_ = now_ns;
+}
+
+Waiter::Rest Waiter::rest(const WaitPolicy& policy, uint64_t now_ns, ThreadUse (*use)(),
+                          uint64_t* sleep_ns) {
+  polls_ = 0;
+  if (policy.mode == WaitMode::spin) return Rest::none;
+  if (begin_ns_ == 0) begin(now_ns);
+  ++rests_;
+  const bool asked = policy.mode == WaitMode::sleep;
+  const bool scarce = policy.scarce || now_ns < crowded_until_ns_;
+  if (!asked && !scarce) {
+    glances_ = kGlances;
+    watch(now_ns, use);
+    return Rest::none;
+  }
+  const bool busy_others = !policy.scarce && now_ns < computing_until_ns_;
+  const Rest meanwhile = scarce && !busy_others ? Rest::yield : Rest::none;
+  const uint64_t waited = now_ns - begin_ns_;
+  const uint64_t limit = asked ? policy.spin_ns : busy_others ? kShortSpinNs : kYieldNs;
+  if (waited < limit / 2) return meanwhile;
+  if (!sampled_) {
+    sample_ = use();
+    sample_ns_ = now_ns;
+    sampled_ = true;
+    rests_ = 0;
+    return meanwhile;
+  }
+  if (waited < limit) return meanwhile;
+  glances_ = kScarceGlances;
+  if (!only_waits(use)) {
+    begin(now_ns);
+    return Rest::none;
+  }
+  // Others than Torii's drivers may have something for the caller: it is kept from looking for at
+  // most as long as it has waited already.
+  *sleep_ns = std::clamp(waited, kSleepLeastNs, kSleepMostNs);
+  return Rest::sleep;
+}
+
+// Those who wait give the processor back soon. One that computes does not: among strangers it is
+// better to sleep, for a sleeper whose message comes gets the processor at once. Processes of one
+// job compute so that others can go on, and yielding to them costs less.
+void Waiter::yielded(uint64_t now_ns, uint64_t took_ns) {
+  glances_ = took_ns >= kSwitchNs ? kScarceGlances : kGlances;
+  if (took_ns >= kComputesNs) computing_until_ns_ = now_ns + kCrowdedNs;
+  if (crowded_until_ns_ == 0) return;
+  if (took_ns >= kSwitchNs) {
+    crowded_until_ns_ = now_ns + kCrowdedNs;
+    quick_yields_ = 0;
+  } else if (++quick_yields_ >= kQuickYields) {
+    crowded_until_ns_ = 0;
+  }
+}
+
+void Waiter::slept(ThreadUse (*use)()) {
+  sample_ = use();
+  rests_ = 0;
+}
+
+}  // namespace torii

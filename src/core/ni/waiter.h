@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// What a thread does that waits in a loop of its own: poll as long as it has a processor to itself;
+// otherwise first give the processor to whoever else wants it, then sleep. Whether somebody else
+// wants it is known from the number of processes, or seen: the thread was taken off the processor
+// while it waited. One object for each waiting thread.
+#pragma once
+
+#include <cstdint>
+
+namespace torii {
+
+enum class WaitMode : uint8_t { automatic, spin, sleep };
+
+struct WaitPolicy {
+  WaitMode mode = WaitMode::automatic;
+  bool scarce = false;   // the node has more processes than processors
+  uint64_t spin_ns = 0;  // WaitMode::sleep: before the first sleep
+};
+
+// What the calling thread has used so far.
+struct ThreadUse {
+  uint64_t cpu_ns = 0;
+  uint64_t slept = 0;      // times it gave up the processor to wait for something
+  uint64_t preempted = 0;  // times the processor was taken from it (or it yielded)
+};
+
+class Waiter {
+ public:
+  enum class Rest : uint8_t { none, yield, sleep };
+
+  // Something happened: the wait is over.
+  void busy() {
+    polls_ = 0;
+    begin_ns_ = 0;
+  }
+  // Nothing happened. True once in a while: ask rest().
+  bool idle() { return ++polls_ >= glances_; }
+
+  // What to do now; for `sleep`, at most *sleep_ns long. `now_ns` is monotonic and not 0; `use`
+  // asks for the thread's use.
+  Rest rest(const WaitPolicy& policy, uint64_t now_ns, ThreadUse (*use)(), uint64_t* sleep_ns);
+  // It yielded, for so long.
+  void yielded(uint64_t now_ns, uint64_t took_ns);
+  // It slept.
+  void slept(ThreadUse (*use)());
+
+ private:
+  static constexpr uint32_t kGlances = 16;  // while nobody else wants the processor
+
+  void begin(uint64_t now_ns);
+  bool only_waits(ThreadUse (*use)());
+  void watch(uint64_t now_ns, ThreadUse (*use)());
+
+  uint32_t polls_ = 0;
+  uint32_t glances_ = kGlances;      // polls between two questions
+  uint32_t rests_ = 0;               // questions since the sample
+  uint32_t quick_yields_ = 0;        // in a row
+  bool sampled_ = false;             // in this wait
+  uint64_t begin_ns_ = 0;            // of the wait; 0: none
+  uint64_t last_ns_ = 0;             // last question
+  uint64_t sample_ns_ = 0;           // when the sample was taken
+  uint64_t crowded_until_ns_ = 0;    // others were seen to want the processor
+  uint64_t computing_until_ns_ = 0;  // others were seen to compute
+  ThreadUse sample_;
+};
+
+// Of the calling thread.
+ThreadUse thread_use();
+
+}  // namespace torii

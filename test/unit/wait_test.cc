@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// Waiting: what a waiting thread does, on a clock of the test's own; how many processors there are;
+// and a wait between two real processes.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <string>
+
+#include "core/base/processors.h"
+#include "core/ni/waiter.h"
+#include "core/torii.h"
+
+namespace torii {
+namespace {
+
+constexpr uint64_t kUs = 1000, kMs = 1000 * kUs, kSecond = 1000 * kMs;
+
+ThreadUse g_use;
+ThreadUse use() { return g_use; }
+
+// A thread and its clock.
+struct Thread {
+  explicit Thread(WaitMode mode, bool scarce = false, uint64_t spin_ns = 0)
+      : policy{mode, scarce, spin_ns} {
+    g_use = {};
+  }
+
+  // Sixteen polls that find nothing take so long on the processor; then what the waiter says.
+  Waiter::Rest poll(uint64_t cpu_ns = 600) {
+    now += cpu_ns;
+    g_use.cpu_ns += cpu_ns;
+    while (!waiter.idle()) {
+    }
+    const Waiter::Rest rest = waiter.rest(policy, now, use, &sleep_ns);
+    if (rest == Waiter::Rest::yield) {
+      ++yields;
+      now += yield_ns;
+      waiter.yielded(now, yield_ns);
+    }
+    if (rest == Waiter::Rest::sleep) {
+      ++sleeps;
+      slept_ns += sleep_ns;
+      now += sleep_ns;
+      ++g_use.slept;
+      g_use.cpu_ns += 5 * kUs;
+      waiter.slept(use);
+    }
+    return rest;
+  }
+  void poll_for(uint64_t ns) {
+    for (const uint64_t end = now + ns; now < end;) poll();
+  }
+  // Others get the processor for so long.
+  void lose(uint64_t ns) {
+    now += ns;
+    ++g_use.preempted;
+  }
+
+  WaitPolicy policy;
+  Waiter waiter;
+  uint64_t now = kSecond;
+  uint64_t yield_ns = 1 * kUs;
+  uint64_t sleep_ns = 0;
+  unsigned yields = 0, sleeps = 0;
+  uint64_t slept_ns = 0;
+};
+
+TEST(Waiter, SpinsWhileProcessorsArePlentiful) {
+  Thread t(WaitMode::automatic);
+  t.poll_for(3 * kSecond);
+  EXPECT_EQ(t.yields + t.sleeps, 0u);
+}
+
+TEST(Waiter, SpinMeansSpin) {
+  Thread t(WaitMode::spin, true);
+  for (int i = 0; i < 100; ++i) {
+    t.poll_for(1 * kMs);
+    t.lose(4 * kMs);
+  }
+  EXPECT_EQ(t.yields + t.sleeps, 0u);
+}
+
+TEST(Waiter, YieldsThenSleepsWhenScarce) {
+  Thread t(WaitMode::automatic, true);
+  t.poll_for(200 * kUs);
+  EXPECT_GT(t.yields, 20u);
+  EXPECT_EQ(t.sleeps, 0u);
+  t.poll_for(2 * kSecond);
+  EXPECT_GT(t.slept_ns, 1900 * kMs) << "below 5 % of the processor";
+  EXPECT_LE(t.sleep_ns, 20 * kMs);
+  EXPECT_LT(t.sleeps, 200u);
+  const unsigned before = t.sleeps;
+  t.waiter.busy();
+  t.poll_for(200 * kUs);
+  EXPECT_EQ(t.sleeps, before) << "another wait begins with yields";
+}
+
+TEST(Waiter, TheFirstSleepIsAsLongAsTheWait) {
+  Thread t(WaitMode::automatic, true);
+  while (t.sleeps == 0) t.poll();
+  EXPECT_LE(t.sleep_ns, 400 * kUs);
+}
+
+TEST(Waiter, SleepsWhenAskedTo) {
+  Thread t(WaitMode::sleep, false, 50 * kUs);
+  t.poll_for(40 * kUs);
+  EXPECT_EQ(t.sleeps, 0u);
+  t.poll_for(1 * kSecond);
+  EXPECT_EQ(t.yields, 0u);
+  EXPECT_GT(t.slept_ns, 950 * kMs);
+}
+
+TEST(Waiter, SeesThatOthersWantTheProcessor) {
+  Thread t(WaitMode::automatic);
+  t.poll_for(1 * kMs);
+  t.lose(3 * kMs);
+  t.poll_for(1 * kMs);
+  EXPECT_GT(t.sleeps, 0u) << "it has waited long enough already";
+  t.yield_ns = 20 * kUs;  // others run meanwhile
+  t.waiter.busy();
+  t.poll_for(250 * kUs);
+  EXPECT_GT(t.yields, 8u);
+  t.waiter.busy();
+  t.yield_ns = 300;  // nobody else any more
+  const unsigned before = t.yields;
+  for (int i = 0; i < 1000; ++i) {
+    t.waiter.busy();
+    t.poll_for(20 * kUs);
+  }
+  EXPECT_LT(t.yields - before, 300u) << "spins again";
+}
+
+// A stranger that computes keeps the processor for whole time slices after a yield.
+TEST(Waiter, SleepsSoonWhenStrangersCompute) {
+  Thread t(WaitMode::automatic);
+  t.poll_for(1 * kMs);
+  t.lose(3 * kMs);
+  t.poll();
+  t.waiter.busy();
+  t.yield_ns = 3 * kMs;
+  t.poll();
+  t.waiter.busy();
+  const unsigned yields = t.yields, sleeps = t.sleeps;
+  t.poll_for(100 * kUs);
+  EXPECT_EQ(t.yields, yields);
+  EXPECT_GT(t.sleeps, sleeps);
+}
+
+TEST(Waiter, ShortInterruptionsMeanNothing) {
+  Thread t(WaitMode::automatic);
+  for (int i = 0; i < 100; ++i) {
+    t.poll_for(1 * kMs);
+    t.lose(100 * kUs);
+  }
+  EXPECT_EQ(t.yields + t.sleeps, 0u);
+}
+
+// Looks at its messages now and then while it computes.
+TEST(Waiter, DoesNotKeepACallerWithWorkOfItsOwn) {
+  for (const WaitMode mode : {WaitMode::automatic, WaitMode::sleep}) {
+    Thread t(mode, true);
+    for (int i = 0; i < 10000; ++i) t.poll(100 * kUs);
+    EXPECT_EQ(t.sleeps, 0u);
+  }
+}
+
+// The same, but it sleeps by itself in between.
+TEST(Waiter, DoesNotKeepACallerThatSleepsByItself) {
+  for (const bool scarce : {false, true}) {
+    Thread t(WaitMode::automatic, scarce);
+    for (int i = 0; i < 10000; ++i) {
+      t.poll();
+      t.now += 1 * kMs;
+      ++g_use.slept;
+    }
+    EXPECT_EQ(t.sleeps, 0u);
+    EXPECT_TRUE(scarce || t.yields == 0);
+  }
+}
+
+// A folder that plays /sys/fs/cgroup.
+class Groups : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/torii-wait-test-XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    root_ = name;
+  }
+  void TearDown() override { ASSERT_EQ(system(("rm -r " + root_).c_str()), 0); }
+
+  void write(const std::string& path, const std::string& text) {
+    const std::string full = root_ + path;
+    for (size_t at = root_.size() + 1; (at = full.find('/', at)) != std::string::npos; ++at)
+      mkdir(full.substr(0, at).c_str(), 0700);
+    FILE* f = fopen(full.c_str(), "w");
+    ASSERT_NE(f, nullptr) << full;
+    fputs(text.c_str(), f);
+    fclose(f);
+  }
+  double usable(const std::string& groups, double online = 64) {
+    return usable_processors(groups, root_, online);
+  }
+
+  std::string root_;
+};
+
+TEST_F(Groups, NothingSaidMeansAllThatAreOnline) {
+  EXPECT_EQ(usable(""), 64);
+  EXPECT_EQ(usable("0::/\n"), 64);
+  EXPECT_EQ(usable("garbage\n1:cpu\n::\n0::relative\n"), 64);
+  write("/a/cpu.max", "max 100000\n");
+  write("/a/cpuset.cpus.effective", "\n");
+  EXPECT_EQ(usable("0::/a\n"), 64);
+}
+
+TEST_F(Groups, TheQuotaOfAnyGroupAbove) {
+  write("/a/cpu.max", "150000 100000\n");
+  write("/a/b/c/cpu.max", "max 100000\n");
+  EXPECT_EQ(usable("0::/a/b/c\n"), 1.5);
+  write("/a/b/cpu.max", "50000 100000\n");
+  EXPECT_EQ(usable("0::/a/b/c\n"), 0.5);
+  EXPECT_EQ(usable("0::/other\n"), 64);
+  write("/cpu.max", "400000 100000\n");
+  EXPECT_EQ(usable("0::/\n"), 4) << "as seen in a container";
+  EXPECT_EQ(usable("0::/../../host/path\n"), 4);
+}
+
+TEST_F(Groups, TheProcessorsOfTheGroup) {
+  write("/a/cpuset.cpus.effective", "0-3,8,10-11\n");
+  EXPECT_EQ(usable("0::/a\n"), 7);
+  EXPECT_EQ(usable("0::/a\n", 2), 2);
+  write("/b/cpuset.cpus.effective", "7-3\n");
+  EXPECT_EQ(usable("0::/b\n"), 64) << "nonsense is ignored";
+}
+
+TEST_F(Groups, TheOldHierarchies) {
+  write("/cpu,cpuacct/a/cpu.cfs_quota_us", "200000\n");
+  write("/cpu,cpuacct/a/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(usable("4:memory:/x\n3:cpu,cpuacct:/a\n"), 2);
+  write("/cpu,cpuacct/b/cpu.cfs_quota_us", "-1\n");
+  write("/cpu,cpuacct/b/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(usable("3:cpu,cpuacct:/b\n"), 64);
+}
+
+TEST(Processors, ThisMachineHasSome) {
+  EXPECT_GE(usable_processors(), 0.01);
+  EXPECT_LE(usable_processors(), double(sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
+double cpu_seconds() {
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return double(t.tv_sec) + double(t.tv_nsec) * 1e-9;
+}
+
+struct Shared {
+  std::atomic<int> ready[2];
+  unsigned char address[2][512];
+  size_t bytes[2];
+};
+
+void received(void* arg, const torii_result_t*) { *static_cast<bool*>(arg) = true; }
+
+// One of two processes; false if something failed.
+bool play(Shared& shared, int side, double* cpu) {
+  torii_options_t options{};
+  options.struct_bytes = sizeof(options);
+  options.job = 77;
+  options.rank = options.local_rank = unsigned(side);
+  options.size = options.local_size = 2;
+  torii_ni_t* ni;
+  torii_peer_t* peer;
+  torii_port_t* port;
+  if (torii_open(&options, &ni) != TORII_OK) return false;
+  shared.bytes[side] = torii_address(ni, shared.address[side], 512);
+  ++shared.ready[side];
+  while (!shared.ready[1 - side]) usleep(1000);
+  if (torii_connect(ni, shared.address[1 - side], shared.bytes[1 - side], &peer) != TORII_OK)
+    return false;
+  torii_port_open(ni, 0, &port);
+  bool done = false;
+  torii_data_t data{};
+  torii_result_t result;
+  if (torii_recv(port, peer, 1, 0, &data, received, &done, nullptr, &result) == TORII_OK)
+    done = true;
+  if (side == 0) {
+    usleep(700000);
+    torii_send(port, peer, TORII_STANDARD, 1, 0, &data, received, &done, nullptr);
+  }
+  const double before = cpu_seconds();
+  while (!done) torii_wait_step(ni);
+  *cpu = cpu_seconds() - before;
+  if (side == 1) torii_send(port, peer, TORII_STANDARD, 1, 0, &data, received, &done, nullptr);
+  torii_port_close(port);
+  torii_close(ni);
+  return true;
+}
+
+// A process that sleeps in torii_wait_step uses next to nothing and is woken by the message.
+TEST(Wait, ASleeperIsWoken) {
+  setenv("TORII_WAIT", "sleep", 1);
+  auto* shared = static_cast<Shared*>(
+      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(shared, MAP_FAILED);
+  const pid_t child = fork();
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    double cpu = 0;
+    const bool ok = play(*shared, 1, &cpu);
+    _exit(!ok ? 1 : cpu > 0.1 ? 2 : 0);
+  }
+  double cpu = 0;
+  EXPECT_TRUE(play(*shared, 0, &cpu)) << torii_error();
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_NE(WEXITSTATUS(status), 2) << "it kept the processor busy while it waited";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  munmap(shared, sizeof(Shared));
+  unsetenv("TORII_WAIT");
+}
+
+}  // namespace
+}  // namespace torii
