@@ -65,6 +65,19 @@ inline bool read_data(const torii_data_t& in, Data* out) {
   return in.base || in.bytes == 0;
 }
 
+// torii_recv for whatever it cannot post at once.
+[[gnu::noinline]] int recv_any(torii_port_t* handle, torii_peer_t* source, uint64_t tag,
+                               uint64_t ignore, const torii_data_t* in, torii_done_t done,
+                               void* arg, torii_request_t* request, torii_result_t* result) {
+  Data data;
+  if (!handle || !in || !done || !result || !read_data(*in, &data))
+    return bad_argument("torii_recv", "null pointer or inconsistent data");
+  Port* port = port_of(handle);
+  NiGuard guard(ni_of(port));
+  return code_of(port->ports->receive(*port, {peer_of(source), tag, ignore}, data, done, arg,
+                                      request, result));
+}
+
 }  // namespace
 }  // namespace torii
 
@@ -260,21 +273,18 @@ int torii_send_now(torii_port_t* handle, torii_peer_t* peer, uint64_t tag, uint3
 int torii_recv(torii_port_t* handle, torii_peer_t* source, uint64_t tag, uint64_t ignore,
                const torii_data_t* in, torii_done_t done, void* arg, torii_request_t* request,
                torii_result_t* result) {
-  if (!handle || !in || !done || !result) return bad_argument("torii_recv", "null pointer");
-  Port* port = port_of(handle);
-  Ni& ni = ni_of(port);
-  const MatchSpec want = {peer_of(source), tag, ignore};
-  if (in->layout == TORII_CONTIGUOUS && (in->base || in->bytes == 0)) {
+  if (handle && in && done && result && in->layout == TORII_CONTIGUOUS &&
+      (in->base || in->bytes == 0)) {
+    Port* port = port_of(handle);
+    Ni& ni = ni_of(port);
     ni.lock();
-    const torii_request_t posted = port->ports->post(*port, want, in->base, in->bytes, done, arg);
+    const torii_request_t posted =
+        port->ports->post(*port, {peer_of(source), tag, ignore}, in->base, in->bytes, done, arg);
     if (posted && request) *request = posted;  // another thread may complete it from here on
     ni.unlock();
-    if (posted) return TORII_PENDING;
+    if (__builtin_expect(posted != 0, 1)) return TORII_PENDING;
   }
-  Data data;
-  if (!read_data(*in, &data)) return bad_argument("torii_recv", "inconsistent data");
-  NiGuard guard(ni);
-  return code_of(port->ports->receive(*port, want, data, done, arg, request, result));
+  return recv_any(handle, source, tag, ignore, in, done, arg, request, result);
 }
 
 int torii_probe(torii_port_t* handle, torii_peer_t* source, uint64_t tag, uint64_t ignore,
