@@ -1,3 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Programs for an MPI library are compiled by the scripts that run them, with its own compiler.
-EXTRA_DIST += test/bench/compare.py test/bench/mpi_pingpong.c
+EXTRA_DIST += \
+	test/bench/floor.c \
+	test/bench/mpi_bench.h \
+	test/bench/mpi_collectives.c \
+	test/bench/mpi_instructions.c \
+	test/bench/mpi_overlap.c \
+	test/bench/mpi_pingpong.c \
+	test/bench/mpi_queues.c \
+	test/bench/mpi_waiting.c \
+	test/bench/mpi_windows.c \
+	test/bench/compare/__main__.py \
+	test/bench/compare/applications.py \
+	test/bench/compare/figure.py \
+	test/bench/compare/instructions.py \
+	test/bench/compare/plots.py \
+	test/bench/compare/report.py \
+	test/bench/compare/rounds.py \
+	test/bench/compare/shortage.py \
+	test/bench/compare/transports.py \
+	test/bench/compare/two_ranks.py

@@ -2,36 +2,24 @@
 // Copyright (c) 2026, the Torii authors
 //
 // Latency and bandwidth between ranks 0 and 1 by message size, for whatever MPI it runs over.
-// Every size is checked first (a pattern there and back), then measured in short batches whose
-// length is calibrated, so that one run takes about as long over a fast and over a slow path.
+// Every size is checked first: a pattern there and back.
 //
 //   mpi_pingpong [--max BYTES] [--ms MILLISECONDS]
 //
 // Rank 0 prints one line for each size: "latency BYTES MICROSECONDS", one way, the median of the
 // batches; then "bandwidth BYTES MB/S" (10^6 bytes), many messages in flight in one direction.
-#include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "mpi_bench.h"
 
 enum {
-  kBatches = 5,
   kWindow = 64,             // messages in flight, bandwidth
   kWindowBytes = 16 << 20,  // fewer when they are large
   kTag = 1,
   kAnswer = 2,
 };
 
-static int rank;
 static char* out;
 static char* in;
 static MPI_Request requests[kWindow];
-
-static void fail(const char* what, long bytes) {
-  fprintf(stderr, "mpi_pingpong: %s at %ld bytes\n", what, bytes);
-  MPI_Abort(MPI_COMM_WORLD, 1);
-}
 
 static int window_of(long bytes) {
   const long fit = bytes > 0 ? kWindowBytes / bytes : kWindow;
@@ -69,63 +57,26 @@ static void windows(long bytes, int count) {
 }
 
 static void check(long bytes) {
-  for (long i = 0; i < bytes; ++i) out[i] = (char)(i * 7 + bytes + rank);
+  fill(out, bytes, rank);
   memset(in, 0, (size_t)bytes);
   round_trips(bytes, 1);
-  for (long i = 0; i < bytes; ++i)
-    if (in[i] != (char)(i * 7 + bytes + 1 - rank)) fail("wrong bytes", bytes);
+  expect(in, bytes, 1 - rank, "mpi_pingpong: wrong bytes");
 }
 
-static int by_value(const void* a, const void* b) {
-  const double x = *(const double*)a, y = *(const double*)b;
-  return (x > y) - (x < y);
-}
-
-// Seconds of one call of `work` with count 1, the median of the batches.
-static double measure(void (*work)(long, int), long bytes, double seconds) {
-  double batch[kBatches];
-  work(bytes, 4);  // first use of buffers and paths
-  double once = 0, begin;
-  for (int i = 0; i < 3; ++i) {
-    begin = MPI_Wtime();
-    work(bytes, 4);
-    const double t = (MPI_Wtime() - begin) / 4;
-    if (i == 0 || t < once) once = t;
-  }
-  const double wanted = once > 0 ? seconds / kBatches / once : 1000;
-  int count = wanted < 1 ? 1 : wanted > 100000 ? 100000 : (int)wanted;
-  MPI_Bcast(&count, 1, MPI_INT, 0, MPI_COMM_WORLD);
-  for (int i = 0; i < kBatches; ++i) {
-    begin = MPI_Wtime();
-    work(bytes, count);
-    batch[i] = (MPI_Wtime() - begin) / count;
-  }
-  qsort(batch, kBatches, sizeof(batch[0]), by_value);
-  return batch[kBatches / 2];
-}
-
-static char* buffer(size_t bytes) {
-  void* memory = NULL;
-  if (posix_memalign(&memory, 4096, bytes) != 0) fail("no memory", (long)bytes);
-  memset(memory, 1, bytes);
-  return memory;
+static void check_windows(long bytes) {
+  const long all = bytes * window_of(bytes);
+  fill(out, all, rank);
+  memset(in, 0, (size_t)all);
+  windows(bytes, 1);
+  if (rank == 1) expect(in, all, 0, "mpi_pingpong: wrong bytes in a window");
 }
 
 int main(int argc, char** argv) {
-  long max = 4 << 20;
-  double seconds = 0.01;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    if (strcmp(argv[i], "--max") == 0) max = atol(argv[i + 1]);
-    if (strcmp(argv[i], "--ms") == 0) seconds = atof(argv[i + 1]) / 1000;
-  }
-  int size = 0;
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  if (size != 2 || max < 0 || max > (1 << 30) || seconds <= 0) {
-    if (rank == 0) fprintf(stderr, "usage: mpirun -n 2 mpi_pingpong [--max BYTES] [--ms N]\n");
-    MPI_Abort(MPI_COMM_WORLD, 2);
-  }
+  begin_program(&argc, &argv, 2, 2);
+  const long max = (long)option(argc, argv, "--max", 4 << 20);
+  const double seconds = option(argc, argv, "--ms", 10) / 1000;
+  if (max < 0 || max > (1 << 30) || seconds <= 0)
+    fail("usage: mpirun -n 2 mpi_pingpong [--max BYTES] [--ms MILLISECONDS]", max);
   const size_t bytes = max > kWindowBytes ? (size_t)max : kWindowBytes;
   out = buffer(bytes);
   in = buffer(bytes);
@@ -135,6 +86,7 @@ int main(int argc, char** argv) {
     if (rank == 0) printf("latency %ld %.4f\n", n, t / 2 * 1e6);
   }
   for (long n = 1; n <= max; n *= 2) {
+    check_windows(n);
     const double t = measure(windows, n, seconds);
     if (rank == 0) printf("bandwidth %ld %.2f\n", n, (double)n * window_of(n) / t / 1e6);
   }

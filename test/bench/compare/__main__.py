@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026, the Torii authors
+"""The same programs over Torii and over other transports, side by side.
+
+contrib/compare runs this. Tables go to standard output, tables as CSV and plots to the results
+folder. Exit status 0 if every run over Torii succeeded and all transports agree on the physics;
+speed does not decide it.
+"""
+import argparse
+import os
+import sys
+import tempfile
+import time
+
+import applications
+import instructions
+import shortage
+import two_ranks
+from rounds import Floor
+from transports import MPICC, RunFailed, first_match, make_transports
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SOURCES = os.path.dirname(HERE)
+TOP = os.path.dirname(os.path.dirname(SOURCES))
+QUICK = ["pingpong", "instructions", "lammps"]
+
+
+class Session:
+    """What all figures of one run share."""
+
+    def __init__(self, args, transports, programs):
+        self.results = args.results
+        self.sources = SOURCES
+        self.programs = programs
+        self.transports = transports
+        self.lock = args.lock
+        self.floor = Floor(os.path.join(SOURCES, "floor.c"), programs)
+        self._rounds, self._lammps_rounds = args.rounds, args.lammps_rounds
+
+    def rounds(self, usual):
+        return self._rounds or usual
+
+    def lammps_rounds(self, usual):
+        return self._lammps_rounds or usual
+
+
+def cpu_model():
+    with open("/proc/cpuinfo") as f:
+        for line in f:
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return "?"
+
+
+def machine_lines(cores):
+    print(f"machine: {cpu_model()}, {cores} cores usable, Linux {os.uname().release}")
+    mpich = first_match(["mpichversion"], r"Version:\s*(\S+)")
+    print(f"Open MPI: {first_match([MPICC, '--showme:version'], '(.*)') or '?'}; "
+          f"MPICH: {mpich or 'none'}")
+    load = os.getloadavg()[0]
+    if load > 0.7:
+        print(f"note: the machine is busy (load {load:.1f}); the figures will show it")
+    if cores < 2:
+        print("note: two ranks share one core here; this compares waiting, not transports")
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="contrib/compare", description=__doc__.split("\n\n")[0])
+    parser.add_argument("--all", action="store_true", help="all figures, about 12 minutes")
+    parser.add_argument("--only", metavar="NAME[,NAME]", help="these figures")
+    parser.add_argument("--list", action="store_true", help="print the names of the figures")
+    parser.add_argument("--prefix", default=os.path.join(TOP, "install"))
+    parser.add_argument("--results", default=os.path.join(TOP, "results"))
+    parser.add_argument("--rounds", type=int, help="of every figure but LAMMPS (by figure)")
+    parser.add_argument("--lammps-rounds", type=int, help="of LAMMPS (by figure)")
+    parser.add_argument("--max", type=int, default=4 << 20, help="largest message (%(default)s)")
+    parser.add_argument("--ms", type=float, default=6, help="time for each size (%(default)s)")
+    parser.add_argument("--lock", metavar="FILE",
+                        help="hold a lock on FILE in each round: other measurements then wait")
+    return parser.parse_args()
+
+
+def chosen(args):
+    known = [figure for family in (two_ranks, shortage, applications, instructions)
+             for figure in family.figures(args)]
+    names = [figure.name for figure in known]
+    if args.list:
+        print("\n".join(names))
+        sys.exit(0)
+    wanted = args.only.split(",") if args.only else names if args.all else QUICK
+    for name in wanted:
+        if name not in names:
+            sys.exit(f"compare: no figure {name}; there are {', '.join(names)}")
+    return [figure for figure in known if figure.name in wanted]
+
+
+def main():
+    args = arguments()
+    figures = chosen(args)
+    args.results = os.path.abspath(args.results)
+    os.makedirs(args.results, exist_ok=True)
+    cores = len(os.sched_getaffinity(0))
+    machine_lines(cores)
+    begin, failures = time.monotonic(), []
+    with tempfile.TemporaryDirectory(prefix="torii-compare-") as folder:
+        programs = os.path.join(folder, "programs")
+        os.mkdir(programs)
+        session = Session(args, make_transports(args.prefix, folder, cores), programs)
+        for figure in figures:
+            try:
+                figure.run(session)
+            except RunFailed as why:
+                failures.append(figure.name)
+                print(f"FAILED {figure.name}: {why}", flush=True)
+    print(f"\n{time.monotonic() - begin:.0f} s; tables (csv) and plots (svg, png) in "
+          f"{os.path.relpath(args.results)}")
+    if failures:
+        print(f"compare: failed: {', '.join(failures)}", file=sys.stderr)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

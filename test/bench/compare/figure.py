@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026, the Torii authors
+"""A figure: which program is run how, what its lines mean, and what becomes of them."""
+import os
+from dataclasses import dataclass, field
+
+import plots
+import report
+from rounds import run_rounds
+from transports import BOUND, RunFailed
+
+
+@dataclass
+class Kind:
+    """One sort of lines that a program prints: "NAME PARAMETER VALUE"."""
+    name: str
+    title: str
+    unit: str
+    lower: bool = True  # less is better
+    digits: int = 3
+    parameter: str = "bytes"
+    ratio: bool = True
+    bars: bool = False
+
+
+@dataclass
+class Figure:
+    name: str
+    title: str
+    kinds: list
+    programs: list  # [(source, arguments)], one after the other in each turn of a transport
+    rounds: int
+    seconds: float  # for all rounds together
+    layout: str = BOUND
+    ranks: int = 2
+    copies: int = 1
+    run_seconds: float = 60
+    slow: str = ""  # what a run that does not end in time says about the transport
+    plot: str = ""  # the plot's name, if not the figure's
+    # [(kind, largest)]: shown as multiples of the floor
+    multiples: list = field(default_factory=list)
+
+    def run(self, session):
+        sources = [os.path.join(session.sources, source) for source, _ in self.programs]
+
+        def one_run(transport):
+            results = {}
+            for source, (_, arguments) in zip(sources, self.programs):
+                program = transport.compile(source, session.programs)
+                results.update(self._one_program(session, transport, [program, *arguments]))
+            return results
+
+        outcome = run_rounds(session, self.name, session.transports, session.rounds(self.rounds),
+                             self.seconds, one_run)
+        show(session, self.name, self.title, self.kinds, outcome, self.plot)
+        for kind, largest in self.multiples:
+            report.print_multiples(outcome, kind, largest)
+
+    def _one_program(self, session, transport, command):
+        try:
+            texts = transport.run(command, session.results, self.ranks, self.layout,
+                                  self.run_seconds, self.copies)
+        except RunFailed as why:
+            raise type(why)(f"{why}{self.slow if 'no end' in str(why) else ''}") from None
+        found = [parse(text, self.kinds) for text in texts]
+        if not found[0] or any(f.keys() != found[0].keys() for f in found):
+            raise RunFailed(f"{os.path.basename(command[0])} over {transport.name} printed no figures")
+        return {key: sum(f[key] for f in found) / len(found) for key in found[0]}
+
+
+def parse(text, kinds):
+    names, values = {kind.name for kind in kinds}, {}
+    for line in text.splitlines():
+        fields = line.split()
+        if len(fields) == 3 and fields[0] in names:
+            values[fields[0], int(fields[1])] = float(fields[2])
+    return values
+
+
+def show(session, name, title, kinds, outcome, plot=""):
+    """Tables, CSV and plots of one figure."""
+    rows = report.summarize(kinds, outcome)
+    for kind in kinds:
+        report.print_table(kind, rows, outcome)
+    report.print_rounds(name, outcome)
+    report.write_tables(session.results, name, kinds, rows, outcome)
+    plots.write_plots(session.results, plot or name, title, kinds, rows, outcome.names)

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026, the Torii authors
+"""Tables on standard output and as CSV."""
+import csv
+import os
+import statistics
+
+from rounds import Outcome
+
+
+def size_text(size):
+    for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
+        if size >= unit:
+            return f"{size // unit} {name}"
+    return f"{size} B"
+
+
+def quartile(values, lower):
+    """The quartile on the good side: a quarter of the rounds was at least as good."""
+    ordered = sorted(values, reverse=not lower)
+    return ordered[(len(ordered) - 1) // 4]
+
+
+def summarize(kinds, outcome):
+    """Rows {kind, parameter, NAME: median, "NAME best", "NAME quartile", ratio}; ratio is Torii's
+    value over the best other's of the same round, the median over rounds."""
+    names, rows = outcome.names, []
+    for kind in kinds:
+        best = min if kind.lower else max
+        for key in outcome.keys():
+            if key[0] != kind.name:
+                continue
+            row = {"kind": kind.name, kind.parameter: key[1]}
+            for name in names:
+                values = outcome.values(name, key)
+                row[name] = statistics.median(values)
+                row[name + " best"] = best(values)
+                row[name + " quartile"] = quartile(values, kind.lower)
+            ratios = [r.results["Torii"][key] / best(r.results[n][key] for n in names[1:])
+                      for r in outcome.kept] if kind.ratio and len(names) > 1 else []
+            row["ratio"] = statistics.median(ratios) if ratios else ""
+            rows.append(row)
+    return rows
+
+
+def print_table(kind, rows, outcome):
+    rows = [r for r in rows if r["kind"] == kind.name]
+    if not rows:
+        return
+    several = len(outcome.kept) > 1
+    how = "median of rounds and best one" if several else "one run"
+    better = "below 1" if kind.lower else "above 1"
+    note = f"; ratio {better}: Torii is better" if kind.ratio and len(outcome.names) > 1 else ""
+    print(f"\n{kind.title} in {kind.unit}, {how}{note}")
+    width = 18 if several else 14
+    line = f"{kind.parameter if kind.parameter != 'bytes' else 'size':>8}"
+    line += "".join(f"{n:>{width}}" for n in outcome.names)
+    print(line + ("   Torii / best other" if note else ""))
+    for row in rows:
+        value = row[kind.parameter]
+        line = f"{size_text(value) if kind.parameter == 'bytes' else value:>8}"
+        for name in outcome.names:
+            line += f"{row[name]:>{width - 8 if several else width}.{kind.digits}f}"
+            if several:
+                line += f"{row[name + ' best']:>8.{kind.digits}f}"
+        print(line + (f"{row['ratio']:>14.2f}" if row["ratio"] != "" else ""))
+
+
+def write_csv(path, rows):
+    fields = list(dict.fromkeys(key for row in rows for key in row))
+    with open(path, "w", newline="") as f:
+        writer = csv.DictWriter(f, fieldnames=fields, restval="")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def write_tables(folder, name, kinds, rows, outcome):
+    """NAME.csv has the summary, NAME-rounds.csv every value of the rounds that were kept."""
+    write_csv(os.path.join(folder, f"{name}.csv"), rows)
+    parameter = {kind.name: kind.parameter for kind in kinds}
+    every = []
+    for number, one in enumerate(outcome.kept):
+        for transport in outcome.names:
+            for (kind, value), result in one.results[transport].items():
+                every.append({"round": number, "transport": transport, "kind": kind,
+                              parameter.get(kind, "parameter"): value, "value": result})
+        for what in one.floors[0] if one.floors else ():
+            for floor in one.floors:
+                every.append({"round": number, "transport": "floor", "kind": what,
+                              "value": floor.get(what, "")})
+    write_csv(os.path.join(folder, f"{name}-rounds.csv"), every)
+
+
+def print_rounds(what, outcome: Outcome):
+    print(outcome.line(f"\n{what}"))
+    line, copy = outcome.floor("line"), outcome.floor("memcpy")
+    if not line:
+        return
+    text = (f"floor: a cache line from core to core {statistics.median(line):.1f} ns (best "
+            f"{min(line):.1f}), memcpy {statistics.median(copy):.0f} MB/s")
+    small, large = outcome.floor("readv-1"), outcome.floor("readv-65536")
+    if small and large:
+        text += (f", process_vm_readv of 1 B {statistics.median(small) / 1e3:.2f} us, of 64 KiB "
+                 f"{statistics.median(large) / 1e3:.2f} us")
+    else:
+        text += ", process_vm_readv is refused"
+    print(text)
+
+
+def print_multiples(outcome, kind, largest):
+    """Torii's times in microseconds as multiples of the floor of the same rounds."""
+    floor = outcome.floor("line")
+    if not floor:
+        return
+    texts = []
+    for key in outcome.keys():
+        if key[0] == kind and key[1] <= largest:
+            many = [t * 1e3 / f for t, f in zip(outcome.values("Torii", key), floor)]
+            texts.append(f"{size_text(key[1])} {statistics.median(many):.2f}")
+    print(f"Torii's {kind} as multiple of the floor: " + ", ".join(texts))

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026, the Torii authors
+"""Rounds: transports take turns, so that whatever else the machine does meets all of them.
+
+A round is discarded when the hypervisor took time away in it (steal in /proc/stat), or when the
+machine's floor, measured before and after it, is not what it is in most rounds: in a virtual
+machine the processors move, and a cache line then takes several times as long.
+"""
+import contextlib
+import fcntl
+import os
+import statistics
+import subprocess
+import time
+from dataclasses import dataclass, field
+
+from transports import RunFailed
+
+FLOOR_TOLERANCE = 1.5
+
+
+@dataclass
+class Round:
+    results: dict  # {transport's name: {(kind, parameter): value}}
+    floors: list = field(default_factory=list)  # {what: value}, before and after
+    stolen: bool = False
+
+
+@dataclass
+class Outcome:
+    names: list  # transports with results in every round, Torii first
+    kept: list
+    stolen: int = 0
+    moved: int = 0  # discarded because of the floor
+    all_kept: bool = False
+
+    def values(self, name, key):
+        return [r.results[name][key] for r in self.kept]
+
+    def keys(self):
+        return list(self.kept[0].results[self.names[0]])
+
+    def floor(self, what):
+        """Per round, the mean of before and after; empty if there is no floor."""
+        if not all(what in f for r in self.kept for f in r.floors):
+            return []
+        return [statistics.mean(f[what] for f in r.floors) for r in self.kept if r.floors]
+
+    def line(self, what):
+        text = f"{what}: {len(self.kept)} rounds"
+        if self.all_kept and self.stolen + self.moved:
+            return text + (f"; time was stolen in {self.stolen} of them and the floor moved in "
+                           f"{self.moved}, too many to discard them")
+        return text + (f", {self.stolen} discarded because of stolen time, {self.moved} because "
+                       "the floor moved")
+
+
+def progress(text):
+    print(f"-- {text}", flush=True)
+
+
+def stolen_ticks():
+    with open("/proc/stat") as f:
+        fields = f.readline().split()
+    return int(fields[8]) if len(fields) > 8 else 0
+
+
+class Floor:
+    """The floor of the two cores that two bound ranks get."""
+
+    def __init__(self, source, folder):
+        cores = sorted(os.sched_getaffinity(0))
+        self.command = None
+        if len(cores) < 2:
+            return
+        program = os.path.join(folder, "floor")
+        subprocess.run(["gcc", "-std=gnu11", "-O2", "-o", program, source], check=True)
+        self.command = [program, str(cores[0]), str(cores[1])]
+
+    def measure(self):
+        """{what: value}; empty on a machine with one core."""
+        if not self.command:
+            return {}
+        text = subprocess.run(self.command, stdout=subprocess.PIPE, check=True, timeout=60).stdout
+        return {what: float(value) for what, value in
+                (line.split() for line in text.decode().splitlines())}
+
+
+@contextlib.contextmanager
+def locked(path):
+    """Holds a lock file, if one is given, so that other measurements here wait."""
+    if not path:
+        yield
+        return
+    with open(path, "a") as f:
+        fcntl.flock(f, fcntl.LOCK_EX)
+        yield
+
+
+def turns(transports, number):
+    """The order of a round: each transport is first, second and last equally often."""
+    shift = number % len(transports)
+    return transports[shift:] + transports[:shift]
+
+
+def sort_out(rounds, wanted):
+    """(kept, stolen, moved, all_kept): which rounds are good."""
+    honest = [r for r in rounds if not r.stolen]
+    lines = [f["line"] for r in honest for f in r.floors]
+    middle = statistics.median(lines) if lines else 0
+
+    def stayed(r):
+        return all(middle / FLOOR_TOLERANCE <= f["line"] <= middle * FLOOR_TOLERANCE
+                   for f in r.floors)
+
+    kept = [r for r in honest if stayed(r)]
+    stolen, moved = len(rounds) - len(honest), len(honest) - len(kept)
+    if len(kept) < min(wanted, 3):  # a host that is never quiet: better than nothing
+        return rounds, stolen, moved, True
+    return kept, stolen, moved, False
+
+
+def run_rounds(session, what, transports, wanted, seconds, one_run):
+    """Runs until there are `wanted` good rounds, twice as many in all, or the time is over.
+    A transport that fails is left out of the figure; a failure of Torii is raised."""
+    present, rounds = list(transports), []
+    begin = shown = time.monotonic()
+    progress(f"{what}: {', '.join(t.name for t in present)}; {wanted} rounds")
+    while len(rounds) < 2 * wanted:
+        kept, _, _, all_kept = sort_out(rounds, wanted)
+        if len(kept) >= wanted and not all_kept:
+            break
+        spent = time.monotonic() - begin
+        if rounds and spent + spent / len(rounds) > seconds:
+            break
+        if time.monotonic() - shown > 10:
+            shown = time.monotonic()
+            progress(f"{what}: {len(rounds)} rounds, {spent:.0f} s")
+        with locked(session.lock):
+            rounds.append(one_round(session, what, present, len(rounds), one_run))
+    kept, stolen, moved, all_kept = sort_out(rounds, wanted)
+    return Outcome([t.name for t in present], kept, stolen, moved, all_kept)
+
+
+def one_round(session, what, present, number, one_run):
+    before, results = stolen_ticks(), {}
+    floors = [session.floor.measure()]
+    for transport in turns(present, number):
+        try:
+            results[transport.name] = one_run(transport)
+        except RunFailed as why:
+            if transport.name == "Torii":
+                raise
+            present.remove(transport)
+            print(f"{transport.name} is left out of {what}: {why}", flush=True)
+    floors.append(session.floor.measure())
+    return Round(results, [f for f in floors if f], stolen_ticks() != before)

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026, the Torii authors
+"""More ranks than cores: collectives, and what waiting costs others."""
+from figure import Figure, Kind
+from transports import OVERSUBSCRIBED, UNANNOUNCED
+
+# A call that is slower than the time for its kind is made three times; two kinds, and the barriers
+# of start and end: no run that takes longer has made more than eight calls at less than this.
+LIMIT_SECONDS = 20
+SLOW = f" (over {LIMIT_SECONDS * 1e6 / 8:.0f} us for a call)"
+
+
+def kinds(ranks):
+    return [
+        Kind("allreduce", f"{ranks}: MPI_Allreduce", "microseconds", digits=2, bars=True),
+        Kind("alltoall", f"{ranks}: MPI_Alltoall", "microseconds", digits=2, bars=True),
+        Kind("cpu", f"{ranks}: processor time of a rank that waits", "percent of a core", digits=1,
+             parameter="ranks", ratio=False, bars=True),
+        Kind("speed", f"{ranks}: speed of a rank that computes while others wait",
+             "percent of its speed while they are not there", lower=False, digits=1,
+             parameter="ranks", ratio=False, bars=True),
+    ]
+
+
+def figures(args):
+    programs = [("mpi_collectives.c", ["--small", "1", "--ms", str(10 * args.ms)]),
+                ("mpi_waiting.c", ["--seconds", str(min(2, args.ms))])]
+    return [
+        Figure("oversubscribed", "8 ranks on the cores, announced to the launcher",
+               kinds("8 ranks"), programs, rounds=3, seconds=90, layout=OVERSUBSCRIBED, ranks=8,
+               run_seconds=LIMIT_SECONDS, slow=SLOW),
+        Figure("two-jobs", "two jobs of two ranks at once, unknown to each other",
+               kinds("Two jobs of 2 ranks"), programs, rounds=3, seconds=90, layout=UNANNOUNCED,
+               copies=2, run_seconds=LIMIT_SECONDS, slow=SLOW),
+    ]

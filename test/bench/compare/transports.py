@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026, the Torii authors
+"""Transports: how a program is compiled for each of them and started over it.
+
+To compare with another one, add it in make_transports.
+"""
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+MPICC = os.environ.get("MPICC", "mpicc.openmpi")
+MPIRUN = os.environ.get("MPIRUN", "mpirun.openmpi")
+MPICH_MPICC = "mpicc.mpich"
+MPICH_MPIEXEC = "mpiexec.mpich"
+
+# Layouts of ranks on the cores.
+BOUND = "bound"  # each rank on a core of its own
+OVERSUBSCRIBED = "oversubscribed"  # more ranks than cores, and the launcher knows it
+UNANNOUNCED = "unannounced"  # not bound, and the launcher knows of no shortage
+
+
+class RunFailed(Exception):
+    pass
+
+
+class RunTimeout(RunFailed):
+    pass
+
+
+class Transport:
+    def __init__(self, name, compiler, launcher, layouts, environment, rank_variable):
+        self.name = name
+        self.compiler = compiler
+        self.launcher = launcher
+        self.layouts = layouts  # {layout: the launcher's options}
+        self.environment = environment
+        self.rank_variable = rank_variable  # the launcher's variable for a process's rank
+
+    def compile(self, source, folder):
+        """Compiles for this transport's MPI, once; returns the program's path."""
+        name = os.path.splitext(os.path.basename(source))[0]
+        program = os.path.join(folder, f"{name}.{self.compiler.rsplit('.', 1)[-1]}")
+        if os.path.exists(program):
+            return program
+        # MPICH's mpi.h tells gcc 12 sizes of arrays that MPI_STATUSES_IGNORE does not have.
+        line = [self.compiler, "-O2", "-Wno-stringop-overflow", "-o", program, source]
+        done = subprocess.run(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode != 0:
+            raise RunFailed(f"{self.compiler} cannot compile {name}: {done.stdout.strip()[:300]}")
+        return program
+
+    def run(self, command, folder, ranks=2, layout=BOUND, seconds=120, copies=1):
+        """Runs jobs, `copies` of them at once; returns what each of them prints."""
+        line = [self.launcher, "-n", str(ranks), *self.layouts[layout], *command]
+        end = time.monotonic() + seconds
+        jobs = [subprocess.Popen(line, env=self.environment, cwd=folder, text=True,
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, start_new_session=True)
+                for _ in range(copies)]
+        what = f"{os.path.basename(command[0])} over {self.name}"
+        try:
+            return [self._output(job, what, end, seconds) for job in jobs]
+        finally:
+            for job in jobs:
+                stop(job)
+
+    @staticmethod
+    def _output(job, what, end, seconds):
+        try:
+            output, errors = job.communicate(timeout=max(0.1, end - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            raise RunTimeout(f"{what}: no end within {seconds:g} s") from None
+        if job.returncode != 0:
+            words = [s for s in (errors + output).splitlines() if s.strip(" -=")]
+            raise RunFailed(f"{what}: exit status {job.returncode}: " + " / ".join(words[:3]))
+        return output
+
+
+def stop(job):
+    """Asks the launcher to end its processes; kills what is left."""
+    if job.poll() is None:
+        job.terminate()
+        try:
+            job.communicate(timeout=10)
+        except subprocess.TimeoutExpired:
+            os.killpg(job.pid, signal.SIGKILL)
+            job.communicate()
+
+
+def torii_environment(prefix):
+    """What `eval "$(torii-env)"` sets."""
+    tool = os.path.join(prefix, "bin", "torii-env")
+    if not os.access(tool, os.X_OK):
+        sys.exit(f"compare: {tool} is missing; run contrib/setup first")
+    script = 'eval "$("$1")" && env -0'
+    text = subprocess.run(["sh", "-c", script, "sh", tool], stdout=subprocess.PIPE, check=True)
+    pairs = (item.split("=", 1) for item in text.stdout.decode().split("\0") if "=" in item)
+    return dict(pairs)
+
+
+def open_mpi(name, options, environment, cores):
+    layouts = {BOUND: ["--map-by", "core", "--bind-to", "core"],
+               OVERSUBSCRIBED: ["--oversubscribe", "--bind-to", "none"],
+               UNANNOUNCED: ["--bind-to", "none"]}
+    if cores < 2:
+        layouts[BOUND] = layouts[UNANNOUNCED] = layouts[OVERSUBSCRIBED]
+    layouts = {layout: line + options for layout, line in layouts.items()}
+    return Transport(name, MPICC, MPIRUN, layouts, environment, "OMPI_COMM_WORLD_RANK")
+
+
+def mpich(environment, cores):
+    if not shutil.which(MPICH_MPICC) or not shutil.which(MPICH_MPIEXEC):
+        print("MPICH is not installed (packages mpich, libmpich-dev) and is left out")
+        return None
+    version = first_match(["mpichversion"], r"Device:\s*(\S+)") or "?"
+    layouts = {BOUND: ["-bind-to", "core"], OVERSUBSCRIBED: ["-bind-to", "none"],
+               UNANNOUNCED: ["-bind-to", "none"]}
+    if cores < 2:
+        layouts[BOUND] = layouts[UNANNOUNCED]
+    return Transport(f"MPICH {version}", MPICH_MPICC, MPICH_MPIEXEC, layouts, environment,
+                     "PMI_RANK")
+
+
+def make_transports(prefix, session_folder, cores):
+    """Torii first. `session_folder` is for what launchers keep while they run: other jobs of
+    this user, that start or end at the same time, then cannot get in their way."""
+    plain = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                 PRTE_ALLOW_RUN_AS_ROOT="1", PRTE_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                 OMP_NUM_THREADS="1", TMPDIR=session_folder)
+    torii = dict(plain)
+    torii.update((k, v) for k, v in torii_environment(prefix).items() if plain.get(k) != v)
+    # Debian's configuration switches pml/ucx off, and UCX's layer off where it knows no network
+    # device; the options switch both on again.
+    ucx = ["--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any",
+           "-x", "UCX_TLS=posix,cma,self"]
+    found = [
+        open_mpi("Torii", ["--mca", "pml", "cm", "--mca", "mtl", "torii"], torii, cores),
+        open_mpi("ob1+vader", ["--mca", "pml", "ob1", "--mca", "btl", "vader,self"], plain, cores),
+        open_mpi("pml/ucx", ucx, plain, cores),
+        mpich(plain, cores),
+    ]
+    return [transport for transport in found if transport]
+
+
+def first_match(command, pattern):
+    """The pattern's group in what a command prints; None if either fails."""
+    try:
+        text = subprocess.run(command, stdout=subprocess.PIPE, text=True).stdout
+    except OSError:
+        return None
+    found = re.search(pattern, text)
+    return found.group(1) if found else None

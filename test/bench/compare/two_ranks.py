@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026, the Torii authors
+"""Two ranks, each on its own core: messages, matching, collectives, overlap."""
+from figure import Figure, Kind
+
+TWO_RANKS = "two ranks on one node, each on its own core"
+
+
+def figures(args):
+    ms, size = str(args.ms), ["--max", str(args.max), "--ms", str(args.ms)]
+    return [
+        Figure("pingpong", TWO_RANKS,
+               [Kind("latency", "Ping-pong: one-way time", "microseconds"),
+                Kind("bandwidth", "Stream: bandwidth", "10^6 bytes/s", lower=False, digits=1)],
+               [("mpi_pingpong.c", size)], rounds=20, seconds=110, plot="compare",
+               multiples=[("latency", 64)]),
+        Figure("windows", TWO_RANKS,
+               [Kind("bidirectional", "Both directions at once: bandwidth", "10^6 bytes/s",
+                     lower=False, digits=1),
+                Kind("rate", "Message rate, windows of 64", "10^6 messages/s", lower=False)],
+               [("mpi_windows.c", size)], rounds=15, seconds=80),
+        Figure("queues", TWO_RANKS + ": 8-byte messages beside long queues",
+               [Kind("posted", "Other receives posted earlier: one-way time of 8 B",
+                     "microseconds", parameter="entries"),
+                Kind("unexpected", "Other messages arrived earlier: one-way time of 8 B",
+                     "microseconds", parameter="entries")],
+               [("mpi_queues.c", ["--ms", ms])], rounds=11, seconds=80),
+        Figure("collectives", TWO_RANKS,
+               [Kind("allreduce", "MPI_Allreduce", "microseconds", bars=True),
+                Kind("bcast", "MPI_Bcast", "microseconds", bars=True),
+                Kind("alltoall", "MPI_Alltoall", "microseconds", bars=True)],
+               [("mpi_collectives.c", ["--ms", ms])], rounds=11, seconds=50),
+        Figure("overlap", TWO_RANKS,
+               [Kind("hidden", "Communication hidden by computation", "percent", lower=False,
+                     digits=1, ratio=False, bars=True)],
+               [("mpi_overlap.c", ["--ms", str(20 * args.ms)])], rounds=7, seconds=40),
+    ]

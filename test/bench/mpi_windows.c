@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// Many messages in flight between ranks 0 and 1: bandwidth in both directions at once, and the
+// rate of small messages. One window of every size is checked first.
+//
+//   mpi_windows [--max BYTES] [--ms MILLISECONDS]
+//
+// Rank 0 prints "bidirectional BYTES MB/S" (10^6 bytes, both directions together) and
+// "rate BYTES MESSAGES/S" (millions, one direction, windows of 64, up to 1 KiB), medians of the
+// batches.
+#include "mpi_bench.h"
+
+enum {
+  kWindow = 64,
+  kWindowBytes = 16 << 20,
+  kLargestRate = 1024,
+  kTag = 1,
+  kAnswer = 2,
+};
+
+static char* out;
+static char* in;
+static MPI_Request requests[2 * kWindow];
+
+static int window_of(long bytes) {
+  const long fit = bytes > 0 ? kWindowBytes / bytes : kWindow;
+  return fit < 1 ? 1 : fit > kWindow ? kWindow : (int)fit;
+}
+
+// Both sides end a window only when they have what the other one sent in it.
+static void both_ways(long bytes, int count) {
+  const int window = window_of(bytes), peer = 1 - rank;
+  for (int i = 0; i < count; ++i) {
+    for (int k = 0; k < window; ++k)
+      MPI_Irecv(in + k * bytes, (int)bytes, MPI_BYTE, peer, kTag, MPI_COMM_WORLD, &requests[k]);
+    for (int k = 0; k < window; ++k)
+      MPI_Isend(out + k * bytes, (int)bytes, MPI_BYTE, peer, kTag, MPI_COMM_WORLD,
+                &requests[window + k]);
+    MPI_Waitall(2 * window, requests, MPI_STATUSES_IGNORE);
+  }
+}
+
+static void one_way(long bytes, int count) {
+  for (int i = 0; i < count; ++i) {
+    for (int k = 0; k < kWindow; ++k) {
+      if (rank == 0)
+        MPI_Isend(out + k * bytes, (int)bytes, MPI_BYTE, 1, kTag, MPI_COMM_WORLD, &requests[k]);
+      else
+        MPI_Irecv(in + k * bytes, (int)bytes, MPI_BYTE, 0, kTag, MPI_COMM_WORLD, &requests[k]);
+    }
+    MPI_Waitall(kWindow, requests, MPI_STATUSES_IGNORE);
+    if (rank == 0)
+      MPI_Recv(NULL, 0, MPI_BYTE, 1, kAnswer, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    else
+      MPI_Send(NULL, 0, MPI_BYTE, 0, kAnswer, MPI_COMM_WORLD);
+  }
+}
+
+static void check(void (*work)(long, int), long bytes, int window, const char* where) {
+  const long all = bytes * window;
+  fill(out, all, rank);
+  memset(in, 0, (size_t)all);
+  work(bytes, 1);
+  if (work == both_ways || rank == 1) expect(in, all, 1 - rank, where);
+}
+
+int main(int argc, char** argv) {
+  begin_program(&argc, &argv, 2, 2);
+  const long max = (long)option(argc, argv, "--max", 4 << 20);
+  const double seconds = option(argc, argv, "--ms", 10) / 1000;
+  if (max < 0 || max > kWindowBytes || seconds <= 0)
+    fail("usage: mpirun -n 2 mpi_windows [--max BYTES] [--ms MILLISECONDS]", max);
+  out = buffer(kWindowBytes);
+  in = buffer(kWindowBytes);
+  for (long n = 1; n <= max; n *= 2) {
+    const int window = window_of(n);
+    check(both_ways, n, window, "mpi_windows: wrong bytes of both ways");
+    const double t = measure(both_ways, n, seconds);
+    if (rank == 0) printf("bidirectional %ld %.2f\n", n, 2.0 * (double)n * window / t / 1e6);
+  }
+  for (long n = 0; n <= max && n <= kLargestRate; n = n ? n * 2 : 1) {
+    check(one_way, n, kWindow, "mpi_windows: wrong bytes of one way");
+    const double t = measure(one_way, n, seconds);
+    if (rank == 0) printf("rate %ld %.4f\n", n, kWindow / t / 1e6);
+  }
+  MPI_Finalize();
+  free(out);
+  free(in);
+  return 0;
+}
