@@ -23,13 +23,17 @@ def kinds(ranks):
 
 
 def figures(args):
-    programs = [("mpi_collectives.c", ["--small", "1", "--ms", str(10 * args.ms)]),
-                ("mpi_waiting.c", ["--seconds", str(min(2, args.ms))])]
+    waiting = ("mpi_waiting.c", ["--seconds", str(min(2, args.ms))])
+
+    def programs(factor):
+        return [("mpi_collectives.c", ["--small", "1", "--ms", str(factor * args.ms)]), waiting]
+
+    # Two jobs start at different moments, so each of them runs for longer than that.
     return [
         Figure("oversubscribed", "8 ranks on the cores, announced to the launcher",
-               kinds("8 ranks"), programs, rounds=3, seconds=90, layout=OVERSUBSCRIBED, ranks=8,
+               kinds("8 ranks"), programs(10), rounds=3, seconds=90, layout=OVERSUBSCRIBED, ranks=8,
                run_seconds=LIMIT_SECONDS, slow=SLOW),
         Figure("two-jobs", "two jobs of two ranks at once, unknown to each other",
-               kinds("Two jobs of 2 ranks"), programs, rounds=3, seconds=90, layout=UNANNOUNCED,
+               kinds("Two jobs of 2 ranks"), programs(150), rounds=3, seconds=90, layout=UNANNOUNCED,
                copies=2, run_seconds=LIMIT_SECONDS, slow=SLOW),
     ]
