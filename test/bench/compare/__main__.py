@@ -16,7 +16,7 @@ import applications
 import instructions
 import shortage
 import two_ranks
-from rounds import Floor
+from rounds import Floor, Lock
 from transports import MPICC, RunFailed, first_match, make_transports
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -33,7 +33,7 @@ class Session:
         self.sources = SOURCES
         self.programs = programs
         self.transports = transports
-        self.lock = args.lock
+        self.lock = Lock(args.lock)
         self.floor = Floor(os.path.join(SOURCES, "floor.c"), programs)
         self._rounds, self._lammps_rounds = args.rounds, args.lammps_rounds
 
@@ -76,7 +76,7 @@ def arguments():
     parser.add_argument("--max", type=int, default=4 << 20, help="largest message (%(default)s)")
     parser.add_argument("--ms", type=float, default=6, help="time for each size (%(default)s)")
     parser.add_argument("--lock", metavar="FILE",
-                        help="hold a lock on FILE in each round: other measurements then wait")
+                        help="hold a lock on FILE for a minute at a time: other measurements then wait")
     return parser.parse_args()
 
 
@@ -112,7 +112,9 @@ def main():
             except RunFailed as why:
                 failures.append(figure.name)
                 print(f"FAILED {figure.name}: {why}", flush=True)
-    print(f"\n{time.monotonic() - begin:.0f} s; tables (csv) and plots (svg, png) in "
+    session.lock.release()
+    seconds = time.monotonic() - begin - session.lock.waited
+    print(f"\n{seconds:.0f} s; tables (csv) and plots (svg, png) in "
           f"{os.path.relpath(args.results)}")
     if failures:
         print(f"compare: failed: {', '.join(failures)}", file=sys.stderr)

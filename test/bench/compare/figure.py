@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import plots
 import report
 from rounds import run_rounds
-from transports import BOUND, RunFailed
+from transports import BOUND, RunFailed, RunTimeout
 
 
 @dataclass
@@ -60,8 +60,8 @@ class Figure:
         try:
             texts = transport.run(command, session.results, self.ranks, self.layout,
                                   self.run_seconds, self.copies)
-        except RunFailed as why:
-            raise type(why)(f"{why}{self.slow if 'no end' in str(why) else ''}") from None
+        except RunTimeout as why:
+            raise RunTimeout(f"{why}{self.slow}") from None
         found = [parse(text, self.kinds) for text in texts]
         if not found[0] or any(f.keys() != found[0].keys() for f in found):
             raise RunFailed(f"{os.path.basename(command[0])} over {transport.name} printed no figures")

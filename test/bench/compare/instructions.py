@@ -10,7 +10,7 @@ import shutil
 import tempfile
 
 from figure import Kind, show
-from rounds import Outcome, Round, locked, progress
+from rounds import Outcome, Round, progress
 from transports import RunFailed
 
 SOURCE = "mpi_instructions.c"
@@ -39,7 +39,7 @@ class Instructions:
         progress(f"{self.name}: {', '.join(t.name for t in session.transports)}")
         for transport in session.transports:
             try:
-                with locked(session.lock), tempfile.TemporaryDirectory() as folder:
+                with session.lock.held(), tempfile.TemporaryDirectory() as folder:
                     results[transport.name] = self.count(session, transport, folder)
             except RunFailed as why:
                 if transport.name == "Torii":

@@ -12,7 +12,7 @@ CURVES = """\
 set logscale xy
 set format x "{format}"
 set logscale x {base}
-set title "{title}"
+set title "{title}" noenhanced
 set xlabel "{xlabel}"
 set ylabel "{ylabel}"
 set style data linespoints
@@ -23,7 +23,7 @@ unset logscale
 {scale}
 set format x
 set format y
-set title "{title}"
+set title "{title}" noenhanced
 set xlabel ""
 set ylabel "{ylabel}"
 set style data histogram
@@ -47,7 +47,8 @@ def panel(folder, stem, kind, rows, names):
     if bars:
         values = [r[n] for r in rows for n in names]
         wide = min(values) > 0 and max(values) > 30 * min(values)
-        scale = "set logscale y; set yrange [*:*]" if wide else "set yrange [0:*]"
+        top = 100 if kind.unit.startswith("percent") and max(values) <= 100 else "*"
+        scale = "set logscale y; set yrange [*:*]" if wide else f"set yrange [0:{top}]"
         curves = ", ".join(f'"{stem}.dat" using {i + 2}{":xtic(1)" if i == 0 else ""} title "{n}"'
                            for i, n in enumerate(names))
         return BARS.format(title=kind.title, scale=scale, ylabel=kind.unit, curves=curves)
@@ -71,6 +72,6 @@ def write_plots(folder, name, title, kinds, rows, names):
             f.write('set datafile separator ","\nset key below noenhanced\nset grid\n')
             f.write(f"set terminal {terminal.format(width=max(600, 500 * len(panels)))}\n")
             f.write(f'set output "{name}.{suffix}"\n')
-            f.write(f'set multiplot layout 1,{len(panels)} title "{title}"\n')
+            f.write(f'set multiplot layout 1,{len(panels)} title "{title}" noenhanced\n')
             f.write("".join(panels) + "unset multiplot\n")
         subprocess.run(["gnuplot", os.path.basename(script)], cwd=folder, check=True)

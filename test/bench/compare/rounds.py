@@ -86,15 +86,33 @@ class Floor:
                 (line.split() for line in text.decode().splitlines())}
 
 
-@contextlib.contextmanager
-def locked(path):
-    """Holds a lock file, if one is given, so that other measurements here wait."""
-    if not path:
-        yield
-        return
-    with open(path, "a") as f:
-        fcntl.flock(f, fcntl.LOCK_EX)
-        yield
+class Lock:
+    """A lock file, if one is given: other measurements on this machine wait for it. It is kept
+    for some rounds, then given up between two of them."""
+    KEEP_SECONDS = 60
+
+    def __init__(self, path):
+        self.path, self.file, self.since = path, None, 0
+        self.waited = 0  # seconds, all together
+
+    @contextlib.contextmanager
+    def held(self):
+        begin = time.monotonic()
+        if self.path and not self.file:
+            self.file = open(self.path, "a")
+            fcntl.flock(self.file, fcntl.LOCK_EX)
+            self.since = time.monotonic()
+            self.waited += self.since - begin
+        try:
+            yield
+        finally:
+            if time.monotonic() - self.since > self.KEEP_SECONDS:
+                self.release()
+
+    def release(self):
+        if self.file:
+            self.file.close()
+            self.file = None
 
 
 def turns(transports, number):
@@ -125,18 +143,19 @@ def run_rounds(session, what, transports, wanted, seconds, one_run):
     A transport that fails is left out of the figure; a failure of Torii is raised."""
     present, rounds = list(transports), []
     begin = shown = time.monotonic()
+    waited = session.lock.waited
     progress(f"{what}: {', '.join(t.name for t in present)}; {wanted} rounds")
     while len(rounds) < 2 * wanted:
         kept, _, _, all_kept = sort_out(rounds, wanted)
         if len(kept) >= wanted and not all_kept:
             break
-        spent = time.monotonic() - begin
+        spent = time.monotonic() - begin - (session.lock.waited - waited)
         if rounds and spent + spent / len(rounds) > seconds:
             break
         if time.monotonic() - shown > 10:
             shown = time.monotonic()
             progress(f"{what}: {len(rounds)} rounds, {spent:.0f} s")
-        with locked(session.lock):
+        with session.lock.held():
             rounds.append(one_round(session, what, present, len(rounds), one_run))
     kept, stolen, moved, all_kept = sort_out(rounds, wanted)
     return Outcome([t.name for t in present], kept, stolen, moved, all_kept)

@@ -14,15 +14,16 @@ def kinds(ranks):
     return [
         Kind("allreduce", f"{ranks}: MPI_Allreduce", "microseconds", digits=2, bars=True),
         Kind("alltoall", f"{ranks}: MPI_Alltoall", "microseconds", digits=2, bars=True),
-        Kind("cpu", f"{ranks}: processor time of a rank that waits", "percent of a core", digits=1,
+        Kind("cpu", f"{ranks}: processor time of a waiting rank", "percent of a core", digits=1,
              parameter="ranks", ratio=False, bars=True),
-        Kind("speed", f"{ranks}: speed of a rank that computes while others wait",
-             "percent of its speed while they are not there", lower=False, digits=1,
+        Kind("speed", f"{ranks}: speed of a rank beside ranks that wait",
+             "percent of its speed while they sleep", lower=False, digits=1,
              parameter="ranks", ratio=False, bars=True),
     ]
 
 
 def figures(args):
+    # Shorter only for a run whose figures do not matter.
     waiting = ("mpi_waiting.c", ["--seconds", str(min(2, args.ms))])
 
     def programs(factor):
