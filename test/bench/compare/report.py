@@ -15,6 +15,10 @@ def size_text(size):
     return f"{size} B"
 
 
+def figure_text(value, digits):
+    return f"{value:.{digits if abs(value) < 10000 else 0}f}"
+
+
 def quartile(values, lower):
     """The quartile on the good side: a quarter of the rounds was at least as good."""
     ordered = sorted(values, reverse=not lower)
@@ -60,9 +64,9 @@ def print_table(kind, rows, outcome):
         value = row[kind.parameter]
         line = f"{size_text(value) if kind.parameter == 'bytes' else value:>8}"
         for name in outcome.names:
-            line += f"{row[name]:>{width - 8 if several else width}.{kind.digits}f}"
+            line += f"{figure_text(row[name], kind.digits):>{width - 8 if several else width}}"
             if several:
-                line += f"{row[name + ' best']:>8.{kind.digits}f}"
+                line += f"{figure_text(row[name + ' best'], kind.digits):>8}"
         print(line + (f"{row['ratio']:>14.2f}" if row["ratio"] != "" else ""))
 
 
