@@ -36,12 +36,13 @@ struct Thread {
     g_use = {};
   }
 
-  // Sixteen polls that find nothing take so long on the processor; then what the waiter says.
-  Waiter::Rest poll(uint64_t cpu_ns = 600) {
-    now += cpu_ns;
-    g_use.cpu_ns += cpu_ns;
-    while (!waiter.idle()) {
-    }
+  // Polls that find nothing, each with so much work on the processor before it, until the waiter is
+  // asked what to do; then what it says.
+  Waiter::Rest poll(uint64_t work_ns = 40) {
+    do {
+      now += work_ns;
+      g_use.cpu_ns += work_ns;
+    } while (!waiter.idle());
     const Waiter::Rest rest = waiter.rest(policy, now, use, &sleep_ns);
     if (rest == Waiter::Rest::yield) {
       ++yields;
@@ -98,8 +99,8 @@ TEST(Waiter, YieldsThenSleepsWhenScarce) {
   EXPECT_EQ(t.sleeps, 0u);
   t.poll_for(2 * kSecond);
   EXPECT_GT(t.slept_ns, 1900 * kMs) << "below 5 % of the processor";
-  EXPECT_LE(t.sleep_ns, 20 * kMs);
-  EXPECT_LT(t.sleeps, 200u);
+  EXPECT_LE(t.sleep_ns, 5 * kMs);
+  EXPECT_LT(t.sleeps, 500u);
   const unsigned before = t.sleeps;
   t.waiter.busy();
   t.poll_for(200 * kUs);
@@ -170,7 +171,8 @@ TEST(Waiter, ShortInterruptionsMeanNothing) {
 TEST(Waiter, DoesNotKeepACallerWithWorkOfItsOwn) {
   for (const WaitMode mode : {WaitMode::automatic, WaitMode::sleep}) {
     Thread t(mode, true);
-    for (int i = 0; i < 10000; ++i) t.poll(100 * kUs);
+    for (const uint64_t work : {25 * kUs, 40 * kUs, 200 * kUs, 3 * kMs})
+      for (int i = 0; i < 5000; ++i) t.poll(work);
     EXPECT_EQ(t.sleeps, 0u);
   }
 }
@@ -187,6 +189,23 @@ TEST(Waiter, DoesNotKeepACallerThatSleepsByItself) {
     EXPECT_EQ(t.sleeps, 0u);
     EXPECT_TRUE(scarce || t.yields == 0);
   }
+}
+
+// A driver that cannot sleep now: the thread yields instead, for as long as it takes.
+TEST(Waiter, ASleepThatIsRefusedIsAskedForAgain) {
+  Thread t(WaitMode::automatic, true);
+  t.poll_for(1 * kMs);
+  unsigned asked = 0;
+  for (int i = 0; i < 1000; ++i) {
+    t.now += 600;
+    g_use.cpu_ns += 600;
+    while (!t.waiter.idle()) {
+    }
+    asked += t.waiter.rest(t.policy, t.now, use, &t.sleep_ns) == Waiter::Rest::sleep;
+    t.now += t.yield_ns;
+    t.waiter.yielded(t.now, t.yield_ns);
+  }
+  EXPECT_GT(asked, 900u);
 }
 
 // A folder that plays /sys/fs/cgroup.
@@ -248,6 +267,9 @@ TEST_F(Groups, TheOldHierarchies) {
   write("/cpu,cpuacct/a/cpu.cfs_quota_us", "200000\n");
   write("/cpu,cpuacct/a/cpu.cfs_period_us", "100000\n");
   EXPECT_EQ(usable("4:memory:/x\n3:cpu,cpuacct:/a\n"), 2);
+  write("/cpu/c/cpu.cfs_quota_us", "300000\n");
+  write("/cpu/c/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(usable("3:cpuacct,cpu:/c\n"), 3) << "mounted in another order";
   write("/cpu,cpuacct/b/cpu.cfs_quota_us", "-1\n");
   write("/cpu,cpuacct/b/cpu.cfs_period_us", "100000\n");
   EXPECT_EQ(usable("3:cpu,cpuacct:/b\n"), 64);

@@ -15,6 +15,7 @@ namespace torii {
 namespace {
 
 constexpr double kLeast = 0.01;
+constexpr size_t kFileMost = 64 << 10;
 
 // The content of a small file; empty if it cannot be read.
 std::string read_file(const std::string& path) {
@@ -22,8 +23,8 @@ std::string read_file(const std::string& path) {
   FILE* file = std::fopen(path.c_str(), "re");
   if (!file) return text;
   char buffer[4096];
-  const size_t n = std::fread(buffer, 1, sizeof(buffer), file);
-  text.assign(buffer, n);
+  for (size_t n; text.size() < kFileMost && (n = std::fread(buffer, 1, sizeof(buffer), file)) > 0;)
+    text.append(buffer, n);
   std::fclose(file);
   return text;
 }
@@ -104,7 +105,10 @@ double usable_processors(const std::string& cgroups, const std::string& mount, d
       apply_group(mount, path, true, &value);
       apply_group(mount + "/unified", path, true, &value);
     } else if (lists(controllers, "cpu") || lists(controllers, "cpuset")) {
-      apply_group(mount + "/" + controllers, path, false, &value);
+      // Mounted by all its controllers or by one of them, in whatever order.
+      for (const std::string& name : {controllers, std::string("cpu"), std::string("cpuset")})
+        if (name == controllers || lists(controllers, name))
+          apply_group(mount + "/" + name, path, false, &value);
     }
   }
   return std::max(value, kLeast);

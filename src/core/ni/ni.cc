@@ -20,6 +20,7 @@ namespace torii {
 
 namespace {
 
+constexpr uint64_t kMomentNs = 500000;     // sleep of a thread that nobody wakes
 constexpr uint64_t kSleepNs = 50000000;    // longest sleep without a look at the peers
 constexpr uint64_t kCloseNs = 1000000000;  // longest wait for drivers when closing
 constexpr uint64_t kWindowMin = 64 << 10;
@@ -142,6 +143,7 @@ void Ni::run_callbacks() {
     ports_.recycle(c);
   }
   const bool handlers = portals_.handlers_due();
+  ++callbacks_run_;
   unlock();
   if (handlers) portals_.run_handlers();
 }
@@ -172,26 +174,30 @@ int Ni::wait(int milliseconds) {
 // What a waiting thread does after some polls without an event.
 int Ni::rest(Waiter& waiter) {
   uint64_t most = 0;
-  const uint64_t now = now_ns();
-  switch (waiter.rest(wait_policy_, now, thread_use, &most)) {
-    case Waiter::Rest::none:
-      return 0;
-    case Waiter::Rest::yield: {
-      sched_yield();
-      const uint64_t after = now_ns();
-      waiter.yielded(after, after - now);
-      NiGuard guard(*this);
-      ++counters_.yields;
-      return 1;
-    }
-    case Waiter::Rest::sleep:
-      lock();
-      sleep_ns(most);
-      unlock();
-      waiter.slept(thread_use);
-      return 1;
+  const Waiter::Rest what = waiter.rest(wait_policy_, now_ns(), thread_use, &most);
+  if (what == Waiter::Rest::none) return 0;
+  lock();
+  // What another thread's callback did meanwhile may be what this one waits for.
+  const bool told = waiter.seen_callbacks == callbacks_run_;
+  waiter.seen_callbacks = callbacks_run_;
+  const bool slept = what == Waiter::Rest::sleep && told && sleep_ns(most);
+  unlock();
+  if (slept) {
+    waiter.slept(thread_use);
+  } else {
+    yield(waiter);
   }
-  return 0;
+  return 1;
+}
+
+void Ni::yield(Waiter& waiter) {
+  const uint64_t before = now_ns();
+  sched_yield();
+  const uint64_t after = now_ns();
+  waiter.yielded(after, after - before);
+  NiGuard guard(*this);
+  now_ns_ = after;
+  ++counters_.yields;
 }
 
 bool Ni::sleep(int milliseconds) {
@@ -199,8 +205,16 @@ bool Ni::sleep(int milliseconds) {
 }
 
 // Sleeps until a driver has work, wake() is called or time is over, and never longer than
-// kSleepNs, so that the death of a peer is seen. Gives up the lock meanwhile.
+// kSleepNs, so that the death of a peer is seen. Gives up the lock meanwhile. Only one thread can
+// be woken; others sleep for a moment. False: it could not sleep.
 bool Ni::sleep_ns(uint64_t most) {
+  if (sleeping_) {
+    const timespec moment = {0, long(std::min(most, kMomentNs))};
+    unlock();
+    nanosleep(&moment, nullptr);
+    lock();
+    return true;
+  }
   now_ns_ = now_ns();
   std::vector<int> descriptors;
   if (!protocol_.arm(&descriptors)) return false;
@@ -208,14 +222,26 @@ bool Ni::sleep_ns(uint64_t most) {
   std::vector<pollfd> set;
   for (int fd : descriptors) set.push_back({fd, POLLIN, 0});
   if (wake_fd_ >= 0) set.push_back({wake_fd_, POLLIN, 0});
-  unlock();
   const timespec time = {0, long(std::min(most, kSleepNs))};
+  polled_ = false;
+  callbacks_told_ = callbacks_run_;
+  sleeping_ = watch_sleeper_ = true;
+  if (threads_) mutex_.unlock();
   ppoll(set.data(), set.size(), &time, nullptr);
   lock();
+  sleeping_ = watch_sleeper_ = false;
   eventfd_t ignored;
   if (wake_fd_ >= 0) eventfd_read(wake_fd_, &ignored);
   now_ns_ = now_ns();
   return true;
+}
+
+// Another thread leaves while one sleeps: does that one have to know? A poll has disarmed the
+// drivers, a callback may be what it waits for, and what waits for room needs somebody who looks.
+void Ni::wake_sleeper() {
+  if (!polled_ && callbacks_told_ == callbacks_run_ && protocol_.drained()) return;
+  watch_sleeper_ = false;  // once is enough
+  wake();
 }
 
 void Ni::wake() {

@@ -59,7 +59,9 @@ class Ni final : public Upper, public PortalsHost {
   }
   bool try_lock() { return !threads_ || mutex_.try_lock(); }
   void unlock() override {
-    if (threads_) mutex_.unlock();
+    if (!threads_) return;
+    if (__builtin_expect(watch_sleeper_, 0)) wake_sleeper();
+    mutex_.unlock();
   }
   void enable_threads() { threads_ = true; }
 
@@ -85,6 +87,7 @@ class Ni final : public Upper, public PortalsHost {
   // One round of progress; the caller holds the lock. Callbacks stay queued.
   unsigned progress_locked() {
     if (__builtin_expect(++clock_age_ >= kClockEvery, 0)) read_clock();
+    polled_ = true;
     return protocol_.progress(now_ns_);
   }
   // Are there completions, or events for Portals handlers? The caller holds the lock.
@@ -130,6 +133,8 @@ class Ni final : public Upper, public PortalsHost {
   void wake() override;
   Waiter& waiter() { return __builtin_expect(threads_, 0) ? t_waiter : waiter_; }
   [[gnu::noinline]] int rest(Waiter& waiter);
+  void yield(Waiter& waiter);
+  [[gnu::noinline]] void wake_sleeper();
   bool sleep_ns(uint64_t most);
   void read_clock();
   bool open_drivers(std::string* why);
@@ -145,6 +150,11 @@ class Ni final : public Upper, public PortalsHost {
   static thread_local Waiter t_waiter;
   WaitPolicy wait_policy_;
   Waiter waiter_;
+  bool sleeping_ = false;        // a thread that the drivers and wake() wake
+  bool watch_sleeper_ = false;   // and it has not been woken yet
+  bool polled_ = false;          // since that thread armed the drivers
+  uint64_t callbacks_run_ = 0;   // times that callbacks were run
+  uint64_t callbacks_told_ = 0;  // as the sleeper knows it
   std::mutex mutex_;
   bool threads_;
   uint64_t now_ns_ = 0;

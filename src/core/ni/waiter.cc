@@ -3,6 +3,7 @@
 #include "core/ni/waiter.h"
 
 #include <sys/resource.h>
+#include <time.h>
 
 #include <algorithm>
 
@@ -15,29 +16,31 @@ constexpr uint64_t kMs = 1000 * kUs;
 
 constexpr uint64_t kYieldNs = 300 * kUs;  // of a wait, before it sleeps
 constexpr uint64_t kSleepLeastNs = 200 * kUs;
-constexpr uint64_t kSleepMostNs = 20 * kMs;
-constexpr uint64_t kWatchNs = 50 * kUs;       // of a wait, before the thread watches itself
-constexpr uint64_t kLookNs = 200 * kUs;       // between two samples
-constexpr uint64_t kLateNs = 50 * kUs;        // between two questions: something was in between
-constexpr uint64_t kLostNs = 500 * kUs;       // without the processor: somebody else had it
-constexpr uint64_t kCrowdedNs = 1000 * kMs;   // that long it is believed
-constexpr uint64_t kSwitchNs = 1200;          // a yield that takes longer let somebody else run
-constexpr uint64_t kComputesNs = 400 * kUs;   // a yield that takes longer let somebody compute
-constexpr uint64_t kShortSpinNs = 20 * kUs;   // then, before a sleep: about what sleeping costs
-constexpr uint32_t kQuickYields = 256;        // in a row: nobody else is there any more
-constexpr uint32_t kScarceGlances = 1;        // polls that find nothing, worth a yield
-constexpr uint64_t kGlancesCpuNs = 20 * kUs;  // more than this between two questions is work
-
-uint64_t ns_of(const timeval& t) {
-  return uint64_t(t.tv_sec) * 1000000000u + uint64_t(t.tv_usec) * 1000u;
-}
+constexpr uint64_t kSleepMostNs = 5 * kMs;
+constexpr uint64_t kWatchNs = 50 * kUs;      // of a wait, before the thread watches itself
+constexpr uint64_t kLookNs = 200 * kUs;      // between two samples
+constexpr uint64_t kLateNs = 50 * kUs;       // between two questions: something was in between
+constexpr uint64_t kLostNs = 500 * kUs;      // without the processor: somebody else had it
+constexpr uint64_t kCrowdedNs = 1000 * kMs;  // that long it is believed
+constexpr uint64_t kSwitchNs = 1200;         // a yield that takes longer let somebody else run
+constexpr uint64_t kComputesNs = 400 * kUs;  // a yield that takes longer let somebody compute
+constexpr uint64_t kShortSpinNs = 20 * kUs;  // then, before a sleep: about what sleeping costs
+constexpr uint32_t kQuickYields = 256;       // in a row: nobody else is there any more
+constexpr uint32_t kScarceGlances = 1;       // polls that find nothing, worth a yield
+// A thread that uses more than this has work of its own: for a poll, with what else MPI does in its
+// loop, and for a rest, with a switch to another process.
+constexpr uint64_t kPollCpuNs = 6 * kUs;
+constexpr uint64_t kRestCpuNs = 14 * kUs;
 
 }  // namespace
 
+// The kernel brings getrusage's times up to date only now and then.
 ThreadUse thread_use() {
   rusage usage{};
   getrusage(RUSAGE_THREAD, &usage);
-  return {ns_of(usage.ru_utime) + ns_of(usage.ru_stime), uint64_t(usage.ru_nvcsw),
+  timespec cpu{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
+  return {uint64_t(cpu.tv_sec) * 1000000000u + uint64_t(cpu.tv_nsec), uint64_t(usage.ru_nvcsw),
           uint64_t(usage.ru_nivcsw)};
 }
 
@@ -50,10 +53,9 @@ void Waiter::begin(uint64_t now_ns) {
 // itself, between two looks does not want to be kept.
 bool Waiter::only_waits(ThreadUse (*use)()) {
   const ThreadUse now = use();
-  const bool only = now.slept == sample_.slept &&
-                    now.cpu_ns - sample_.cpu_ns <= uint64_t{rests_ + 1} * kGlancesCpuNs;
+  const bool only = now.slept == sample_.slept && now.cpu_ns - sample_.cpu_ns <= allowed_cpu_ns_;
   sample_ = now;
-  rests_ = 0;
+  allowed_cpu_ns_ = 0;
   return only;
 }
 
@@ -80,10 +82,10 @@ void Waiter::watch(uint64_t now_ns, ThreadUse (*use)()) {
 
 Waiter::Rest Waiter::rest(const WaitPolicy& policy, uint64_t now_ns, ThreadUse (*use)(),
                           uint64_t* sleep_ns) {
+  allowed_cpu_ns_ += kRestCpuNs + polls_ * kPollCpuNs;
   polls_ = 0;
   if (policy.mode == WaitMode::spin) return Rest::none;
   if (begin_ns_ == 0) begin(now_ns);
-  ++rests_;
   const bool asked = policy.mode == WaitMode::sleep;
   const bool scarce = policy.scarce || now_ns < crowded_until_ns_;
   if (!asked && !scarce) {
@@ -100,7 +102,7 @@ Waiter::Rest Waiter::rest(const WaitPolicy& policy, uint64_t now_ns, ThreadUse (
     sample_ = use();
     sample_ns_ = now_ns;
     sampled_ = true;
-    rests_ = 0;
+    allowed_cpu_ns_ = 0;
     return meanwhile;
   }
   if (waited < limit) return meanwhile;
@@ -109,8 +111,8 @@ Waiter::Rest Waiter::rest(const WaitPolicy& policy, uint64_t now_ns, ThreadUse (
     begin(now_ns);
     return Rest::none;
   }
-  // Others than Torii's drivers may have something for the caller: it is kept from looking for at
-  // most as long as it has waited already.
+  // Others than Torii's drivers may have something for the caller: it is kept from looking for
+  // about as long as it has waited already.
   *sleep_ns = std::clamp(waited, kSleepLeastNs, kSleepMostNs);
   return Rest::sleep;
 }
@@ -132,7 +134,7 @@ void Waiter::yielded(uint64_t now_ns, uint64_t took_ns) {
 
 void Waiter::slept(ThreadUse (*use)()) {
   sample_ = use();
-  rests_ = 0;
+  allowed_cpu_ns_ = 0;
 }
 
 }  // namespace torii

@@ -46,6 +46,8 @@ class Waiter {
   // It slept.
   void slept(ThreadUse (*use)());
 
+  uint64_t seen_callbacks = 0;  // the interface's count when this thread last rested
+
  private:
   static constexpr uint32_t kGlances = 16;  // while nobody else wants the processor
 
@@ -55,7 +57,7 @@ class Waiter {
 
   uint32_t polls_ = 0;
   uint32_t glances_ = kGlances;      // polls between two questions
-  uint32_t rests_ = 0;               // questions since the sample
+  uint64_t allowed_cpu_ns_ = 0;      // that polls and rests since the sample may have used
   uint32_t quick_yields_ = 0;        // in a row
   bool sampled_ = false;             // in this wait
   uint64_t begin_ns_ = 0;            // of the wait; 0: none

@@ -73,7 +73,7 @@ struct Segment {
 };
 
 // Ring size and number of claims for a job of that many processes on this node; `wanted` is the
-// user's ring size or 0.
+// user's ring size or 0. `take_turns`: they have more processes than processors.
 uint64_t ring_bytes_for(uint32_t local_peers, bool take_turns, uint64_t wanted);
 uint32_t claims_for(uint32_t local_peers);
 
