@@ -124,6 +124,7 @@ struct DriverEnv {
   Sink* sink = nullptr;
   Counters* counters = nullptr;
   uint32_t local_peers = 1;  // processes of this job on this node; for sizing
+  bool take_turns = false;   // they have more processes than processors
 };
 
 class Driver {

@@ -9,6 +9,7 @@ EXTRA_DIST += \
 	test/bench/mpi_pingpong.c \
 	test/bench/mpi_queues.c \
 	test/bench/mpi_waiting.c \
+	test/bench/mpi_window.h \
 	test/bench/mpi_windows.c \
 	test/bench/compare/__main__.py \
 	test/bench/compare/applications.py \

@@ -8,23 +8,7 @@
 //
 // Rank 0 prints one line for each size: "latency BYTES MICROSECONDS", one way, the median of the
 // batches; then "bandwidth BYTES MB/S" (10^6 bytes), many messages in flight in one direction.
-#include "mpi_bench.h"
-
-enum {
-  kWindow = 64,             // messages in flight, bandwidth
-  kWindowBytes = 16 << 20,  // fewer when they are large
-  kTag = 1,
-  kAnswer = 2,
-};
-
-static char* out;
-static char* in;
-static MPI_Request requests[kWindow];
-
-static int window_of(long bytes) {
-  const long fit = bytes > 0 ? kWindowBytes / bytes : kWindow;
-  return fit < 1 ? 1 : fit > kWindow ? kWindow : (int)fit;
-}
+#include "mpi_window.h"
 
 static void round_trips(long bytes, int count) {
   for (int i = 0; i < count; ++i) {
@@ -35,24 +19,6 @@ static void round_trips(long bytes, int count) {
       MPI_Recv(in, (int)bytes, MPI_BYTE, 0, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
       MPI_Send(out, (int)bytes, MPI_BYTE, 0, kTag, MPI_COMM_WORLD);
     }
-  }
-}
-
-// Each window ends with an empty answer, so that the sender's clock sees the last byte arrive.
-static void windows(long bytes, int count) {
-  const int window = window_of(bytes);
-  for (int i = 0; i < count; ++i) {
-    for (int k = 0; k < window; ++k) {
-      if (rank == 0)
-        MPI_Isend(out + k * bytes, (int)bytes, MPI_BYTE, 1, kTag, MPI_COMM_WORLD, &requests[k]);
-      else
-        MPI_Irecv(in + k * bytes, (int)bytes, MPI_BYTE, 0, kTag, MPI_COMM_WORLD, &requests[k]);
-    }
-    MPI_Waitall(window, requests, MPI_STATUSES_IGNORE);
-    if (rank == 0)
-      MPI_Recv(NULL, 0, MPI_BYTE, 1, kAnswer, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    else
-      MPI_Send(NULL, 0, MPI_BYTE, 0, kAnswer, MPI_COMM_WORLD);
   }
 }
 

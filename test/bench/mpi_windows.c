@@ -9,24 +9,9 @@
 // Rank 0 prints "bidirectional BYTES MB/S" (10^6 bytes, both directions together) and
 // "rate BYTES MESSAGES/S" (millions, one direction, windows of 64, up to 1 KiB), medians of the
 // batches.
-#include "mpi_bench.h"
+#include "mpi_window.h"
 
-enum {
-  kWindow = 64,
-  kWindowBytes = 16 << 20,
-  kLargestRate = 1024,
-  kTag = 1,
-  kAnswer = 2,
-};
-
-static char* out;
-static char* in;
-static MPI_Request requests[2 * kWindow];
-
-static int window_of(long bytes) {
-  const long fit = bytes > 0 ? kWindowBytes / bytes : kWindow;
-  return fit < 1 ? 1 : fit > kWindow ? kWindow : (int)fit;
-}
+enum { kLargestRate = 1024 };
 
 // Both sides end a window only when they have what the other one sent in it.
 static void both_ways(long bytes, int count) {
@@ -38,22 +23,6 @@ static void both_ways(long bytes, int count) {
       MPI_Isend(out + k * bytes, (int)bytes, MPI_BYTE, peer, kTag, MPI_COMM_WORLD,
                 &requests[window + k]);
     MPI_Waitall(2 * window, requests, MPI_STATUSES_IGNORE);
-  }
-}
-
-static void one_way(long bytes, int count) {
-  for (int i = 0; i < count; ++i) {
-    for (int k = 0; k < kWindow; ++k) {
-      if (rank == 0)
-        MPI_Isend(out + k * bytes, (int)bytes, MPI_BYTE, 1, kTag, MPI_COMM_WORLD, &requests[k]);
-      else
-        MPI_Irecv(in + k * bytes, (int)bytes, MPI_BYTE, 0, kTag, MPI_COMM_WORLD, &requests[k]);
-    }
-    MPI_Waitall(kWindow, requests, MPI_STATUSES_IGNORE);
-    if (rank == 0)
-      MPI_Recv(NULL, 0, MPI_BYTE, 1, kAnswer, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    else
-      MPI_Send(NULL, 0, MPI_BYTE, 0, kAnswer, MPI_COMM_WORLD);
   }
 }
 
@@ -80,8 +49,8 @@ int main(int argc, char** argv) {
     if (rank == 0) printf("bidirectional %ld %.2f\n", n, 2.0 * (double)n * window / t / 1e6);
   }
   for (long n = 0; n <= max && n <= kLargestRate; n = n ? n * 2 : 1) {
-    check(one_way, n, kWindow, "mpi_windows: wrong bytes of one way");
-    const double t = measure(one_way, n, seconds);
+    check(windows, n, kWindow, "mpi_windows: wrong bytes of one way");
+    const double t = measure(windows, n, seconds);
     if (rank == 0) printf("rate %ld %.4f\n", n, kWindow / t / 1e6);
   }
   MPI_Finalize();

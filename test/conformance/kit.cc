@@ -41,6 +41,7 @@ Node::Node(const Rig& rig) {
   env.sink = this;
   env.counters = &counters_;
   env.local_peers = 4;
+  env.take_turns = true;  // one thread drives them all
   std::string why;
   driver_ = rig.open(env, &why);
   if (!driver_) {

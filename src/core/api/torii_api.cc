@@ -59,10 +59,13 @@ bool read_layout(const torii_data_t& in, Data* out) {
   return false;
 }
 
+// Memory in one piece.
+inline bool sound(const void* base, uint64_t bytes) { return base || bytes == 0; }
+
 inline bool read_data(const torii_data_t& in, Data* out) {
   if (__builtin_expect(in.layout != TORII_CONTIGUOUS, 0)) return read_layout(in, out);
   *out = Data(in.base, in.bytes);
-  return in.base || in.bytes == 0;
+  return sound(in.base, in.bytes);
 }
 
 // torii_recv for whatever it cannot post at once.
@@ -261,12 +264,10 @@ int torii_send(torii_port_t* handle, torii_peer_t* peer, torii_mode_t mode, uint
 
 int torii_send_now(torii_port_t* handle, torii_peer_t* peer, uint64_t tag, uint32_t user,
                    const void* base, uint64_t bytes) {
-  if (!handle || !peer || (!base && bytes > 0)) return TORII_EMPTY;
+  if (!handle || !peer || !sound(base, bytes)) return TORII_EMPTY;
   Port* port = port_of(handle);
-  Ni& ni = ni_of(port);
-  ni.lock();
+  NiGuard guard(ni_of(port));
   const bool sent = port->ports->send_now(*port, *peer_of(peer), tag, user, base, bytes);
-  ni.unlock();
   return sent ? TORII_OK : TORII_EMPTY;
 }
 
@@ -274,14 +275,12 @@ int torii_recv(torii_port_t* handle, torii_peer_t* source, uint64_t tag, uint64_
                const torii_data_t* in, torii_done_t done, void* arg, torii_request_t* request,
                torii_result_t* result) {
   if (handle && in && done && result && in->layout == TORII_CONTIGUOUS &&
-      (in->base || in->bytes == 0)) {
+      sound(in->base, in->bytes)) {
     Port* port = port_of(handle);
-    Ni& ni = ni_of(port);
-    ni.lock();
+    NiGuard guard(ni_of(port));
     const torii_request_t posted =
         port->ports->post(*port, {peer_of(source), tag, ignore}, in->base, in->bytes, done, arg);
-    if (posted && request) *request = posted;  // another thread may complete it from here on
-    ni.unlock();
+    if (posted && request) *request = posted;
     if (__builtin_expect(posted != 0, 1)) return TORII_PENDING;
   }
   return recv_any(handle, source, tag, ignore, in, done, arg, request, result);

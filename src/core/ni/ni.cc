@@ -101,6 +101,7 @@ bool Ni::open_drivers(std::string* why) {
     env.sink = protocol_.next_sink();
     env.counters = &counters_;
     env.local_peers = config_.local_size;
+    env.take_turns = wait_policy_.scarce;
     std::string reason;
     std::unique_ptr<Driver> driver = open_with_link(name, env, &reason);
     if (driver) {

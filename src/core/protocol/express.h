@@ -28,46 +28,44 @@ inline bool Protocol::may_put_now(const Peer& peer, uint64_t bytes, uint64_t cos
   return bytes < peer.express_end && cost <= peer.credit && peer.backlog.empty();
 }
 
-inline void Protocol::count_put_now(Peer& peer, uint64_t bytes, uint64_t cost) {
+// `send` hands the header's words and the body to the driver.
+template <typename Send>
+inline bool Protocol::put_now_by(Peer& peer, uint8_t port, uint64_t bits, uint32_t user,
+                                 uint64_t bytes, Send send) {
+  const uint64_t cost = wire::credit_units(bytes);
+  if (__builtin_expect(!may_put_now(peer, bytes, cost), 0)) return false;
+  const wire::TaggedWords h(port, uint16_t(std::min(peer.owed, 0xffffu)), user, bits);
+  if (__builtin_expect(!send(h), 0)) {
+    ++counters_->backpressure;
+    return false;
+  }
   if (peer.owed) take_credit(peer);
   peer.credit -= cost;
   ++counters_->eager_sent;
   ++counters_->frames_sent;
   counters_->bytes_sent += bytes;
+  return true;
 }
 
 inline bool Protocol::put_now(Peer& peer, uint8_t port, uint64_t bits, uint32_t user,
                               const iovec* pieces, uint32_t piece_count, uint64_t bytes) {
-  const uint64_t cost = wire::credit_units(bytes);
-  if (!may_put_now(peer, bytes, cost)) return false;
-  const wire::TaggedWords h(port, uint16_t(std::min(peer.owed, 0xffffu)), user, bits);
-  Tx tx;
-  tx.peer = peer.route;
-  tx.head = &h;
-  tx.head_bytes = sizeof(h);
-  tx.pieces = pieces;
-  tx.piece_count = piece_count;
-  tx.body_bytes = uint32_t(bytes);
-  if (__builtin_expect(peer.driver->send({&tx, 1}) != 1, 0)) {
-    ++counters_->backpressure;
-    return false;
-  }
-  count_put_now(peer, bytes, cost);
-  return true;
+  return put_now_by(peer, port, bits, user, bytes, [&](const wire::TaggedWords& h) {
+    Tx tx;
+    tx.peer = peer.route;
+    tx.head = &h;
+    tx.head_bytes = sizeof(h);
+    tx.pieces = pieces;
+    tx.piece_count = piece_count;
+    tx.body_bytes = uint32_t(bytes);
+    return peer.driver->send({&tx, 1}) == 1;
+  });
 }
 
 inline bool Protocol::put_now(Peer& peer, uint8_t port, uint64_t bits, uint32_t user,
                               const void* base, uint64_t bytes) {
-  const uint64_t cost = wire::credit_units(bytes);
-  if (__builtin_expect(!may_put_now(peer, bytes, cost), 0)) return false;
-  const wire::TaggedWords h(port, uint16_t(std::min(peer.owed, 0xffffu)), user, bits);
-  if (__builtin_expect(
-          !peer.driver->send_short(peer.route, h.words[0], h.words[1], base, uint32_t(bytes)), 0)) {
-    ++counters_->backpressure;
-    return false;
-  }
-  count_put_now(peer, bytes, cost);
-  return true;
+  return put_now_by(peer, port, bits, user, bytes, [&](const wire::TaggedWords& h) {
+    return peer.driver->send_short(peer.route, h.words[0], h.words[1], base, uint32_t(bytes));
+  });
 }
 
 // Tells the initiator of a put what became of it, if it wants to know, and gives credit back.

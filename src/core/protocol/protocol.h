@@ -253,7 +253,9 @@ class Protocol final {
   void send_credit(Peer& peer);
   static void allow_express(Peer& peer);
   static bool may_put_now(const Peer& peer, uint64_t bytes, uint64_t cost);
-  void count_put_now(Peer& peer, uint64_t bytes, uint64_t cost);
+  template <typename Send>
+  bool put_now_by(Peer& peer, uint8_t port, uint64_t bits, uint32_t user, uint64_t bytes,
+                  Send send);
 
   // receive.cc
   void on_frame(Rail& rail, PeerId from, std::span<const std::byte> bytes);

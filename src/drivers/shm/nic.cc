@@ -9,7 +9,6 @@
 
 #include "core/base/log.h"
 #include "core/base/param.h"
-#include "core/base/processors.h"
 #include "drivers/shm/attach.h"
 #include "drivers/shm/shm.h"
 
@@ -28,7 +27,10 @@ constexpr uint32_t kEagerAdvice = 32 << 10;
 }  // namespace
 
 ShmDriver::ShmDriver(const DriverEnv& env)
-    : sink_(*env.sink), counters_(*env.counters), local_peers_(env.local_peers) {
+    : sink_(*env.sink),
+      counters_(*env.counters),
+      local_peers_(env.local_peers),
+      take_turns_(env.take_turns) {
   caps_.flags = kReliable | kOrdered | kPeerDown | kWait;
   caps_.mtu = shm::kMtu;
   caps_.inline_max = shm::kMtu;
@@ -45,8 +47,7 @@ ShmDriver::ShmDriver(const DriverEnv& env)
 }
 
 bool ShmDriver::start(std::string* why) {
-  const bool take_turns = local_peers_ > usable_processors();
-  const uint64_t ring_bytes = shm::ring_bytes_for(local_peers_, take_turns, params().shm_ring);
+  const uint64_t ring_bytes = shm::ring_bytes_for(local_peers_, take_turns_, params().shm_ring);
   const uint32_t claims = shm::claims_for(local_peers_);
   giver_.listen(static_cast<uint32_t>(getpid()));
   if (!shm::create_segment(claims, ring_bytes, giver_.token(), &segment_, why)) return false;
@@ -64,7 +65,7 @@ bool ShmDriver::start(std::string* why) {
     caps_.key_bytes = sizeof(Key);
     caps_.remote_max = 4 << 20;
     caps_.remote_min = params().shm_remote_min ? params().shm_remote_min : kRemoteMin;
-    may_split_ = !take_turns;
+    may_split_ = !take_turns_;
   } else if (params().shm_remote_read) {
     refused_here_ = error;
   }
@@ -253,15 +254,7 @@ bool ShmDriver::send_medium(PeerId id, uint64_t word0, uint64_t word1, const voi
                             uint32_t body_bytes) {
   const uint64_t head[2] = {word0, word1};
   if (__builtin_expect(send_flat(peers_[id], head, sizeof(head), body, body_bytes), 1)) return true;
-  const iovec piece = {const_cast<void*>(body), body_bytes};
-  Tx tx;
-  tx.peer = id;
-  tx.head_bytes = sizeof(head);
-  tx.head = head;
-  tx.pieces = &piece;
-  tx.piece_count = body_bytes > 0;
-  tx.body_bytes = body_bytes;
-  return send_any(tx);
+  return Driver::send_short(id, word0, word1, body, body_bytes);
 }
 
 bool ShmDriver::send_any(const Tx& tx) {

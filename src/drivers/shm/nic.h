@@ -215,6 +215,7 @@ class ShmDriver final : public Driver {
   DriverCaps caps_;
   int refused_here_ = 0;  // errno of cross-memory attach to this process itself
   uint32_t local_peers_;
+  bool take_turns_;
   shm::Segment segment_;
   uint32_t pid_ = 0;  // of the process that opened the driver; not of one forked since
   std::vector<PeerId> free_peers_;
