@@ -6,12 +6,15 @@
 #include "core/base/param.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cctype>
 #include <cstdlib>
+#include <fstream>
 #include <utility>
 #include <vector>
 
+#include "core/base/hardware.h"
 #include "core/base/log.h"
 
 using namespace torii;
@@ -23,9 +26,12 @@ using Environment = std::vector<std::pair<const char*, const char*>>;
 
 // Runs in the child: reads the parameters under `environment`; exit status 0 if `check` holds.
 [[noreturn]] void run(const Environment& environment, bool (*check)()) {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "TORII_RANK"}) {
+  for (const char* name :
+       {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "TORII_RANK", "TORII_TUNE_FILE"}) {
     unsetenv(name);
   }
+  setenv("HOME", "/nowhere", 1);  // nor has the user tuned this machine
+  unsetenv("XDG_CONFIG_HOME");
   for (auto& [name, value] : environment) setenv(name, value, 1);
   params();
   exit(check() ? 0 : 1);
@@ -214,6 +220,125 @@ TEST(Param, SetRefusesWithTheReason) {
                param_origin(index_of("eager_limit")) == "default";
       },
       kNothing);
+}
+
+// A file of torii-tune; `machine` empty: this one.
+class Tuned {
+ public:
+  explicit Tuned(const std::string& entries, const std::string& machine = "") {
+    char pattern[] = "/tmp/torii-param-test.XXXXXX";
+    close(mkstemp(pattern));
+    path_ = pattern;
+    std::ofstream(path_) << "torii-tune 1\n["
+                         << (machine.empty() ? signature_of(hardware()) : machine) << "]\n"
+                         << entries;
+  }
+  ~Tuned() { unlink(path_.c_str()); }
+  const char* path() const { return path_.c_str(); }
+
+ private:
+  std::string path_;
+};
+
+bool is_automatic(const char* name) {
+  return param_text(index_of(name)) == "0" && param_origin(index_of(name)) == "default";
+}
+
+TEST(Param, ATuneFileGivesValuesAndIsNamed) {
+  const Tuned file("shm_eager_limit = 48k\nshm_ring_most = 2m\nmeasured = by me\n");
+  expect_output(
+      {{"TORII_TUNE_FILE", file.path()}},
+      [] {
+        return params().shm_eager_limit == 48 << 10 && params().shm_ring_most == 2 << 20 &&
+               param_origin(index_of("shm_ring_most")) == "tune file " + params().tune_file &&
+               is_automatic("shm_remote_min");
+      },
+      kNothing);
+  expect_output(
+      {{"TORII_TUNE_FILE", ""}}, [] { return is_automatic("shm_ring_most"); }, kNothing);
+}
+
+TEST(Param, OthersWinOverATuneFile) {
+  const Tuned file("shm_eager_limit = 48k\nshm_remote_min = 1m\nshm_split_min = 2m\n");
+  expect_output(
+      {{"TORII_TUNE_FILE", file.path()}, {"TORII_SHM_EAGER_LIMIT", "5k"}},
+      [] {
+        std::string why;
+        return param_set("shm_remote_min", "6k", "option", &why) == Status::ok &&
+               params().shm_eager_limit == 5 << 10 && params().shm_remote_min == 6 << 10 &&
+               params().shm_split_min == 2 << 20 &&
+               param_origin(index_of("shm_eager_limit")) == "environment" &&
+               param_origin(index_of("shm_remote_min")) == "option";
+      },
+      kNothing);
+}
+
+TEST(Param, AnotherTuneFileCanBeNamedLater) {
+  static const Tuned first("shm_eager_limit = 48k\nshm_remote_min = 1m\n");
+  static const Tuned second("shm_remote_min = 3m\nshm_split_min = 4m\n");
+  expect_output(
+      {{"XDG_CONFIG_HOME", "/nowhere"}},
+      [] {
+        std::string why;
+        const auto set = [&](const char* name, const char* value) {
+          return param_set(name, value, "MCA parameter", &why) == Status::ok;
+        };
+        return is_automatic("shm_eager_limit") && set("tune_file", first.path()) &&
+               params().shm_eager_limit == 48 << 10 && set("shm_split_min", "7k") &&
+               set("tune_file", second.path()) && is_automatic("shm_eager_limit") &&
+               params().shm_remote_min == 3 << 20 && params().shm_split_min == 7 << 10 &&
+               set("tune_file", "") && is_automatic("shm_remote_min");
+      },
+      kNothing);
+}
+
+TEST(Param, ATuneFileAppliesAsAWholeOrNotAtAll) {
+  const auto untouched = [] {
+    return is_automatic("shm_eager_limit") && is_automatic("shm_remote_min") &&
+           is_automatic("shm_split_min") && is_automatic("shm_ring_most");
+  };
+  const char remedy[] =
+      "; built-in values are used; run torii-tune to have the file written anew, or set "
+      "TORII_TUNE_FILE= to ignore it\n";
+  const Tuned bad("shm_eager_limit = 48k\n# x\nshm_remote_min = 12q\nshm_split_min = 1m\n");
+  expect_output({{"TORII_TUNE_FILE", bad.path()}}, untouched,
+                contains(std::string("warning: ") + bad.path() +
+                         ":5: shm_remote_min = 12q: expected bytes with an optional suffix k, m or "
+                         "g, from 0 to 1024g" +
+                         remedy));
+  // What the environment sets is checked all the same.
+  expect_output(
+      {{"TORII_TUNE_FILE", bad.path()}, {"TORII_SHM_REMOTE_MIN", "1k"}},
+      [] { return is_automatic("shm_split_min") && params().shm_remote_min == 1024; },
+      contains(":5: shm_remote_min = 12q"));
+  const Tuned unknown("shm_eager_limit = 48k\nshm_remote_mim = 1m\n");
+  expect_output({{"TORII_TUNE_FILE", unknown.path()}}, untouched,
+                contains(std::string(unknown.path()) +
+                         ":4: shm_remote_mim: torii-tune knows no such value; did you mean "
+                         "shm_remote_min?" +
+                         remedy));
+  const Tuned foreign("wait = spin\n");  // a parameter, but none to be tuned
+  expect_output({{"TORII_TUNE_FILE", foreign.path()}}, untouched,
+                contains(":3: wait: torii-tune knows no such value"));
+  const Tuned unclosed("[X\n");
+  expect_output({{"TORII_TUNE_FILE", unclosed.path()}}, untouched,
+                contains(std::string(unclosed.path()) + ":3: \"[X\": expected ]"));
+  expect_output({{"TORII_TUNE_FILE", unclosed.path()}, {"TORII_RANK", "1"}}, untouched, kNothing);
+  expect_output({{"TORII_TUNE_FILE", "/proc"}}, untouched,
+                contains("/proc: it is no file; built-in values are used"));
+}
+
+TEST(Param, AnotherMachinesValuesAreLeftAlone) {
+  const Tuned file("shm_eager_limit = 48k\n", "Some Processor, 7 processors, caches 1 2 3, attach");
+  expect_output(
+      {{"TORII_TUNE_FILE", file.path()}}, [] { return is_automatic("shm_eager_limit"); },
+      contains(std::string("TORII_TUNE_FILE=") + file.path() +
+               ": it has nothing about this machine; built-in values are used; torii-tune "
+               "--output " +
+               file.path() + " makes it fit\n"));
+  expect_output(
+      {{"TORII_TUNE_FILE", "/nowhere/f"}}, [] { return is_automatic("shm_eager_limit"); },
+      contains("TORII_TUNE_FILE=/nowhere/f: there is no such file"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@ work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT
 failed=0
 for v in $(env | sed -n 's/^\(TORII_[A-Z_]*\)=.*/\1/p'); do unset "$v"; done
+export HOME="$work" && unset XDG_CONFIG_HOME # nor has the user tuned this machine
 
 # run STATUS ARGUMENTS...: runs torii-info and checks its exit status.
 run() {

@@ -5,6 +5,8 @@ libtorii_internal_la_SOURCES += \
 	src/core/base/counters.h \
 	src/core/base/data.cc \
 	src/core/base/data.h \
+	src/core/base/hardware.cc \
+	src/core/base/hardware.h \
 	src/core/base/log.cc \
 	src/core/base/log.h \
 	src/core/base/param.cc \
@@ -13,5 +15,9 @@ libtorii_internal_la_SOURCES += \
 	src/core/base/processors.cc \
 	src/core/base/processors.h \
 	src/core/base/slot_pool.h \
+	src/core/base/small_file.cc \
+	src/core/base/small_file.h \
 	src/core/base/status.cc \
-	src/core/base/status.h
+	src/core/base/status.h \
+	src/core/base/tune_file.cc \
+	src/core/base/tune_file.h

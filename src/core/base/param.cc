@@ -10,7 +10,9 @@
 #include <cstring>
 #include <vector>
 
+#include "core/base/hardware.h"
 #include "core/base/log.h"
+#include "core/base/tune_file.h"
 
 extern "C" char** environ;
 
@@ -28,12 +30,15 @@ struct Row {
   int64_t max;
   const char* doc;
   void* (*field)(Params&);
+  bool tuned = false;
 };
 
 #define TORII_FIELD(name) [](Params& p) -> void* { return &p.name; }
 constexpr Row kRows[] = {
 #define TORII_PARAM_SIZE(name, value, min, max, doc) \
   {#name, ParamKind::size, min, max, doc, TORII_FIELD(name)},
+#define TORII_PARAM_TUNED(name, max, doc) \
+  {#name, ParamKind::size, 0, max, doc, TORII_FIELD(name), true},
 #define TORII_PARAM_INT(name, value, min, max, doc) \
   {#name, ParamKind::integer, min, max, doc, TORII_FIELD(name)},
 #define TORII_PARAM_BOOL(name, value, doc) \
@@ -41,22 +46,15 @@ constexpr Row kRows[] = {
 #define TORII_PARAM_TEXT(name, value, doc) {#name, ParamKind::text, 0, 0, doc, TORII_FIELD(name)},
 #include "core/base/params.def"
 #undef TORII_PARAM_SIZE
+#undef TORII_PARAM_TUNED
 #undef TORII_PARAM_INT
 #undef TORII_PARAM_BOOL
 #undef TORII_PARAM_TEXT
 };
 #undef TORII_FIELD
 constexpr size_t kRowCount = sizeof(kRows) / sizeof(kRows[0]);
-
-std::string size_text(uint64_t bytes) {
-  const char* suffix = "";
-  for (const char* next : {"k", "m", "g"}) {
-    if (bytes == 0 || bytes % 1024) break;
-    bytes /= 1024;
-    suffix = next;
-  }
-  return std::to_string(bytes) + suffix;
-}
+constexpr const char* kEnvironment = "environment";
+constexpr const char* kDefault = "default";
 
 std::string value_text(const Row& row, Params& values) {
   const void* field = row.field(values);
@@ -201,11 +199,44 @@ class Registry {
       variables_[i] = std::string("TORII_") + kRows[i].name;
       for (char& c : variables_[i]) c = c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c;
       defaults_[i] = value_text(kRows[i], values);
-      origins[i] = "default";
-      infos[i] = {kRows[i].name, variables_[i].c_str(), kRows[i].kind, defaults_[i].c_str(),
-                  kRows[i].doc};
+      origins[i] = kDefault;
+      infos[i] = {kRows[i].name,        variables_[i].c_str(), kRows[i].kind,
+                  defaults_[i].c_str(), kRows[i].doc,          kRows[i].tuned};
     }
-    read_environment();
+    const LogLevel complaint = complaint_level();
+    read_environment(complaint);
+    read_tuned(complaint);
+  }
+
+  // Gives the tuned parameters that nobody has set the values of the file in force, if any.
+  void read_tuned(LogLevel complaint) {
+    Params candidate = values;
+    for (size_t i = 0; i < kRowCount; ++i) {
+      if (!from_file_[i]) continue;
+      from_file_[i] = false;
+      origins[i] = kDefault;
+      assign(kRows[i], defaults_[i], candidate);
+    }
+    values = candidate;
+    TuneChoice choice = choose_tuned(values.tune_file, signature_of(hardware()));
+    if (choice.missing[0] != 0) {
+      log_message(complaint,
+                  "TORII_TUNE_FILE=%s: %s; built-in values are used; torii-tune --output %s makes "
+                  "it fit",
+                  values.tune_file.c_str(), choice.missing, values.tune_file.c_str());
+    }
+    const TuneFault& fault = choice.fault;
+    if (fault.text.empty() && take_tuned(choice.machine.entries, &candidate, &choice.fault)) {
+      values = candidate;
+      for (size_t i = 0; i < kRowCount; ++i)
+        if (from_file_[i]) origins[i] = "tune file " + choice.path;
+    }
+    if (fault.text.empty()) return;
+    log_message(complaint,
+                "%s%s%s: %s; built-in values are used; run torii-tune to have the file written "
+                "anew, or set TORII_TUNE_FILE= to ignore it",
+                choice.path.c_str(), fault.line ? ":" : "",
+                fault.line ? std::to_string(fault.line).c_str() : "", fault.text.c_str());
   }
 
   // Makes the value of the parameter `log` the level of the log.
@@ -219,19 +250,45 @@ class Registry {
   ParamInfo infos[kRowCount];
 
  private:
-  void read_environment() {
-    const LogLevel complaint = complaint_level();
+  void read_environment(LogLevel complaint) {
     for (size_t i = 0; i < kRowCount; ++i) {
       const char* text = getenv(infos[i].variable);
       if (!text) continue;
       if (assign(kRows[i], text, values)) {
-        origins[i] = "environment";
+        origins[i] = kEnvironment;
       } else {
         log_message(complaint, "%s=%s: %s; using %s", infos[i].variable, text,
                     expectation(kRows[i], values).c_str(), infos[i].default_text);
       }
     }
     report_unknown_variables(complaint);
+  }
+
+  // All entries, or none and a fault.
+  bool take_tuned(const std::vector<TuneEntry>& entries, Params* out, TuneFault* fault) {
+    bool taken[kRowCount] = {};
+    std::vector<std::string_view> valid;
+    for (const Row& row : kRows)
+      if (row.tuned) valid.push_back(row.name);
+    for (const TuneEntry& entry : entries) {
+      const auto row = std::find_if(std::begin(kRows), std::end(kRows),
+                                    [&](const Row& r) { return r.tuned && entry.name == r.name; });
+      fault->line = entry.line;
+      if (row == std::end(kRows)) {
+        fault->text = entry.name + ": torii-tune knows no such value; did you mean " +
+                      nearest(entry.name, valid) + "?";
+        return false;
+      }
+      const auto index = static_cast<size_t>(row - kRows);
+      Params checked;
+      taken[index] = origins[index] == kDefault;
+      if (!assign(*row, entry.value, taken[index] ? *out : checked)) {
+        fault->text = entry.name + " = " + entry.value + ": " + expectation(*row, checked);
+        return false;
+      }
+    }
+    std::copy(std::begin(taken), std::end(taken), from_file_);
+    return true;
   }
 
   void report_unknown_variables(LogLevel complaint) const {
@@ -248,6 +305,7 @@ class Registry {
     }
   }
 
+  bool from_file_[kRowCount] = {};
   std::string variables_[kRowCount];
   std::string defaults_[kRowCount];
 };
@@ -282,10 +340,11 @@ Status param_set(std::string_view name, std::string_view text, std::string_view 
       *why = std::string(name) + "=" + std::string(text) + ": " + expectation(row, candidate);
       return Status::invalid;
     }
-    if (r.origins[i] == "environment") return Status::ok;
+    if (r.origins[i] == kEnvironment) return Status::ok;
     r.values = candidate;
     r.origins[i] = origin;
     if (row.field(r.values) == &r.values.log) r.apply_log_level();
+    if (row.field(r.values) == &r.values.tune_file) r.read_tuned(complaint_level());
     return Status::ok;
   }
   *why = "there is no parameter " + std::string(name) + "; did you mean " + nearest(name, valid) +

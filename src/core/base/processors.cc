@@ -5,10 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+
+#include "core/base/small_file.h"
 
 namespace torii {
 
@@ -20,13 +21,7 @@ constexpr size_t kFileMost = 64 << 10;
 // The content of a small file; empty if it cannot be read.
 std::string read_file(const std::string& path) {
   std::string text;
-  FILE* file = std::fopen(path.c_str(), "re");
-  if (!file) return text;
-  char buffer[4096];
-  for (size_t n; text.size() < kFileMost && (n = std::fread(buffer, 1, sizeof(buffer), file)) > 0;)
-    text.append(buffer, n);
-  std::fclose(file);
-  return text;
+  return read_beginning(path, kFileMost, &text) ? text : std::string();
 }
 
 // Processors in a list like "0-3,8"; 0 if it is none.

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// The machine, as far as the speed of copies depends on it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace torii {
+
+struct Hardware {
+  std::string model = "unknown processor";  // as the kernel names it
+  unsigned processors = 1;                  // online
+  uint64_t caches[3] = {};  // bytes of the data caches of levels 1 to 3; 0: none, or unknown
+  bool attach = false;      // the kernel lets a process use cross-memory attach at all
+};
+
+// Of this machine; read once, from a dozen small files. (hwloc, which knows the same, takes 10 to
+// 50 ms to load its plug-ins, in every process of a job.)
+const Hardware& hardware();
+
+// The same from the files under `root`: proc/cpuinfo, sys/devices/system/cpu/cpu0/cache.
+Hardware read_hardware(const std::string& root, unsigned processors, bool attach);
+
+// One line that tells machines apart whose measurements differ. Contains no brackets.
+std::string signature_of(const Hardware& machine);
+
+// Bytes with the largest suffix k, m or g that leaves a whole number, as parameters are written.
+std::string size_text(uint64_t bytes);
+
+}  // namespace torii
