@@ -15,5 +15,7 @@ libtorii_internal_la_SOURCES += \
 	src/drivers/shm/shm.h \
 	src/drivers/shm/split.cc \
 	src/drivers/shm/stores.h \
+	src/drivers/shm/switch_points.cc \
+	src/drivers/shm/switch_points.h \
 	src/drivers/shm/wait.cc
 EXTRA_DIST += src/drivers/shm/README.md

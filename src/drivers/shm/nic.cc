@@ -19,18 +19,14 @@ constexpr uint32_t kPeersMax = 8192;
 constexpr size_t kCookiesMax = 1024;
 constexpr uint32_t kPadFrom = 192;  // bodies from this size on begin with a line
 
-// Below, copying through the ring is faster than the kernel's copy, which has to look up every
-// page.
-constexpr uint64_t kRemoteMin = 64 << 10;
-constexpr uint32_t kEagerAdvice = 32 << 10;
-
 }  // namespace
 
 ShmDriver::ShmDriver(const DriverEnv& env)
     : sink_(*env.sink),
       counters_(*env.counters),
       local_peers_(env.local_peers),
-      take_turns_(env.take_turns) {
+      take_turns_(env.take_turns),
+      points_(shm::switch_points(params(), hardware())) {
   caps_.flags = kReliable | kOrdered | kPeerDown | kWait;
   caps_.mtu = shm::kMtu;
   caps_.inline_max = shm::kMtu;
@@ -38,7 +34,7 @@ ShmDriver::ShmDriver(const DriverEnv& env)
   caps_.batch_max = 16;
   caps_.address_bytes = sizeof(shm::Address);
   caps_.peers_max = kPeersMax;
-  caps_.eager_advice = kEagerAdvice;
+  caps_.eager_advice = points_.eager_limit;
   caps_.latency_ns = 150;
   caps_.mbytes_per_s = 8000;
   peers_.reserve(kPeersMax);
@@ -47,7 +43,8 @@ ShmDriver::ShmDriver(const DriverEnv& env)
 }
 
 bool ShmDriver::start(std::string* why) {
-  const uint64_t ring_bytes = shm::ring_bytes_for(local_peers_, take_turns_, params().shm_ring);
+  const uint64_t ring_bytes =
+      shm::ring_bytes_for(local_peers_, take_turns_, params().shm_ring, points_.ring_most);
   const uint32_t claims = shm::claims_for(local_peers_);
   giver_.listen(static_cast<uint32_t>(getpid()));
   if (!shm::create_segment(claims, ring_bytes, giver_.token(), &segment_, why)) return false;
@@ -64,7 +61,7 @@ bool ShmDriver::start(std::string* why) {
     caps_.flags |= kPut | kGet;
     caps_.key_bytes = sizeof(Key);
     caps_.remote_max = 4 << 20;
-    caps_.remote_min = params().shm_remote_min ? params().shm_remote_min : kRemoteMin;
+    caps_.remote_min = points_.remote_min;
     may_split_ = !take_turns_;
   } else if (params().shm_remote_read) {
     refused_here_ = error;

@@ -20,6 +20,7 @@
 #include "drivers/shm/ring.h"
 #include "drivers/shm/segment.h"
 #include "drivers/shm/stores.h"
+#include "drivers/shm/switch_points.h"
 
 namespace torii {
 
@@ -216,6 +217,7 @@ class ShmDriver final : public Driver {
   int refused_here_ = 0;  // errno of cross-memory attach to this process itself
   uint32_t local_peers_;
   bool take_turns_;
+  const shm::SwitchPoints points_;
   shm::Segment segment_;
   uint32_t pid_ = 0;  // of the process that opened the driver; not of one forked since
   std::vector<PeerId> free_peers_;

@@ -24,7 +24,7 @@ namespace {
 constexpr uint64_t kCheckIntervalNs = 50'000'000;
 constexpr uint64_t kAwaitIntervalNs = 1'000'000;  // the same while segments are awaited
 constexpr unsigned kStatsPerCheck = 16;           // peers without a pidfd looked up per check
-constexpr size_t kPopulateMax = 256 << 10;        // bytes of a ring made present when it is claimed
+constexpr size_t kPopulateMax = 4 << 20;          // bytes of a ring made present when it is claimed
 
 int open_pidfd(uint32_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
 

@@ -9,11 +9,6 @@
 #include "drivers/shm/nic.h"
 
 namespace torii {
-namespace {
-
-constexpr uint64_t kSplitMin = 64 << 10;  // shorter gets are not worth two system calls
-
-}  // namespace
 
 Status ShmDriver::reg(void* base, uint64_t bytes, uint32_t access, Region* out) {
   if (!(caps_.flags & kGet)) return Status::unsupported;
@@ -73,7 +68,7 @@ void ShmDriver::drop(uint32_t remote) {
 Status ShmDriver::put(const Rma& rma) { return move(rma, true); }
 
 Status ShmDriver::get(const Rma& rma) {
-  if (rma.bytes >= kSplitMin && may_split_) {
+  if (rma.bytes >= points_.split_min && may_split_) {
     Peer* peer = nullptr;
     if (const Status status = check_rma(rma, kRemoteRead, &peer); status != Status::ok)
       return status;

@@ -159,17 +159,6 @@ bool Segment::map_ring(uint32_t number, Mapping* out) const {
   return out->map(fd.get(), rings_offset(claims) + number * ring_bytes, ring_bytes);
 }
 
-uint64_t ring_bytes_for(uint32_t local_peers, bool take_turns, uint64_t wanted) {
-  if (wanted) {
-    const uint64_t bytes = std::bit_floor(wanted);
-    return bytes < kRingMin ? kRingMin : bytes > kRingMax ? kRingMax : bytes;
-  }
-  // Processes that take turns on a processor also share its caches.
-  uint64_t bytes = take_turns ? 64 << 10 : 256 << 10;
-  for (uint32_t fit = 16; fit < local_peers && bytes > kRingMin; fit *= 2) bytes /= 2;
-  return bytes;
-}
-
 uint32_t claims_for(uint32_t local_peers) {
   // Twice the peers: processes that end are replaced by others before all have noticed.
   if (local_peers > kClaimsMax / 2) return kClaimsMax;

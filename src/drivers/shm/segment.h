@@ -72,9 +72,7 @@ struct Segment {
   bool map_ring(uint32_t claim, Mapping* out) const;
 };
 
-// Ring size and number of claims for a job of that many processes on this node; `wanted` is the
-// user's ring size or 0. `take_turns`: they have more processes than processors.
-uint64_t ring_bytes_for(uint32_t local_peers, bool take_turns, uint64_t wanted);
+// Number of claims for a job of that many processes on this node.
 uint32_t claims_for(uint32_t local_peers);
 
 // Makes this process's segment, or says in *why what forbids it and what helps. `socket` goes into

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// At which sizes the driver's ways of moving data take turns. Every process decides for itself:
+// the sender of a message whether it is eager and whether it offers its memory, the reader of
+// remote memory whether it asks for help, the owner of a segment how large its rings are. Nothing
+// has to be the same in two processes that talk to each other.
+#pragma once
+
+#include <cstdint>
+
+#include "core/base/hardware.h"
+#include "core/base/param.h"
+
+namespace torii::shm {
+
+struct SwitchPoints {
+  uint32_t eager_limit;  // longest message to be sent eagerly
+  uint64_t remote_min;   // shortest message to go by cross-memory attach, of those announced
+  uint64_t split_min;    // shortest get that both processes work at
+  uint64_t ring_most;    // bytes of a ring between two processes that are alone on the node
+};
+
+// What the parameters say, and for those that leave it open what fits the caches.
+SwitchPoints switch_points(const Params& params, const Hardware& machine);
+
+// Ring size for a job of that many processes on this node. `wanted` is the user's, or 0.
+// `take_turns`: they have more processes than processors.
+uint64_t ring_bytes_for(uint32_t local_peers, bool take_turns, uint64_t wanted, uint64_t ring_most);
+
+}  // namespace torii::shm

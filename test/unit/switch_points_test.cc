@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+#include "drivers/shm/switch_points.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+
+#include "drivers/shm/layout.h"
+
+using namespace torii;
+using shm::ring_bytes_for;
+using shm::switch_points;
+
+namespace {
+
+Hardware with_cache(uint64_t second_level) {
+  Hardware machine;
+  machine.caches[1] = second_level;
+  return machine;
+}
+
+TEST(SwitchPoints, FollowTheSecondLevelCache) {
+  for (const uint64_t cache : {256u << 10, 512u << 10, 1u << 20, 1280u << 10, 2u << 20}) {
+    const auto points = switch_points(Params(), with_cache(cache));
+    EXPECT_EQ(points.eager_limit, cache / 16);
+    EXPECT_EQ(points.remote_min, cache / 16);
+    EXPECT_EQ(points.split_min, cache / 16);
+    EXPECT_EQ(points.ring_most, cache);
+  }
+}
+
+TEST(SwitchPoints, UnknownAndOddCachesAreBounded) {
+  EXPECT_EQ(switch_points(Params(), with_cache(0)).ring_most, 1u << 20);
+  EXPECT_EQ(switch_points(Params(), with_cache(32 << 10)).eager_limit, 16u << 10);
+  EXPECT_EQ(switch_points(Params(), with_cache(64 << 20)).eager_limit, 128u << 10);
+}
+
+TEST(SwitchPoints, ParametersWin) {
+  Params params;
+  params.shm_eager_limit = 5000;
+  params.shm_remote_min = 6000;
+  params.shm_split_min = 7000;
+  params.shm_ring_most = 8000;
+  const auto points = switch_points(params, with_cache(1 << 20));
+  EXPECT_EQ(points.eager_limit, 5000u);
+  EXPECT_EQ(points.remote_min, 6000u);
+  EXPECT_EQ(points.split_min, 7000u);
+  EXPECT_EQ(points.ring_most, 8000u);
+}
+
+TEST(SwitchPoints, RingsShareTheMemoryOfAProcess) {
+  constexpr uint64_t kMost = 1 << 20;
+  EXPECT_EQ(ring_bytes_for(0, false, 0, kMost), kMost);
+  EXPECT_EQ(ring_bytes_for(1, false, 0, kMost), kMost);
+  EXPECT_EQ(ring_bytes_for(2, false, 0, kMost), kMost);
+  uint64_t before = kMost;
+  for (uint32_t processes = 2; processes <= 100000; processes += processes < 300 ? 1 : 997) {
+    const uint64_t bytes = ring_bytes_for(processes, false, 0, kMost);
+    EXPECT_TRUE(std::has_single_bit(bytes));
+    EXPECT_LE(bytes, before);
+    EXPECT_GE(bytes, shm::kRingMin);
+    if (bytes > shm::kRingMin) {
+      EXPECT_LE(bytes * (processes - 1), 4u << 20);
+    }
+    before = bytes;
+  }
+  EXPECT_EQ(ring_bytes_for(5, false, 0, kMost), 1u << 20);
+  EXPECT_EQ(ring_bytes_for(16, false, 0, kMost), 256u << 10);
+  EXPECT_EQ(ring_bytes_for(129, false, 0, kMost), 32u << 10);
+  // More than the usual total was asked for: two processes may have it, more share it.
+  EXPECT_EQ(ring_bytes_for(2, false, 0, 16 << 20), 16u << 20);
+  EXPECT_EQ(ring_bytes_for(5, false, 0, 16 << 20), 4u << 20);
+}
+
+TEST(SwitchPoints, TakingTurnsAndTheUserDecide) {
+  EXPECT_EQ(ring_bytes_for(2, true, 0, 1 << 20), 64u << 10);
+  EXPECT_EQ(ring_bytes_for(2, true, 0, 32 << 10), 32u << 10);
+  EXPECT_EQ(ring_bytes_for(100, true, 300 << 10, 1 << 20), 256u << 10);
+  EXPECT_EQ(ring_bytes_for(2, false, 1, 1 << 20), shm::kRingMin);
+  EXPECT_EQ(ring_bytes_for(2, false, 1ull << 40, 1 << 20), shm::kRingMax);
+}
+
+}  // namespace
