@@ -9,7 +9,7 @@ FUZZ_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/test
 FUZZ_LINK = -fsanitize=fuzzer,address,undefined
 FUZZ_LIBS = libtorii_internal.la -lpthread -ldl
 noinst_PROGRAMS += test/fuzz/address_fuzz test/fuzz/param_fuzz test/fuzz/protocol_fuzz \
-	test/fuzz/seeds test/fuzz/wire_fuzz
+	test/fuzz/seeds test/fuzz/tune_fuzz test/fuzz/wire_fuzz
 
 test_fuzz_address_fuzz_SOURCES = test/fuzz/address_fuzz.cc test/fuzz/input.h
 test_fuzz_address_fuzz_CPPFLAGS = $(FUZZ_CPPFLAGS)
@@ -29,6 +29,10 @@ test_fuzz_wire_fuzz_SOURCES = test/fuzz/wire_fuzz.cc test/fuzz/input.h
 test_fuzz_wire_fuzz_CPPFLAGS = $(FUZZ_CPPFLAGS)
 test_fuzz_wire_fuzz_LDFLAGS = $(FUZZ_LINK)
 test_fuzz_wire_fuzz_LDADD = $(FUZZ_LIBS)
+test_fuzz_tune_fuzz_SOURCES = test/fuzz/tune_fuzz.cc test/fuzz/input.h
+test_fuzz_tune_fuzz_CPPFLAGS = $(FUZZ_CPPFLAGS)
+test_fuzz_tune_fuzz_LDFLAGS = $(FUZZ_LINK)
+test_fuzz_tune_fuzz_LDADD = $(FUZZ_LIBS)
 test_fuzz_seeds_SOURCES = test/fuzz/seeds.cc
 test_fuzz_seeds_CPPFLAGS = $(FUZZ_CPPFLAGS)
 test_fuzz_seeds_LDADD = $(FUZZ_LIBS)

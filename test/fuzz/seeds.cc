@@ -3,7 +3,7 @@
 //
 // Writes a small corpus for every fuzz target, made of what the library itself produces.
 //
-//   seeds DIRECTORY      makes DIRECTORY/wire, /protocol, /address, /param
+//   seeds DIRECTORY      makes DIRECTORY/wire, /protocol, /address, /param, /tune
 #include <sys/stat.h>
 
 #include <cstdio>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/base/param.h"
+#include "core/base/tune_file.h"
 #include "core/ni/ni.h"
 #include "core/protocol/wire.h"
 
@@ -117,6 +118,12 @@ void param_seeds() {
   write_seed("param", "Fdrop=5%,seed=7,delay-max=200us,kill#100/peer=1,drop#3+/byte0=0x0d");
 }
 
+void tune_seeds() {
+  write_seed("tune", tune_file_text({{"A, 2 processors", "today", {{"shm_ring_most", "1m", 0}}},
+                                     {"B", "", {{"a", "1", 0}, {"b", "2", 0}}}}));
+  write_seed("tune", "# text\r\n torii-tune 1\n[ X ]\n a=1\n\n");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -129,5 +136,6 @@ int main(int argc, char** argv) {
   protocol_seeds();
   address_seeds();
   param_seeds();
+  tune_seeds();
   return g_failed ? 1 : 0;
 }

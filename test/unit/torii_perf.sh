@@ -14,7 +14,8 @@ quick="--iterations 3 --repetitions 2 --max 64k --depth 100 --window 8"
 
 out=$(timeout 120 $perf --fork 2 --level all $quick --csv 2>&1) || fail "--csv: $out"
 for row in tagged,latency,,0,65536 tagged,bandwidth,,0,1 tagged,bidirectional,,0,4096 \
-  tagged,rate,,0,0 tagged,posted,exact,100 tagged,unexpected,any-tag,100 portals,latency,,0,0 \
+  tagged,rate,,0,0 tagged,late,,0,65536 tagged,posted,exact,100 tagged,unexpected,any-tag,100 \
+  portals,late,,0,8 portals,latency,,0,0 \
   portals,posted,any-source,10 portals,unexpected,exact,100 portals,get-latency,,0,65536 \
   portals,get-bandwidth,,0,8; do
   echo "$out" | grep -q "^$row,.*[0-9],[0-9].*,\(us\|MB/s\|messages/s\)$" ||

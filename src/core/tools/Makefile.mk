@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 nodist_bin_SCRIPTS += src/core/tools/torii-env
+EXTRA_DIST += src/core/tools/README.md
 bin_PROGRAMS += torii-info
 torii_info_SOURCES = \
 	src/core/tools/machine.cc \
@@ -11,18 +12,40 @@ torii_info_CPPFLAGS = $(AM_CPPFLAGS) -DTORII_OPENMPI_SERIES=\"$(OMPI_MAJOR)\"
 torii_info_CXXFLAGS = $(TORII_CXXFLAGS)
 torii_info_LDADD = libtorii_internal.la -lpthread -ldl
 
-bin_PROGRAMS += torii-perf
-torii_perf_SOURCES = \
-	src/core/tools/torii_perf.cc \
+# Two processes and messages between them.
+measuring_sources = \
+	src/core/tools/cores.cc \
+	src/core/tools/cores.h \
 	src/core/tools/torii_perf_channel.h \
 	src/core/tools/torii_perf_job.cc \
 	src/core/tools/torii_perf_job.h \
 	src/core/tools/torii_perf_options.cc \
 	src/core/tools/torii_perf_options.h \
 	src/core/tools/torii_perf_portals.cc \
+	src/core/tools/torii_perf_run.cc \
+	src/core/tools/torii_perf_run.h \
+	src/core/tools/torii_perf_tagged.cc
+
+bin_PROGRAMS += torii-perf
+torii_perf_SOURCES = $(measuring_sources) \
+	src/core/tools/torii_perf.cc \
 	src/core/tools/torii_perf_report.cc \
 	src/core/tools/torii_perf_report.h \
-	src/core/tools/torii_perf_tagged.cc \
 	src/core/tools/torii_perf_tests.cc \
 	src/core/tools/torii_perf_tests.h
-torii_perf_LDADD = libtorii_internal.la -lpthread -ldl
+torii_perf_CPPFLAGS = $(AM_CPPFLAGS) $(HWLOC_CFLAGS)
+torii_perf_LDADD = libtorii_internal.la $(HWLOC_LIBS) -lpthread -ldl
+
+bin_PROGRAMS += torii-tune
+torii_tune_SOURCES = $(measuring_sources) \
+	src/core/tools/table.cc \
+	src/core/tools/table.h \
+	src/core/tools/torii_tune.cc \
+	src/core/tools/tune_choice.cc \
+	src/core/tools/tune_choice.h \
+	src/core/tools/tune_output.cc \
+	src/core/tools/tune_output.h \
+	src/core/tools/tune_rounds.cc \
+	src/core/tools/tune_rounds.h
+torii_tune_CPPFLAGS = $(AM_CPPFLAGS) $(HWLOC_CFLAGS)
+torii_tune_LDADD = libtorii_internal.la $(HWLOC_LIBS) -lpthread -ldl

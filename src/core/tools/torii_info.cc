@@ -11,6 +11,7 @@
 
 #include "config.h"
 #include "core/base/counters.h"
+#include "core/base/hardware.h"
 #include "core/base/log.h"
 #include "core/base/param.h"
 #include "core/tools/machine.h"
@@ -242,7 +243,8 @@ Table machine_table() {
   Table table;
   table.name = "machine";
   table.columns = {"fact", "value"};
-  table.rows = {{"cross-memory attach", attach_fact()},
+  table.rows = {{"known to torii-tune as", signature_of(hardware())},
+                {"cross-memory attach", attach_fact()},
                 {"usable cores", cores_fact()},
                 {"/dev/shm", shared_memory_fact()},
                 {"process numbers", pid_namespace_fact()}};

@@ -2,6 +2,7 @@
 // Copyright (c) 2026, the Torii authors
 #include "core/tools/torii_perf_job.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -13,6 +14,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "core/tools/cores.h"
+
 namespace torii::perf {
 
 namespace {
@@ -21,23 +24,18 @@ constexpr unsigned kControlPort = TORII_PORT_MAX;
 constexpr uint32_t kIdleRounds = 20000;  // before a waiting process may sleep
 constexpr int kSleepMs = 10;
 
-// Core `index` of those this process may use; nothing if there are fewer than `count`.
-void bind_to_core(uint32_t index, uint32_t count) {
-  cpu_set_t allowed, one;
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return;
-  if (uint32_t(CPU_COUNT(&allowed)) < count) return;
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (!CPU_ISSET(core, &allowed) || index-- > 0) continue;
-    CPU_ZERO(&one);
-    CPU_SET(core, &one);
-    sched_setaffinity(0, sizeof(one), &one);
-    return;
-  }
+// On the core of its own that it gets, if there are enough.
+void bind_to_core(uint32_t index, const std::vector<int>& cores) {
+  if (index >= cores.size()) return;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(size_t(cores[index]), &one);
+  sched_setaffinity(0, sizeof(one), &one);
 }
 
-void become(uint32_t rank, uint32_t count) {
+void become(uint32_t rank, const std::vector<int>& cores) {
   setenv("TORII_RANK", std::to_string(rank).c_str(), 1);
-  bind_to_core(rank, count);
+  bind_to_core(rank, cores);
 }
 
 void on_peer_down(void* ni, torii_peer_t* peer, int code) {
@@ -59,7 +57,7 @@ void die(const char* format, ...) {
   vsnprintf(text, sizeof(text), format, list);
   va_end(list);
   fflush(stdout);
-  fprintf(stderr, "torii-perf: %s\n", text);
+  fprintf(stderr, "%s: %s\n", program_invocation_short_name, text);
   _exit(1);
 }
 
@@ -71,7 +69,10 @@ bool launched() {
 
 void fork_processes(uint32_t count, std::vector<int>* children) {
   setenv("TORII_SIZE", std::to_string(count).c_str(), 1);
-  setenv("TORII_JOB", ("torii-perf-" + std::to_string(getpid())).c_str(), 1);
+  setenv("TORII_JOB", (program_invocation_short_name + ("-" + std::to_string(getpid()))).c_str(),
+         1);
+  std::vector<int> cores = usable_cores();
+  if (cores.size() < count) cores.clear();
   const pid_t parent = getpid();
   for (uint32_t rank = 1; rank < count; ++rank) {
     const pid_t child = fork();
@@ -83,11 +84,11 @@ void fork_processes(uint32_t count, std::vector<int>* children) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (getppid() != parent) _exit(1);
       children->clear();
-      return become(rank, count);
+      return become(rank, cores);
     }
     children->push_back(child);
   }
-  become(0, count);
+  become(0, cores);
 }
 
 int reap(const std::vector<int>& children) {
@@ -103,25 +104,49 @@ Job::Job() {
   std::string why;
   boot_ = open_boot(&why);
   if (!boot_) die("%s", why.c_str());
-  const BootInfo& info = boot_->info();
-  if (info.size % 2 != 0)
-    die("%u process%s started: they are measured in pairs, the number must be even", info.size,
-        info.size == 1 ? " was" : "es were");
-  torii_options_t options{};
-  options.struct_bytes = sizeof(options);
-  options.job = info.job;
-  options.rank = info.rank;
-  options.size = info.size;
-  options.node = info.node;
-  options.local_rank = info.local_rank;
-  options.local_size = info.local_size;
-  if (torii_open(&options, &ni_) != TORII_OK) die("%s", torii_error());
+  info_ = boot_->info();
+  if (info_.size % 2 != 0)
+    die("%u process%s started: they are measured in pairs, the number must be even", info_.size,
+        info_.size == 1 ? " was" : "es were");
+  open();
   std::byte address[Protocol::kAddressBytes];
   const size_t bytes = torii_address(ni_, address, sizeof(address));
   if (boot_->publish({address, bytes}, &why) != Status::ok ||
       boot_->process_map(&map_, &why) != Status::ok)
     die("%s", why.c_str());
-  peers_.resize(info.size);
+}
+
+Job::Job(Job& first) : info_(first.info_), map_(first.map_) {
+  info_.job += ++first.others_;  // of the same job it would be the same interface
+  open();
+  struct Slot {
+    uint64_t bytes;
+    std::byte address[Protocol::kAddressBytes];
+  };
+  Slot own{};
+  own.bytes = torii_address(ni_, own.address, sizeof(own.address));
+  for (uint32_t other = 0; other < size(); ++other)
+    if (other != rank()) first.say(other, &own, sizeof(own));
+  addresses_.resize(size());
+  for (uint32_t other = 0; other < size(); ++other) {
+    Slot slot = own;
+    if (other != rank()) first.hear(other, &slot, sizeof(slot));
+    if (slot.bytes > sizeof(slot.address)) die("rank %u has an address that is none", other);
+    addresses_[other].assign(slot.address, slot.address + slot.bytes);
+  }
+}
+
+void Job::open() {
+  torii_options_t options{};
+  options.struct_bytes = sizeof(options);
+  options.job = info_.job;
+  options.rank = info_.rank;
+  options.size = info_.size;
+  options.node = info_.node;
+  options.local_rank = info_.local_rank;
+  options.local_size = info_.local_size;
+  if (torii_open(&options, &ni_) != TORII_OK) die("%s", torii_error());
+  peers_.resize(info_.size);
   ni().set_directory(this);
   torii_on_peer_down(ni_, on_peer_down, ni_);
   if (torii_port_open(ni_, kControlPort, &control_) != TORII_OK) die("%s", torii_error());
@@ -136,7 +161,7 @@ torii_peer_t* Job::peer(uint32_t rank) {
   if (peers_[rank]) return peers_[rank];
   std::vector<std::byte> address;
   std::string why;
-  if (boot_->lookup(rank, &address, &why) != Status::ok) die("%s", why.c_str());
+  if (!find_address(rank, &address, &why)) die("%s", why.c_str());
   if (torii_connect(ni_, address.data(), address.size(), &peers_[rank]) != TORII_OK)
     die("%s", torii_error());
   return peers_[rank];
@@ -150,10 +175,10 @@ void Job::idle() {
   }
 }
 
-void Job::say(uint32_t to, double value) {
+void Job::say(uint32_t to, const void* value, size_t bytes) {
   torii_data_t data{};
-  data.base = &value;
-  data.bytes = sizeof(value);
+  data.base = const_cast<void*>(value);
+  data.bytes = bytes;
   unsigned done = 0;
   const int code =
       torii_send(control_, peer(to), TORII_STANDARD, 0, 0, &data, count, &done, nullptr);
@@ -161,26 +186,29 @@ void Job::say(uint32_t to, double value) {
   while (code == TORII_PENDING && done == 0) idle();
 }
 
-double Job::hear(uint32_t from) {
-  double value = 0;
+void Job::hear(uint32_t from, void* value, size_t bytes) {
   torii_data_t data{};
-  data.base = &value;
-  data.bytes = sizeof(value);
+  data.base = value;
+  data.bytes = bytes;
   unsigned done = 0;
   torii_result_t result;
   const int code = torii_recv(control_, peer(from), 0, 0, &data, count, &done, nullptr, &result);
   if (code < 0) die("rank %u cannot be heard: %s", from, torii_code_text(code));
   while (code == TORII_PENDING && done == 0) idle();
-  return value;
 }
 
 double Job::slowest(double mine) {
   if (rank() != 0) {
-    say(0, mine);
-    return hear(0);
+    say(0, &mine, sizeof(mine));
+    hear(0, &mine, sizeof(mine));
+    return mine;
   }
-  for (uint32_t other = 1; other < size(); ++other) mine = std::max(mine, hear(other));
-  for (uint32_t other = 1; other < size(); ++other) say(other, mine);
+  for (uint32_t other = 1; other < size(); ++other) {
+    double theirs = 0;
+    hear(other, &theirs, sizeof(theirs));
+    mine = std::max(mine, theirs);
+  }
+  for (uint32_t other = 1; other < size(); ++other) say(other, &mine, sizeof(mine));
   return mine;
 }
 
@@ -190,7 +218,13 @@ bool Job::address(uint32_t nid, uint32_t pid, std::vector<std::byte>* out, std::
     *why = "the job has no process " + std::to_string(pid) + " on node " + std::to_string(nid);
     return false;
   }
-  return boot_->lookup(rank, out, why) == Status::ok;
+  return find_address(rank, out, why);
+}
+
+bool Job::find_address(uint32_t rank, std::vector<std::byte>* out, std::string* why) {
+  if (boot_) return boot_->lookup(rank, out, why) == Status::ok;
+  *out = addresses_[rank];
+  return true;
 }
 
 bool Job::ids(uint32_t rank, uint32_t* nid, uint32_t* pid) {

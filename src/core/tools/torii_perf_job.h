@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// The processes that torii-perf measures between: start, addresses, pairs, and the small talk
-// between measurements, which travels over a tagged port of its own.
+// The processes that torii-perf and torii-tune measure between: start, addresses, pairs, and the
+// small talk between measurements, which travels over a tagged port of its own.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace torii::perf {
 
-// Says "torii-perf: ..." and ends this process; the others learn it from the interface.
+// Says "PROGRAM: ..." and ends this process; the others learn it from the interface.
 [[noreturn]] void die(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
 // True if the environment tells that a launcher (or a person) gave this process its rank.
@@ -30,16 +30,19 @@ int reap(const std::vector<int>& children);
 class Job final : public Directory {
  public:
   Job();  // dies with the reason if it cannot be had
+  // Another interface of the same processes, with the parameters now in force. `first` carries the
+  // addresses and must live longer. Collective.
+  explicit Job(Job& first);
   ~Job();
   Job(const Job&) = delete;
 
-  uint32_t rank() const { return boot_->info().rank; }
-  uint32_t size() const { return boot_->info().size; }
+  uint32_t rank() const { return info_.rank; }
+  uint32_t size() const { return info_.size; }
   uint32_t pairs() const { return size() / 2; }
   bool leads() const { return rank() < pairs(); }  // the first of its pair
   uint32_t partner() const { return leads() ? rank() + pairs() : rank() - pairs(); }
-  const char* launcher() const { return boot_->info().launcher; }
-  const std::string& host() const { return boot_->info().host; }
+  const char* launcher() const { return info_.launcher; }
+  const std::string& host() const { return info_.host; }
 
   torii_ni_t* handle() const { return ni_; }
   Ni& ni() const { return *reinterpret_cast<Ni*>(ni_); }
@@ -58,10 +61,15 @@ class Job final : public Directory {
   bool ids(uint32_t rank, uint32_t* nid, uint32_t* pid) override;
 
  private:
-  void say(uint32_t to, double value);
-  double hear(uint32_t from);
+  void open();
+  bool find_address(uint32_t rank, std::vector<std::byte>* out, std::string* why);
+  void say(uint32_t to, const void* value, size_t bytes);
+  void hear(uint32_t from, void* value, size_t bytes);
 
-  std::unique_ptr<Boot> boot_;
+  BootInfo info_;
+  uint64_t others_ = 0;                            // interfaces that this one was the first of
+  std::unique_ptr<Boot> boot_;                     // of the first interface
+  std::vector<std::vector<std::byte>> addresses_;  // by rank, of another one
   const ProcessMap* map_ = nullptr;
   torii_ni_t* ni_ = nullptr;
   torii_port_t* control_ = nullptr;

@@ -16,8 +16,9 @@ namespace {
 constexpr uint64_t kBytesMax = 1u << 30;
 
 constexpr const char* kLevelNames[] = {"tagged", "portals"};
-constexpr const char* kTestNames[] = {"latency", "bandwidth",  "bidirectional", "rate",
-                                      "posted",  "unexpected", "get-latency",   "get-bandwidth"};
+constexpr const char* kTestNames[] = {"latency", "bandwidth",   "bidirectional",
+                                      "rate",    "posted",      "unexpected",
+                                      "late",    "get-latency", "get-bandwidth"};
 
 // A decimal number, with k, m or g for multiples of 1024 if `suffixes`.
 bool parse_amount(std::string_view text, bool suffixes, uint64_t min, uint64_t max, uint64_t* out) {
@@ -97,9 +98,8 @@ const char kUsage[] =
     "processes itself, each on a core of its own if there are enough.\n"
     "  --fork N          start N processes on this machine (even, 2 to 512)\n"
     "  --level LIST      tagged (tagged ports of torii.h; the default), portals (portals3.h), all\n"
-    "  --test LIST       latency, bandwidth, bidirectional, rate, posted, unexpected and, at "
-    "level\n"
-    "                    portals, get-latency, get-bandwidth; or all (the default)\n"
+    "  --test LIST       latency, bandwidth, bidirectional, rate, posted, unexpected, late and,\n"
+    "                    at level portals, get-latency, get-bandwidth; or all (the default)\n"
     "  --min BYTES       smallest message (0); k, m, g multiply by 1024\n"
     "  --max BYTES       largest message (4m); sizes are 0 and the powers of two between\n"
     "  --depth N         longest queue of posted and unexpected entries (100000)\n"

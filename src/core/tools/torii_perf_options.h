@@ -18,6 +18,7 @@ enum class Test : uint8_t {
   rate,
   posted,
   unexpected,
+  late,
   get_latency,
   get_bandwidth,
 };

@@ -39,6 +39,8 @@ const char* heading_of(Test test) {
       return "posted queue: one-way latency when the matching entry is the last of the queue";
     case Test::unexpected:
       return "unexpected queue: one-way latency when other unexpected messages are waiting";
+    case Test::late:
+      return "late receives: one-way latency when the receive is posted after the message has come";
     case Test::get_latency:
       return "get latency: from the call to the reply";
     case Test::get_bandwidth:
