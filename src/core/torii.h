@@ -140,6 +140,23 @@ typedef struct torii_data {
   void (*unpack)(void* context, uint64_t offset, const void* buffer, size_t bytes);
 } torii_data_t;
 
+/* --- memory -------------------------------------------------------------------------------- */
+
+/* Allocates memory for messages. Where a driver can, peers on this node reach it by load and
+ * store: a large message from or to it is copied once, by one of the two processes, without a
+ * system call. Where none can it is ordinary memory. The content is undefined. `alignment` is a
+ * power of two, or 0 for what suits; long memory is page-aligned. Pages are placed near the thread
+ * that touches them first. In the child of a fork the memory is the child's own: what it writes
+ * does not reach the parent. Fails with INVALID or NO_MEMORY. */
+TORII_PUBLIC int torii_memory_alloc(torii_ni_t* ni, size_t bytes, size_t alignment, void** address);
+/* Gives it back; no operation may use it any more. What is not given back before torii_close
+ * stays usable as ordinary memory until the process ends. Anything but an address that
+ * torii_memory_alloc gave and that was not given back yet is INVALID and changes nothing. */
+TORII_PUBLIC int torii_memory_free(torii_ni_t* ni, void* address);
+/* The interface that torii_open has open in this process, the first one if there are several, or
+ * null: for a face that allocates for another one. It is not counted as opened once more. */
+TORII_PUBLIC torii_ni_t* torii_current(void);
+
 /* --- tagged message ports ------------------------------------------------------------------ */
 
 /* What completed. For sends only `code` and `bytes` have meaning. */

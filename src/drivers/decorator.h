@@ -34,6 +34,11 @@ class Decorator : public Driver, protected Sink {
     return below_->import(peer, key, remote);
   }
   void drop(uint32_t remote) override { below_->drop(remote); }
+  Status alloc(uint64_t bytes, uint64_t alignment, void** base) override {
+    return below_->alloc(bytes, alignment, base);
+  }
+  void dealloc(void* base) override { below_->dealloc(base); }
+  bool near(PeerId peer, const void* at) const override { return below_->near(peer, at); }
   Status put(const Rma& rma) override { return below_->put(rma); }
   Status get(const Rma& rma) override { return below_->get(rma); }
   Status join(std::span<const std::byte> group, PeerId* peer) override {

@@ -21,6 +21,9 @@ Status Driver::reg(void*, uint64_t, uint32_t, Region*) { return Status::unsuppor
 void Driver::dereg(Region&) {}
 Status Driver::import(PeerId, std::span<const std::byte>, uint32_t*) { return Status::unsupported; }
 void Driver::drop(uint32_t) {}
+Status Driver::alloc(uint64_t, uint64_t, void**) { return Status::unsupported; }
+void Driver::dealloc(void*) {}
+bool Driver::near(PeerId, const void*) const { return false; }
 Status Driver::put(const Rma&) { return Status::unsupported; }
 Status Driver::get(const Rma&) { return Status::unsupported; }
 Status Driver::join(std::span<const std::byte>, PeerId*) { return Status::unsupported; }

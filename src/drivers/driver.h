@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What a NIC must do to carry Torii: six required functions, ten optional ones. A driver moves
+// What a NIC must do to carry Torii: six required functions, thirteen optional ones. A driver moves
 // frames (at most caps().mtu bytes) between processes and, if it can, reads and writes a peer's
 // memory. It knows nothing of matching, messages or MPI, and keeps no retry policy.
 //
@@ -48,6 +48,7 @@ enum Cap : uint32_t {
   kGet = 1u << 5,        // remote read
   kMulticast = 1u << 6,  // join, leave and send to groups
   kWait = 1u << 7,       // arm: sleep until something arrives
+  kAlloc = 1u << 8,      // alloc: memory that peers reach more cheaply than other memory
 };
 
 inline constexpr size_t kAddressMax = 64;  // bytes of a driver address
@@ -162,6 +163,15 @@ class Driver {
   // Turns a peer's key into a handle for put and get; drop() gives it back.
   virtual Status import(PeerId peer, std::span<const std::byte> key, uint32_t* remote);
   virtual void drop(uint32_t remote);
+  // Memory for the user that is cheaper to register, put to and get from (kAlloc): aligned to
+  // `alignment`, a power of two, and page-aligned if it is long. `no_memory`: the core takes other
+  // memory. It stays usable until dealloc(), and if the driver closes before, from then on for
+  // ever. A key of memory that was given back is refused by import, or by put and get.
+  virtual Status alloc(uint64_t bytes, uint64_t alignment, void** base);
+  virtual void dealloc(void* base);
+  // Is this memory of alloc(), and a get by that peer cheaper than frames even if it is short?
+  // Asked for every message longer than a frame: answers in a few ns.
+  virtual bool near(PeerId peer, const void* at) const;
   // Answer `ok` (finished, no done()), `pending` (done() follows), `again`, or an error after
   // which nothing was or will be moved by this call. `denied` means: use frames for this peer.
   virtual Status put(const Rma& rma);

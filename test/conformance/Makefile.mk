@@ -14,6 +14,7 @@ test_conformance_torii_conformance_CPPFLAGS = $(TEST_CPPFLAGS)
 test_conformance_torii_conformance_CXXFLAGS = $(AM_CXXFLAGS) -fno-rtti
 test_conformance_torii_conformance_LDADD = libtorii_internal.la $(GTEST_LIBS) -lpthread -ldl
 test_conformance_kit_test_SOURCES = $(KIT_SOURCES) test/conformance/kit_test.cc \
+	test/conformance/liars.h \
 	test/conformance/matrix_test.cc
 test_conformance_kit_test_CPPFLAGS = $(TEST_CPPFLAGS) -DTORII_SRCDIR='"$(abs_top_srcdir)"'
 test_conformance_kit_test_CXXFLAGS = $(AM_CXXFLAGS) -fno-rtti

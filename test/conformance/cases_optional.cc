@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// The optional functions: remote memory, groups, sleeping; and that what is not declared answers
-// `unsupported`.
+// The optional functions: remote memory, memory for the user, groups, sleeping; and that what is
+// not declared answers `unsupported`.
 #include <gtest/gtest.h>
 #include <poll.h>
 
@@ -37,6 +37,10 @@ void undeclared_functions_answer_unsupported(Bed& bed) {
     uint32_t remote;
     EXPECT_EQ(a.driver().reg(memory, 64, kRemoteRead, &region), Status::unsupported) << undeclared;
     EXPECT_EQ(a.driver().import(to, region.key, &remote), Status::unsupported) << undeclared;
+  }
+  if (!a.has(kAlloc)) {
+    void* base = nullptr;
+    EXPECT_EQ(a.driver().alloc(64, 64, &base), Status::unsupported) << undeclared;
   }
   if (!a.has(kMulticast)) {
     PeerId group;
@@ -198,6 +202,101 @@ void keys_end_with_registration(Bed& bed) {
       << "kNeedsReg: the key works after dereg(); is registration needed at all?";
 }
 
+// --- memory for the user --------------------------------------------------------------------
+
+struct Allocated {
+  char* base;
+  std::string content;
+};
+
+bool holds(const Allocated& a) {
+  return std::memcmp(a.base, a.content.data(), a.content.size()) == 0;
+}
+
+// What alloc() gives is the user's, in full, until dealloc(), and longer than the driver lives.
+void allocated_memory_is_the_users(Bed& bed) {
+  Node& node = bed.node();
+  const PeerId to = node.connect(bed.node());
+  std::vector<Allocated> all;
+  for (const size_t size : {1ul, 64ul, 4096ul, 4097ul, 100000ul, (3ul << 20) + 1}) {
+    for (const size_t alignment : {1ul, 64ul, 4096ul}) {
+      void* base = nullptr;
+      const Status status = node.driver().alloc(size, alignment, &base);
+      ASSERT_EQ(status, Status::ok) << size << " bytes: " << status_text(status);
+      ASSERT_EQ(reinterpret_cast<uintptr_t>(base) % alignment, 0u) << "not aligned";
+      all.push_back({static_cast<char*>(base), pattern(all.size(), size)});
+      std::memcpy(base, all.back().content.data(), size);
+    }
+  }
+  void* none = nullptr;
+  EXPECT_NE(node.driver().alloc(uint64_t{1} << 60, 64, &none), Status::ok)
+      << "more memory than there are addresses";
+  for (const Allocated& a : all) ASSERT_TRUE(holds(a)) << "allocations overlap";
+  for (size_t i = 0; i < all.size(); i++)
+    if (i % 2) node.driver().dealloc(all[i].base);
+  for (size_t i = 0; i < all.size(); i += 2)
+    ASSERT_TRUE(holds(all[i])) << "dealloc() changed other memory";
+  void* again = nullptr;
+  ASSERT_EQ(node.driver().alloc(5000, 64, &again), Status::ok) << "after dealloc()";
+  std::memset(again, 1, 5000);
+  for (size_t i = 0; i < all.size(); i += 2) ASSERT_TRUE(holds(all[i])) << "memory given twice";
+  const std::string other(100, 'o');
+  EXPECT_FALSE(node.driver().near(to, other.data())) << "near() takes other memory for its own";
+  EXPECT_FALSE(node.driver().near(to, nullptr));
+  node.close();
+  for (size_t i = 0; i < all.size(); i += 2) {
+    EXPECT_TRUE(holds(all[i])) << "closing changed memory of the user";
+    all[i].base[0] = 1;
+  }
+}
+
+// Remote access to such memory, and to a part of it, until it is given back.
+void allocated_memory_is_reached(Bed& bed, bool write) {
+  constexpr size_t kBytes = 300000, kFirst = 4097, kPart = 200001;
+  Remote r(bed, 4096, write ? kRemoteWrite : kRemoteRead);
+  std::string local(8, 'p');
+  if (r.move(write, 0, local) == Status::denied) GTEST_SKIP() << "the system denies it here";
+  r.b.driver().dereg(r.region);
+  void* memory = nullptr;
+  ASSERT_EQ(r.b.driver().alloc(kBytes, 64, &memory), Status::ok);
+  char* const base = static_cast<char*>(memory);
+  std::memset(base, '.', kBytes);
+  const std::string content = pattern(9, kPart);
+  if (!write) std::memcpy(base + kFirst, content.data(), kPart);
+  const uint32_t access = write ? kRemoteWrite : kRemoteRead;
+  ASSERT_EQ(r.b.driver().reg(base + kFirst, kPart, access, &r.region), Status::ok);
+  ASSERT_EQ(r.import(r.key()), Status::ok);
+  local = write ? content : std::string(kPart, '-');
+  for (size_t at = 0; at < kPart;) {  // in parts of different lengths
+    const size_t n = std::min<size_t>(kPart - at, at ? 2 * at + 1 : 1);
+    const iovec piece{local.data() + at, n};
+    ASSERT_EQ(r.move(write, at, {&piece, 1}, n), Status::ok) << n << " bytes at " << at;
+    at += n;
+  }
+  EXPECT_TRUE(local == content);
+  EXPECT_TRUE(std::memcmp(base + kFirst, content.data(), kPart) == 0);
+  EXPECT_EQ(base[kFirst - 1], '.');
+  EXPECT_EQ(base[kFirst + kPart], '.');
+  std::string more(1, 'm');
+  EXPECT_NE(r.move(write, kPart, more), Status::ok) << "rule 9: beyond the region";
+  const auto old_key = r.key();
+  r.b.driver().dereg(r.region);
+  r.b.driver().dealloc(memory);
+  EXPECT_NE(r.move(write, 0, more), Status::ok) << "a key of memory that was given back";
+  void* next = nullptr;
+  ASSERT_EQ(r.b.driver().alloc(kBytes, 64, &next), Status::ok);
+  std::memset(next, '.', kBytes);
+  if (r.import(old_key) == Status::ok) {
+    EXPECT_NE(r.move(write, 0, more), Status::ok) << "a key of what was there before";
+  }
+  EXPECT_EQ(more, "m");
+  for (size_t i = 0; i < kBytes; i++) ASSERT_EQ(static_cast<char*>(next)[i], '.') << i;
+  r.b.driver().dealloc(next);
+}
+
+void allocated_memory_is_read(Bed& bed) { allocated_memory_is_reached(bed, false); }
+void allocated_memory_is_written(Bed& bed) { allocated_memory_is_reached(bed, true); }
+
 // --- groups ---------------------------------------------------------------------------------
 
 std::vector<std::byte> group_name(std::string_view text) {
@@ -337,6 +436,9 @@ constexpr Case kCases[] = {
     {"bad_puts", "rule 9: keys and bounds", kPut, false, bad_puts},
     {"bad_gets", "rule 9: keys and bounds", kGet, false, bad_gets},
     {"keys_end_with_registration", "kNeedsReg", kNeedsReg, false, keys_end_with_registration},
+    {"allocated_memory_is_the_users", "kAlloc", kAlloc, false, allocated_memory_is_the_users},
+    {"allocated_memory_is_read", "kAlloc", kAlloc | kGet, false, allocated_memory_is_read},
+    {"allocated_memory_is_written", "kAlloc", kAlloc | kPut, false, allocated_memory_is_written},
     {"groups_reach_their_members", "kMulticast", kMulticast | kReliable, true,
      groups_reach_their_members},
     {"groups_keep_the_order", "rule 4: groups", kMulticast | kSure, true, groups_keep_the_order},

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "conformance/kit.h"
+#include "conformance/liars.h"
 #include "drivers/fault/fault.h"
 #include "drivers/sim/sim.h"
 
@@ -20,18 +21,7 @@ namespace torii::kit {
 namespace {
 
 constexpr uint32_t kAll =
-    kReliable | kOrdered | kPeerDown | kNeedsReg | kPut | kGet | kMulticast | kWait;
-
-// A decorator that tells the truth; liars derive from it.
-class Honest : public Decorator {
- public:
-  explicit Honest(const DriverEnv& env) : Decorator(env) {}
-  bool start(const OpenBelow& open_below, const DriverEnv& env) {
-    return open(open_below, env) && begin();
-  }
-  virtual bool begin() { return true; }
-  uint32_t below_inline() const { return below_->caps().inline_max; }
-};
+    kReliable | kOrdered | kPeerDown | kNeedsReg | kPut | kGet | kMulticast | kWait | kAlloc;
 
 // --- declarations ---------------------------------------------------------------------------
 template <uint32_t kFlags>
@@ -331,109 +321,6 @@ struct LeaksDescriptors final : Honest {
   bool begin() override { return ::open("/dev/null", O_RDONLY | O_CLOEXEC) >= 0; }
 };
 
-// --- remote memory, groups, sleeping --------------------------------------------------------
-struct MovesNothing final : Honest {
-  using Honest::Honest;
-  Status put(const Rma&) override { return Status::ok; }
-  Status get(const Rma&) override { return Status::ok; }
-};
-struct IgnoresBounds final : Honest {
-  using Honest::Honest;
-  Status put(const Rma& rma) override {
-    Rma clamped = rma;
-    if (rma.remote_offset > 4096 - rma.bytes) clamped.remote_offset = 0;
-    return below_->put(clamped);
-  }
-  Status get(const Rma& rma) override {
-    Rma clamped = rma;
-    if (rma.remote_offset > 4096 - rma.bytes) clamped.remote_offset = 0;
-    return below_->get(clamped);
-  }
-};
-struct IgnoresRights final : Honest {
-  using Honest::Honest;
-  Status reg(void* base, uint64_t bytes, uint32_t, Region* out) override {
-    return below_->reg(base, bytes, kRemoteRead | kRemoteWrite, out);
-  }
-};
-struct TakesLongKeys final : Honest {
-  using Honest::Honest;
-  Status import(PeerId peer, std::span<const std::byte> key, uint32_t* remote) override {
-    return below_->import(peer, key.first(std::min<size_t>(key.size(), caps_.key_bytes)), remote);
-  }
-};
-struct KeysLiveOn final : Honest {
-  using Honest::Honest;
-  void dereg(Region&) override {}
-};
-struct TakesAnyGroupName final : Honest {
-  using Honest::Honest;
-  Status join(std::span<const std::byte> group, PeerId* peer) override {
-    const std::byte other[1] = {};
-    return below_->join(group.empty() ? std::span<const std::byte>(other) : group, peer);
-  }
-};
-struct LeaveHasNoEffect final : Honest {
-  using Honest::Honest;
-  void leave(PeerId) override {}
-};
-struct GroupsLagBehind final : Honest {  // frames to groups leave with the next poll()
-  using Honest::Honest;
-  Status join(std::span<const std::byte> group, PeerId* peer) override {
-    const Status status = below_->join(group, peer);
-    group_ = *peer;
-    return status;
-  }
-  size_t send(std::span<const Tx> batch) override {
-    const Tx& tx = batch[0];
-    if (tx.peer != group_ || tx.body_bytes) return below_->send(batch.first(1));
-    const auto* head = static_cast<const std::byte*>(tx.head);
-    held_.emplace_back(head, head + tx.head_bytes);
-    return 1;
-  }
-  unsigned poll(uint64_t now_ns, unsigned budget) override {
-    for (const auto& head : std::exchange(held_, {})) {
-      Tx tx;
-      tx.peer = group_;
-      tx.head = head.data();
-      tx.head_bytes = static_cast<uint32_t>(head.size());
-      below_->send({&tx, 1});
-    }
-    return below_->poll(now_ns, budget);
-  }
-  PeerId group_ = kNoPeer;
-  std::vector<std::vector<std::byte>> held_;
-};
-struct GroupsHideTheSender final : Honest {  // as if the sender of a frame to a group were unknown
-  using Honest::Honest;
-  void packet(PeerId from, std::span<const std::byte> frame) override {
-    upper_.packet(frame[0] == std::byte{'g'} ? kNoPeer : from, frame);
-  }
-};
-struct NeverWakes final : Honest {
-  using Honest::Honest;
-  Status arm(int* fd) override {
-    const Status status = below_->arm(fd);
-    if (status == Status::ok) *fd = quiet_[0];
-    return status;
-  }
-  bool begin() override { return pipe(quiet_) == 0; }
-  ~NeverWakes() override {
-    close(quiet_[0]);
-    close(quiet_[1]);
-  }
-  int quiet_[2];
-};
-struct OverlooksWork final : Honest {
-  using Honest::Honest;
-  Status arm(int* fd) override {
-    if (fd_ < 0 && below_->arm(&fd_) != Status::ok) return Status::again;
-    *fd = fd_;
-    return Status::ok;
-  }
-  int fd_ = -1;
-};
-
 // --- the table ------------------------------------------------------------------------------
 struct Lie {
   const char* name;
@@ -461,12 +348,14 @@ const Lie kLies[] = {
     {LIE(Claims<kGet>), "get_reads", kReliable | kOrdered},
     {LIE(Claims<kMulticast>), "groups_reach_their_members", kAll & ~kMulticast},
     {LIE(Claims<kWait>), "sleepers_are_woken", kAll & ~kWait},
+    {LIE(Claims<kAlloc>), "allocated_memory_is_the_users", kAll & ~kAlloc},
     {LIE(Claims<kNeedsReg>), "caps_make_sense", kReliable | kOrdered},
     {LIE(Hides<kPut>), "undeclared_functions_answer_unsupported"},
     {LIE(Hides<kGet>), "undeclared_functions_answer_unsupported"},
     {LIE(Hides<kPut | kGet>), "undeclared_functions_answer_unsupported"},
     {LIE(Hides<kMulticast>), "undeclared_functions_answer_unsupported"},
     {LIE(Hides<kWait>), "undeclared_functions_answer_unsupported"},
+    {LIE(Hides<kAlloc>), "undeclared_functions_answer_unsupported"},
     {LIE(Hides<kPeerDown>), "cookies_end_when_the_peer_closes"},
     {LIE(LargerMtu), "every_size"},
     {LIE(MorePieces), "gather"},
@@ -510,6 +399,15 @@ const Lie kLies[] = {
     {LIE(IgnoresRights), "bad_puts"},
     {LIE(TakesLongKeys), "bad_gets"},
     {LIE(KeysLiveOn), "keys_end_with_registration"},
+    {LIE(GivesOddAddresses), "allocated_memory_is_the_users"},
+    {LIE(GivesMemoryTwice), "allocated_memory_is_the_users"},
+    {LIE(PromisesAnything), "allocated_memory_is_the_users"},
+    {LIE(ClearsWhatItGave), "allocated_memory_is_the_users"},
+    {LIE(CallsEverythingNear), "allocated_memory_is_the_users"},
+    {LIE(MovesNothing), "allocated_memory_is_read"},
+    {LIE(DeallocHasNoEffect), "allocated_memory_is_read"},
+    {LIE(MovesNothing), "allocated_memory_is_written"},
+    {LIE(DeallocHasNoEffect), "allocated_memory_is_written"},
     {LIE(TakesAnyGroupName), "bad_group_names"},
     {LIE(LeaveHasNoEffect), "groups_reach_their_members"},
     {LIE(GroupsLagBehind), "groups_keep_the_order"},

@@ -19,7 +19,7 @@ constexpr struct {
 } kFlags[] = {
     {kReliable, "kReliable"},   {kOrdered, "kOrdered"}, {kPeerDown, "kPeerDown"},
     {kNeedsReg, "kNeedsReg"},   {kPut, "kPut"},         {kGet, "kGet"},
-    {kMulticast, "kMulticast"}, {kWait, "kWait"},
+    {kMulticast, "kMulticast"}, {kWait, "kWait"},       {kAlloc, "kAlloc"},
 };
 
 // Null if a driver declares less here than elsewhere: some systems forbid remote access.

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 include test/unit/core.mk
+include test/unit/memory.mk
 include test/unit/group.mk
 include test/unit/base.mk
 include test/unit/sim.mk

@@ -228,6 +228,36 @@ void torii_on_peer_down(torii_ni_t* ni, torii_peer_down_t callback, void* arg) {
   ni_of(ni)->set_peer_down(callback, arg);
 }
 
+int torii_memory_alloc(torii_ni_t* ni, size_t bytes, size_t alignment, void** address) {
+  if (!ni || !address) return bad_argument("torii_memory_alloc", "null pointer");
+  if (bytes == 0) return bad_argument("torii_memory_alloc", "0 bytes; ask for at least one");
+  if (alignment & (alignment - 1))
+    return fail(TORII_ERR_INVALID,
+                format_text("torii_memory_alloc: an alignment of %zu, it must be a power of two",
+                            alignment));
+  NiGuard guard(*ni_of(ni));
+  const Status status = ni_of(ni)->allocations().alloc(bytes, alignment, address);
+  if (status == Status::ok) return TORII_OK;
+  return fail(code_of(status), format_text("torii_memory_alloc: no memory for %zu bytes with an "
+                                           "alignment of %zu; ask for less, or raise ulimit -v",
+                                           bytes, alignment));
+}
+
+int torii_memory_free(torii_ni_t* ni, void* address) {
+  if (!ni || !address) return bad_argument("torii_memory_free", "null pointer");
+  NiGuard guard(*ni_of(ni));
+  if (ni_of(ni)->allocations().free(address)) return TORII_OK;
+  return fail(TORII_ERR_INVALID,
+              format_text("torii_memory_free: %p is no address that torii_memory_alloc gave, or "
+                          "was given back already",
+                          address));
+}
+
+torii_ni_t* torii_current(void) {
+  std::lock_guard<std::mutex> guard(g_open_lock);
+  return g_open.empty() ? nullptr : reinterpret_cast<torii_ni_t*>(g_open.front().get());
+}
+
 int torii_port_open(torii_ni_t* ni, unsigned index, torii_port_t** out) {
   if (!ni || !out) return bad_argument("torii_port_open", "null pointer");
   if (index > TORII_PORT_MAX)

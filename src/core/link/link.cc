@@ -83,6 +83,9 @@ class LinkDriver final : public Decorator {
   Status import(PeerId peer, std::span<const std::byte> key, uint32_t* handle) override {
     return remote() ? below_->import(peer, key, handle) : Status::unsupported;
   }
+  Status alloc(uint64_t bytes, uint64_t alignment, void** base) override {
+    return remote() ? below_->alloc(bytes, alignment, base) : Status::unsupported;
+  }
   Status put(const Rma& rma) override { return transfer(rma, kPut); }
   Status get(const Rma& rma) override { return transfer(rma, kGet); }
   Status join(std::span<const std::byte>, PeerId*) override { return Status::unsupported; }
@@ -150,7 +153,7 @@ bool LinkDriver::open(const OpenBelow& open_below, const DriverEnv& env) {
     return false;
   }
   if (!(caps_.flags & kReliable)) {
-    caps_.flags &= ~(kPut | kGet | kNeedsReg);
+    caps_.flags &= ~(kPut | kGet | kNeedsReg | kAlloc);
     caps_.remote_max = 0;
     caps_.key_bytes = 0;
   }

@@ -72,6 +72,7 @@ Ni::Ni(const NiConfig& config)
       ports_(protocol_, counters_, this),
       groups_(protocol_, counters_, ports_.completions(), this),
       portals_(protocol_, counters_, *this, Portals::grant(nullptr)),
+      allocations_(protocol_.drivers(), counters_),
       wait_policy_(wait_policy(config)),
       threads_(config.threads),
       wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {

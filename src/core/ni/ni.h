@@ -12,6 +12,7 @@
 
 #include "core/base/counters.h"
 #include "core/base/status.h"
+#include "core/memory/allocations.h"
 #include "core/multicast/group.h"
 #include "core/ni/waiter.h"
 #include "core/portals/portals.h"
@@ -69,6 +70,7 @@ class Ni final : public Upper, public PortalsHost {
   Ports& ports() { return ports_; }
   Groups& groups() { return groups_; }
   Portals& portals() { return portals_; }
+  Allocations& allocations() { return allocations_; }
   Counters& counters() { return counters_; }
   uint64_t now_ns() override;
 
@@ -147,6 +149,7 @@ class Ni final : public Upper, public PortalsHost {
   Ports ports_;
   Groups groups_;
   Portals portals_;
+  Allocations allocations_;
   static thread_local Waiter t_waiter;
   WaitPolicy wait_policy_;
   Waiter waiter_;

@@ -231,6 +231,7 @@ class Protocol final {
                  const Data& destination, const Owner& owner, Op** out);
   Op* make_op(Peer& peer, OpRole role, const Owner& owner);
   void free_op(Op* op);
+  static bool near(const Peer& peer, const Data& source);
   bool export_memory(Op* op, uint32_t access);
   void set_request_head(Op* op, wire::Kind kind, const Envelope& env);
   void set_control_head(Op* op, wire::Kind kind, Status status, uint64_t length);

@@ -370,7 +370,7 @@ Status Protocol::reply(Arrival& a, const Data& source, uint64_t accepted, const 
   op->functions = !source.has_address();
   op->length = op->accepted = accepted;
   op->peer_op = a.peer_op;
-  op->announced = accepted > peer.eager_max;
+  op->announced = accepted > peer.eager_max || (accepted == source.bytes() && near(peer, source));
   op->head_bytes = sizeof(wire::Control);
   if (op->announced) export_memory(op, kRemoteRead);
   set_control_head(op, op->announced ? Kind::reply_announce : Kind::reply, Status::ok, accepted);

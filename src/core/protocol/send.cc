@@ -47,6 +47,13 @@ void Protocol::free_op(Op* op) {
   ops_.put(op);
 }
 
+// A message that one frame could not carry lies in memory that the peer reads more cheaply than
+// frames.
+bool Protocol::near(const Peer& peer, const Data& source) {
+  return source.bytes() > peer.small_max && source.contiguous() && !peer.remote_denied &&
+         peer.driver->near(peer.route, source.at(0));
+}
+
 // Makes op->data reachable for the peer and appends the key to op->head. False: use frames.
 bool Protocol::export_memory(Op* op, uint32_t access) {
   Peer& peer = *op->peer;
@@ -54,8 +61,8 @@ bool Protocol::export_memory(Op* op, uint32_t access) {
   const bool able = caps.flags & (access == kRemoteRead ? kGet : kPut);
   const uint64_t least =
       caps.flags & kNeedsReg ? std::max(caps.remote_min, kWorthRegistering) : caps.remote_min;
-  const bool useful = able && op->accepted >= least;
-  if (!useful || peer.remote_denied || !op->data.contiguous() || op->accepted == 0) return false;
+  if (!able || peer.remote_denied || !op->data.contiguous() || op->accepted == 0) return false;
+  if (op->accepted < least && !peer.driver->near(peer.route, op->data.at(0))) return false;
   Region* region = regions_.get();
   if (!region) return false;
   if (peer.driver->reg(op->data.at(0), op->accepted, access, region) != Status::ok) {
@@ -117,7 +124,7 @@ Status Protocol::put(Peer& peer, const Envelope& env, const Data& source, const 
 
   const uint64_t cost = wire::credit_units(op->length);
   const bool room = cost <= peer.credit;
-  op->announced = op->length > peer.eager_max || !room;
+  op->announced = op->length > peer.eager_max || !room || near(peer, source);
   if (op->announced) {
     ++counters_->rendezvous_sent;
     if (!room && op->length <= peer.eager_max) ++counters_->credit_stalls;

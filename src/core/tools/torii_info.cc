@@ -84,6 +84,7 @@ constexpr CapName kCapNames[] = {
     {kGet, "remote read"},
     {kMulticast, "multicast"},
     {kWait, "can sleep"},
+    {kAlloc, "memory for programs"},
 };
 
 // The names in TORII_DRIVERS, without decorators around them.

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libtorii_internal_la_SOURCES += \
+	src/drivers/shm/arena.cc \
+	src/drivers/shm/arena.h \
 	src/drivers/shm/attach.cc \
 	src/drivers/shm/attach.h \
+	src/drivers/shm/direct.cc \
 	src/drivers/shm/handover.cc \
 	src/drivers/shm/handover.h \
 	src/drivers/shm/layout.h \

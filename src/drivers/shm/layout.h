@@ -19,7 +19,7 @@ namespace torii::shm {
 
 inline constexpr size_t kLine = 64;  // bytes of a cache line
 inline constexpr size_t kPage = 4096;
-inline constexpr uint32_t kMagic = 0x326d6873;  // "shm2"; changes with anything on this page
+inline constexpr uint32_t kMagic = 0x336d6873;  // "shm3"; changes with anything on this page
 inline constexpr uint32_t kClaimsMax = 8192;
 inline constexpr uint64_t kRingMin = 32 << 10;
 inline constexpr uint64_t kRingMax = 64 << 20;
@@ -70,6 +70,13 @@ struct Split {
 };
 inline constexpr uint32_t kSplits = 8;
 
+// Names the allocation of an arena (arena.h) that some memory lies in.
+struct ArenaKey {
+  uint32_t fd;      // of the arena in its owner
+  uint32_t slot;    // of the allocation
+  uint64_t serial;  // of the allocation; 0: the memory lies in none
+};
+
 // The frame that asks the other process to join in.
 struct SplitRequest {
   uint32_t split;
@@ -77,6 +84,7 @@ struct SplitRequest {
   uint64_t source;       // address in the process that is asked
   uint64_t destination;  // address in the process that asks
   uint64_t bytes;
+  ArenaKey arena;  // of the destination
 };
 
 struct Header {

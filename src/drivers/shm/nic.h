@@ -2,7 +2,8 @@
 // Copyright (c) 2026, the Torii authors
 //
 // The `shm` driver. nic.cc has the path of a frame; peers.cc who is there and who has gone;
-// remote.cc put and get; split.cc gets that both processes work at; wait.cc sleeping and waking.
+// remote.cc put and get; direct.cc memory that peers map; split.cc gets that both processes work
+// at; wait.cc sleeping and waking.
 //
 // send() and poll() use no lock, no allocation and no system call while both sides are awake.
 #pragma once
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "drivers/driver.h"
+#include "drivers/shm/arena.h"
 #include "drivers/shm/attach.h"
 #include "drivers/shm/handover.h"
 #include "drivers/shm/ring.h"
@@ -46,6 +48,11 @@ class ShmDriver final : public Driver {
   void dereg(Region& region) override;
   Status import(PeerId peer, std::span<const std::byte> key, uint32_t* remote) override;
   void drop(uint32_t remote) override;
+  Status alloc(uint64_t bytes, uint64_t alignment, void** base) override;
+  void dealloc(void* base) override;
+  bool near(PeerId peer, const void* at) const override {
+    return arena_ && arena_->contains(at) && peers_[peer].direct;
+  }
   Status put(const Rma& rma) override;
   Status get(const Rma& rma) override;
   Status arm(int* fd) override;
@@ -64,6 +71,7 @@ class ShmDriver final : public Driver {
     shm::Mapping out_ring;
     shm::Mapping in_ring;
     std::unique_ptr<uint64_t[]> stale;
+    shm::ArenaView arena;  // the peer's
     shm::Descriptor pidfd;
     shm::Descriptor wake_fd;
     uint32_t out_claim = kNoClaim;  // ours in the peer's segment
@@ -98,6 +106,7 @@ class ShmDriver final : public Driver {
     uint64_t bytes;
     uint32_t access;
     uint32_t owner;  // part of the owner's cookie
+    shm::ArenaKey arena;
   };
   struct Import {
     Key key;
@@ -172,6 +181,13 @@ class ShmDriver final : public Driver {
   static shm::Transfer transfer_with(const Peer& peer, uint64_t remote, const iovec* pieces,
                                      uint32_t piece_count, uint64_t bytes);
   void downgrade(Peer& peer, int error);
+  Status refuse_key(const Peer& peer, const char* what);
+
+  // direct.cc
+  shm::ArenaKey arena_key(const void* base, uint64_t bytes) const;
+  Status find_direct(Peer& peer, const shm::ArenaKey& key, uint64_t base, uint64_t bytes,
+                     std::byte** at);
+  Status move_direct(Peer& peer, const Rma& rma, bool write);
 
   // split.cc
   bool worth_splitting(const Rma& rma, const Peer& peer) const;
@@ -244,6 +260,9 @@ class ShmDriver final : public Driver {
 
   std::vector<Import> imports_;
   std::vector<uint32_t> free_imports_;
+
+  shm::ArenaPointer arena_;  // made when memory is asked for
+  bool no_arena_ = false;    // that was not possible
 
   shm::Descriptor wake_read_;
   shm::Descriptor wake_write_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// Put and get by cross-memory attach.
+// Put and get: by cross-memory attach, unless the memory is mapped (direct.cc).
 #include <cstring>
 
 #include "core/base/log.h"
@@ -16,7 +16,7 @@ Status ShmDriver::reg(void* base, uint64_t bytes, uint32_t access, Region* out) 
     return Status::invalid;
   *out = Region{base, bytes, access, {}, 0};
   const Key key{reinterpret_cast<uintptr_t>(base), bytes, access,
-                static_cast<uint32_t>(segment_.address.cookie.words[1])};
+                static_cast<uint32_t>(segment_.address.cookie.words[1]), arena_key(base, bytes)};
   std::memcpy(out->key.data(), &key, sizeof(key));
   if (!(access & kRemoteRead)) return Status::ok;
   if (free_exports_.empty()) {
@@ -41,13 +41,19 @@ Status ShmDriver::import(PeerId id, std::span<const std::byte> bytes, uint32_t* 
   if (!(caps_.flags & kGet)) return Status::unsupported;
   Key key;
   if (bytes.size() != sizeof(key) || id >= peers_.size()) return Status::invalid;
-  const Peer& peer = peers_[id];
+  Peer& peer = peers_[id];
   if (peer.stage == Stage::down) return Status::peer_dead;
   if (peer.stage != Stage::up) return Status::invalid;
   std::memcpy(&key, bytes.data(), sizeof(key));
   if (key.owner != static_cast<uint32_t>(peer.details->segment.address.cookie.words[1]) ||
       key.bytes > ~uint64_t{0} - key.base)
-    return Status::invalid;
+    return refuse_key(peer, "is not of its sender, or goes round the end of memory");
+  if (key.arena.serial) {
+    std::byte* at = nullptr;
+    const Status status = find_direct(peer, key.arena, key.base, key.bytes, &at);
+    if (status == Status::invalid) return status;
+    if (status == Status::unsupported) key.arena = {};
+  }
   if (free_imports_.empty()) {
     *remote = static_cast<uint32_t>(imports_.size());
     imports_.push_back({});
@@ -57,6 +63,15 @@ Status ShmDriver::import(PeerId id, std::span<const std::byte> bytes, uint32_t* 
   }
   imports_[*remote] = {key, id, true};
   return Status::ok;
+}
+
+// A peer that makes no mistakes never sends it: counted, reported the first few times.
+Status ShmDriver::refuse_key(const Peer& peer, const char* what) {
+  constexpr uint64_t kReported = 5;
+  if (++counters_.bad_keys <= kReported)
+    TORII_WARN("shm: a memory key of process %u is refused: it %s",
+               peer.details->segment.address.pid, what);
+  return Status::invalid;
 }
 
 void ShmDriver::drop(uint32_t remote) {
@@ -92,13 +107,16 @@ Status ShmDriver::check_rma(const Rma& rma, uint32_t access, Peer** peer) const 
   if (local != rma.bytes) return Status::invalid;
   *peer = const_cast<Peer*>(&peers_[rma.peer]);
   if ((*peer)->stage != Stage::up || (*peer)->ending != Status::ok) return Status::peer_dead;
-  return (*peer)->direct ? Status::ok : Status::denied;
+  return (*peer)->direct || key.arena.serial ? Status::ok : Status::denied;
 }
 
 Status ShmDriver::move(const Rma& rma, bool write) {
   Peer* peer = nullptr;
   Status status = check_rma(rma, write ? kRemoteWrite : kRemoteRead, &peer);
   if (status != Status::ok) return status;
+  status = move_direct(*peer, rma, write);
+  if (status != Status::unsupported) return status;
+  if (!peer->direct) return Status::denied;
   const shm::Transfer transfer =
       transfer_with(*peer, imports_[rma.remote].key.base + rma.remote_offset, rma.pieces,
                     rma.piece_count, rma.bytes);

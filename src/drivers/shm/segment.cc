@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <bit>
@@ -30,6 +31,7 @@ namespace torii::shm {
 namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+constexpr auto kTmpfs = 0x01021994;  // where ordinary memfds live; touching others may fail
 
 uint64_t hash_text(const char* text, size_t n) {
   uint64_t h = 0xcbf29ce484222325u;
@@ -88,6 +90,10 @@ int make_memfd() {
   if (fd < 0 && errno == EINVAL)  // a kernel older than the flag
     fd = static_cast<int>(syscall(SYS_memfd_create, "torii", flags));
   return fd;
+}
+
+bool set_size(int fd, uint64_t bytes) {
+  return ftruncate(fd, static_cast<off_t>(bytes)) == 0 && fcntl(fd, F_ADD_SEALS, kSeals) == 0;
 }
 
 // A process in another place must never be taken for one here that has the same pid.
@@ -155,6 +161,19 @@ void Descriptor::reset(int fd) {
   fd_ = fd;
 }
 
+Descriptor make_sealed(uint64_t bytes) {
+  Descriptor fd(make_memfd());
+  if (fd && !set_size(fd.get(), bytes)) fd.reset();
+  return fd;
+}
+
+bool sealed(int fd, struct stat* about) {
+  struct statfs where;
+  const int seals = fcntl(fd, F_GET_SEALS);
+  return seals >= 0 && (seals & kSeals) == kSeals && fstatfs(fd, &where) == 0 &&
+         where.f_type == kTmpfs && fstat(fd, about) == 0;
+}
+
 bool Segment::map_ring(uint32_t number, Mapping* out) const {
   return out->map(fd.get(), rings_offset(claims) + number * ring_bytes, ring_bytes);
 }
@@ -186,9 +205,7 @@ bool create_segment(uint32_t claims, uint64_t ring_bytes, uint32_t socket, Segme
         static_cast<unsigned long long>(limit.rlim_cur), static_cast<unsigned long long>(bytes));
     return false;
   }
-  if (ftruncate(out->fd.get(), static_cast<off_t>(bytes)) != 0 ||
-      fcntl(out->fd.get(), F_ADD_SEALS, kSeals) != 0 ||
-      !out->front.map(out->fd.get(), 0, rings_offset(claims))) {
+  if (!set_size(out->fd.get(), bytes) || !out->front.map(out->fd.get(), 0, rings_offset(claims))) {
     *why = format_text("shm: a segment of %llu bytes failed: %s; lower TORII_SHM_RING",
                        static_cast<unsigned long long>(bytes), strerror(errno));
     return false;
@@ -243,10 +260,8 @@ Status adopt_segment(const Address& address, Descriptor fd, Segment* out, std::s
   };
   out->fd = std::move(fd);
   struct stat file;
-  const int seals = fcntl(out->fd.get(), F_GET_SEALS);
-  if (seals < 0 || (seals & kSeals) != kSeals) return wrong("is not a sealed segment of Torii");
-  if (fstat(out->fd.get(), &file) != 0 || file.st_size < static_cast<off_t>(kPage))
-    return wrong("is too small for a segment");
+  if (!sealed(out->fd.get(), &file)) return wrong("is not a sealed segment of Torii");
+  if (file.st_size < static_cast<off_t>(kPage)) return wrong("is too small for a segment");
   if (!out->front.map(out->fd.get(), 0, kPage)) return wrong("cannot be mapped");
   const Header& header = out->header();
   const uint32_t claims = header.claims;

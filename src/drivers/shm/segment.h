@@ -7,6 +7,8 @@
 // shrinking, so no peer can cause a SIGBUS.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -54,6 +56,12 @@ class Descriptor {
  private:
   int fd_;
 };
+
+// A new memfd of that size that can neither shrink nor grow. Empty, with errno: the system does not
+// let us.
+Descriptor make_sealed(uint64_t bytes);
+// Is the file one that make_sealed() could have made? Fills in *about.
+bool sealed(int fd, struct stat* about);
 
 // A segment, owned or a peer's: the header and the claims; rings are mapped one by one.
 struct Segment {

@@ -24,6 +24,8 @@ constexpr uint32_t kTakeMax = 64;
 constexpr uint32_t kTakeMin = 16;
 constexpr uint32_t kTakeLeast = 8;
 
+constexpr uint64_t kMappedMin = 128 << 10;  // if both have the other's memory mapped
+
 constexpr unsigned kClosingYields = 1u << 20;  // some hundred milliseconds, or time slices
 
 uint32_t pages_of(uint64_t bytes) {
@@ -52,8 +54,12 @@ bool take_pages(shm::Split& split, uint32_t serial, uint32_t pages, uint32_t* fi
 
 }  // namespace
 
+// A reader that has the memory mapped is as fast alone, unless the other process has the reader's
+// memory mapped as well.
 bool ShmDriver::worth_splitting(const Rma& rma, const Peer& peer) const {
-  return rma.cookie != 0 && rma.piece_count == 1 && peer.out.room >= 2;
+  if (rma.cookie == 0 || rma.piece_count != 1 || peer.out.room < 2) return false;
+  if (!imports_[rma.remote].key.arena.serial) return true;
+  return rma.bytes >= kMappedMin && arena_key(rma.pieces[0].iov_base, rma.bytes).serial != 0;
 }
 
 Status ShmDriver::get_split(const Rma& rma, Peer& peer) {
@@ -67,9 +73,12 @@ Status ShmDriver::get_split(const Rma& rma, Peer& peer) {
   split.written.store(0, std::memory_order_relaxed);
   split.refused_count.store(0, std::memory_order_relaxed);
   split.taken.store(taken_word(open.serial, 0), std::memory_order_release);
-  const shm::SplitRequest request{number, open.serial,
+  const shm::SplitRequest request{number,
+                                  open.serial,
                                   imports_[rma.remote].key.base + rma.remote_offset,
-                                  reinterpret_cast<uintptr_t>(open.piece.iov_base), rma.bytes};
+                                  reinterpret_cast<uintptr_t>(open.piece.iov_base),
+                                  rma.bytes,
+                                  arena_key(open.piece.iov_base, rma.bytes)};
   std::memcpy(line, &request, sizeof(request));
   // A sleeper is not woken for it.
   peer.out.publish_line(line, sizeof(request), shm::kKindSplit);
@@ -163,7 +172,13 @@ void ShmDriver::join_split(Peer& peer, const std::byte* bytes) {
   if (request.split >= shm::kSplits || request.bytes == 0 || request.bytes > caps_.remote_max)
     return fail(peer, "it asks to share a get that makes no sense");
   // A stale request may name memory that is not exported any more.
-  if (!peer.there || !peer.direct || !exported(request.source, request.bytes)) return;
+  if (!peer.there || !exported(request.source, request.bytes)) return;
+  std::byte* mapped = nullptr;
+  if (request.arena.serial &&
+      peer.details->arena.find(peer.details->segment.address, request.arena, request.destination,
+                               request.bytes, &mapped) != Status::ok)
+    mapped = nullptr;  // given back, if the request is stale: no mistake of the peer's
+  if (!mapped && !peer.direct) return;
   shm::Split& split = peer.there->splits[request.split];
   uint32_t first = 0, count = 0;
   while (take_pages(split, request.serial, pages_of(request.bytes), &first, &count)) {
@@ -173,7 +188,13 @@ void ShmDriver::join_split(Peer& peer, const std::byte* bytes) {
     const shm::Transfer transfer =
         transfer_with(peer, request.destination + offset, &piece, 1, part);
     int error = 0;
-    const Status status = shm::attach_write(transfer, &error);
+    Status status = Status::ok;
+    if (mapped) {
+      std::memcpy(mapped + offset, piece.iov_base, part);
+      counters_.direct_bytes += part;
+    } else {
+      status = shm::attach_write(transfer, &error);
+    }
     if (status != Status::ok) {
       split.refused_first.store(first, std::memory_order_relaxed);
       split.refused_count.store(count, std::memory_order_relaxed);

@@ -104,6 +104,9 @@ class SimDriver final : public Driver {
   void dereg(Region& region) override;
   Status import(PeerId peer, std::span<const std::byte> key, uint32_t* remote) override;
   void drop(uint32_t remote) override;
+  Status alloc(uint64_t bytes, uint64_t alignment, void** base) override;
+  void dealloc(void* base) override;
+  bool near(PeerId peer, const void* at) const override;
   Status put(const Rma& rma) override { return transfer(rma, kPut); }
   Status get(const Rma& rma) override { return transfer(rma, kGet); }
   Status join(std::span<const std::byte> group, PeerId* peer) override;
@@ -149,6 +152,7 @@ class SimDriver final : public Driver {
   std::unordered_map<uint32_t, Arrival> last_arrivals_;  // by endpoint: to keep order
   std::unordered_map<uint32_t, Region> regions_;         // by slot
   std::unordered_map<uint32_t, SimKey> imports_;
+  std::map<void*, uint64_t> allocations_;  // bytes by address
   uint32_t next_handle_ = 0;
   uint64_t last_event_ns_ = 0;
   int event_fd_ = -1;

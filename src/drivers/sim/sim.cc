@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 #include "core/base/log.h"
@@ -37,7 +38,18 @@ SimDriver::SimDriver(SimFabric::Net& net, uint32_t number, const DriverEnv& env)
   caps_.mbytes_per_s = 1000;
 }
 
+namespace {
+
+// Memory that was handed out and not given back when its driver closed: the user may still need it.
+std::map<void*, uint64_t>& left_behind() {
+  static std::map<void*, uint64_t> all;
+  return all;
+}
+
+}  // namespace
+
 SimDriver::~SimDriver() {
+  left_behind().merge(allocations_);
   if (!dead()) net_.end(number_, Status::peer_closed);
   if (event_fd_ >= 0) close(event_fd_);
 }
@@ -235,6 +247,34 @@ Status SimDriver::import(PeerId peer, std::span<const std::byte> key, uint32_t* 
 }
 
 void SimDriver::drop(uint32_t remote) { imports_.erase(remote); }
+
+Status SimDriver::alloc(uint64_t bytes, uint64_t alignment, void** base) {
+  if (!(caps_.flags & kAlloc)) return Status::unsupported;
+  void* made = nullptr;
+  if (posix_memalign(&made, std::max<uint64_t>(alignment, 4096), bytes) != 0)
+    return Status::no_memory;
+  allocations_[*base = made] = bytes;
+  return Status::ok;
+}
+
+void SimDriver::dealloc(void* base) {
+  const auto it = allocations_.find(base);
+  TORII_ASSERT(it != allocations_.end());
+  const auto* const first = static_cast<std::byte*>(base);
+  std::erase_if(regions_, [&](const auto& entry) {
+    const auto* const at = static_cast<const std::byte*>(entry.second.base);
+    return at >= first && at < first + it->second;
+  });
+  allocations_.erase(it);
+  std::free(base);
+}
+
+bool SimDriver::near(PeerId, const void* at) const {
+  auto it = allocations_.upper_bound(const_cast<void*>(at));
+  if (it == allocations_.begin()) return false;
+  --it;
+  return static_cast<const std::byte*>(at) < static_cast<std::byte*>(it->first) + it->second;
+}
 
 Status SimDriver::transfer(const Rma& rma, Cap cap) {
   if (!(caps_.flags & cap)) return Status::unsupported;

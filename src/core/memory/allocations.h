@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// Memory handed out to the user: a driver's that peers reach cheaply, where one has any, else
+// ordinary memory. The caller holds the interface's lock.
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "core/base/counters.h"
+#include "core/base/status.h"
+#include "drivers/driver.h"
+
+namespace torii {
+
+class Allocations {
+ public:
+  // `drivers`, in order of preference, may grow; they outlive what is asked of this class.
+  Allocations(const std::vector<std::unique_ptr<Driver>>& drivers, Counters& counters)
+      : drivers_(drivers), counters_(counters) {}
+
+  // `alignment` is a power of two or 0. `no_memory` is the only error.
+  Status alloc(uint64_t bytes, uint64_t alignment, void** address);
+  // False: not an address that alloc() gave, or given back already.
+  bool free(void* address);
+
+ private:
+  const std::vector<std::unique_ptr<Driver>>& drivers_;
+  Counters& counters_;
+  std::unordered_map<void*, Driver*> given_;  // null: ordinary memory
+};
+
+}  // namespace torii

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+#include "drivers/shm/arena.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <new>
+#include <utility>
+
+#include "core/base/log.h"
+#include "core/base/small_file.h"
+
+namespace torii::shm {
+namespace {
+
+constexpr uint64_t kHuge = 2 << 20;         // a huge page, if the system has any for us
+constexpr uint64_t kArenaMin = 64 << 20;    // less is not worth the trouble
+constexpr uint64_t kArenaMax = 1ull << 44;  // addresses are not unlimited either
+constexpr size_t kArenasMax = 256;          // in one process: as many as it has drivers open
+
+// All arenas of this process, for the child of a fork.
+std::atomic<Arena*> g_arenas[kArenasMax];
+
+bool enlist(Arena* arena) {
+  for (auto& place : g_arenas) {
+    Arena* expected = nullptr;
+    if (place.compare_exchange_strong(expected, arena)) return true;
+  }
+  return false;
+}
+
+void strike_off(Arena* arena) {
+  for (auto& place : g_arenas) {
+    Arena* expected = arena;
+    if (place.compare_exchange_strong(expected, nullptr)) return;
+  }
+}
+
+uint64_t round_up(uint64_t n, uint64_t unit) { return (n + unit - 1) / unit * unit; }
+
+// As much as the machine has, and as the limits of the process allow.
+uint64_t arena_bytes() {
+  const long pages = sysconf(_SC_PHYS_PAGES);
+  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  uint64_t bytes = pages > 0 ? static_cast<uint64_t>(pages) * page : kArenaMin;
+  rlimit limit;
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+    bytes = std::min<uint64_t>(bytes, limit.rlim_cur / 4);
+  // Beyond this one ftruncate would not fail but kill the process by SIGXFSZ.
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+    bytes = std::min<uint64_t>(bytes, limit.rlim_cur);
+  return std::min(bytes, kArenaMax) / kHuge * kHuge;
+}
+
+// vm.overcommit_memory 2: a page that was not promised is refused by SIGBUS when it is touched.
+bool memory_is_promised() {
+  std::string mode;
+  return read_beginning("/proc/sys/vm/overcommit_memory", 1, &mode) && mode == "2";
+}
+
+}  // namespace
+
+ArenaPointer Arena::make(const Cookie& cookie, std::string* why) {
+  static const bool watched = pthread_atfork(nullptr, nullptr, after_fork) == 0;
+  ArenaPointer arena(new (std::nothrow) Arena);
+  if (!arena || !watched || !enlist(arena.get())) {
+    *why = "shm: no more memory can be shared in this process; close network interfaces";
+    return nullptr;
+  }
+  if (!arena->reserve(why)) return nullptr;
+  ArenaHeader& header = *arena->header_;
+  header.cookie = cookie;
+  header.self_base = reinterpret_cast<uintptr_t>(arena->base_);
+  header.bytes = arena->bytes_;
+  std::atomic_thread_fence(std::memory_order_release);
+  header.magic = kArenaMagic;
+  return arena;
+}
+
+bool Arena::reserve(std::string* why) {
+  commit_ = memory_is_promised();
+  uint64_t bytes = arena_bytes();
+  void* at = MAP_FAILED;
+  errno = ENOMEM;
+  for (; bytes >= kArenaMin && at == MAP_FAILED; bytes = bytes / 2 / kHuge * kHuge) {
+    bytes_ = bytes;
+    at =
+        mmap(nullptr, bytes + kHuge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  }
+  if (at == MAP_FAILED) {
+    bytes_ = 0;
+    *why = format_text("shm: addresses for memory to share are short (%s); raise ulimit -v",
+                       strerror(errno));
+    return false;
+  }
+  const auto start = reinterpret_cast<uintptr_t>(at);
+  const uint64_t before = round_up(start, kHuge) - start;
+  base_ = static_cast<std::byte*>(at) + before;
+  if (before) munmap(at, before);
+  if (before < kHuge) munmap(base_ + bytes_, kHuge - before);
+  fd_ = make_sealed(bytes_);
+  if (!fd_ || !back(0, kArenaHead)) {
+    *why = format_text("shm: a segment of %llu bytes for memory to share failed: %s",
+                       static_cast<unsigned long long>(bytes_), strerror(errno));
+    return false;
+  }
+  header_ = new (base_) ArenaHeader;  // the pages are zero
+  free_[kArenaHead] = bytes_ - kArenaHead;
+  return true;
+}
+
+Arena::~Arena() {
+  strike_off(this);
+  if (base_) munmap(base_, bytes_);
+}
+
+void RetireArena::operator()(Arena* arena) const {
+  if (arena->empty()) delete arena;
+}
+
+// Maps part of the file at its place.
+bool Arena::back(uint64_t first, uint64_t bytes) {
+  if (commit_) {
+    int failed;
+    do {
+      failed = fallocate(fd_.get(), 0, static_cast<off_t>(first), static_cast<off_t>(bytes));
+    } while (failed && errno == EINTR);
+    if (failed) return false;
+  }
+  void* at = mmap(base_ + first, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd_.get(),
+                  static_cast<off_t>(first));
+  if (at == MAP_FAILED) return false;
+  if (bytes >= kHuge) madvise(at, bytes, MADV_HUGEPAGE);
+  return true;
+}
+
+// Gives the pages back to the system, whoever has them mapped. Only the addresses remain.
+void Arena::unback(uint64_t first, uint64_t bytes) {
+  const int saved = errno;
+  if (mmap(base_ + first, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
+           -1, 0) == MAP_FAILED)
+    TORII_WARN("shm: %llu bytes of given back memory stay mapped: %m; raise vm.max_map_count",
+               static_cast<unsigned long long>(bytes));
+  if (fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(first),
+                static_cast<off_t>(bytes)) != 0)
+    TORII_WARN("shm: %llu bytes of shared memory could not be given back: %m",
+               static_cast<unsigned long long>(bytes));
+  errno = saved;
+}
+
+// Takes the first free range that is long enough.
+bool Arena::take(uint64_t bytes, uint64_t alignment, uint64_t* first) {
+  for (auto it = free_.begin(); it != free_.end(); ++it) {
+    const uint64_t start = it->first, end = it->first + it->second;
+    const uint64_t at = round_up(start, alignment);
+    if (at > end || bytes > end - at) continue;
+    free_.erase(it);
+    if (at > start) free_[start] = at - start;
+    if (end > at + bytes) free_[at + bytes] = end - (at + bytes);
+    *first = at;
+    return true;
+  }
+  return false;
+}
+
+void Arena::give(uint64_t first, uint64_t bytes) {
+  auto next = free_.lower_bound(first);
+  if (next != free_.end() && next->first == first + bytes) {
+    bytes += next->second;
+    next = free_.erase(next);
+  }
+  if (next != free_.begin()) {
+    const auto before = std::prev(next);
+    if (before->first + before->second == first) {
+      before->second += bytes;
+      return;
+    }
+  }
+  free_[first] = bytes;
+}
+
+void* Arena::alloc(uint64_t bytes, uint64_t alignment) {
+  if (bytes == 0 || bytes > bytes_ || alignment > kHuge) return nullptr;
+  if (free_slots_.empty() && slots_used_ == kArenaSlots) return nullptr;
+  bytes = round_up(bytes, kPage);
+  alignment = std::max<uint64_t>(alignment, bytes >= kHuge ? kHuge : kPage);
+  uint64_t first;
+  if (!take(bytes, alignment, &first)) return nullptr;
+  if (!back(first, bytes)) {
+    unback(first, bytes);
+    give(first, bytes);
+    return nullptr;
+  }
+  uint32_t number;
+  if (free_slots_.empty()) {
+    number = slots_used_++;
+  } else {
+    number = free_slots_.back();
+    free_slots_.pop_back();
+  }
+  live_[first] = {bytes, number};
+  ArenaSlot& slot = header_->slots[number];
+  slot.first.store(first, std::memory_order_relaxed);
+  slot.bytes.store(bytes, std::memory_order_relaxed);
+  slot.serial.store(++last_serial_, std::memory_order_release);
+  return base_ + first;
+}
+
+void Arena::dealloc(void* base) {
+  const auto first = static_cast<uint64_t>(static_cast<std::byte*>(base) - base_);
+  const auto it = live_.find(first);
+  TORII_ASSERT(it != live_.end());
+  const Live live = it->second;
+  header_->slots[live.slot].serial.store(0, std::memory_order_release);
+  live_.erase(it);
+  free_slots_.push_back(live.slot);
+  unback(first, live.bytes);
+  give(first, live.bytes);
+}
+
+ArenaKey Arena::key(const void* base, uint64_t bytes) const {
+  const auto first = static_cast<uint64_t>(static_cast<const std::byte*>(base) - base_);
+  auto it = live_.upper_bound(first);
+  if (!contains(base) || it == live_.begin()) return {};
+  --it;
+  const uint64_t inside = first - it->first;
+  if (inside > it->second.bytes || bytes > it->second.bytes - inside) return {};
+  const uint32_t slot = it->second.slot;
+  return {static_cast<uint32_t>(fd_.get()), slot,
+          header_->slots[slot].serial.load(std::memory_order_relaxed)};
+}
+
+// In the child of a fork: what it writes must not reach its parent's memory, which is its own from
+// now on like any other memory. Allocates nothing; the maps may be in the middle of a change.
+void Arena::after_fork() {
+  for (auto& place : g_arenas) {
+    const Arena* arena = place.load();
+    if (!arena || !arena->header_) continue;
+    for (uint32_t n = 0; n < arena->slots_used_; n++) {
+      const ArenaSlot& slot = arena->header_->slots[n];
+      if (slot.serial.load(std::memory_order_acquire) == 0) continue;
+      const uint64_t first = slot.first.load(std::memory_order_relaxed);
+      mmap(arena->base_ + first, slot.bytes.load(std::memory_order_relaxed), PROT_READ | PROT_WRITE,
+           MAP_PRIVATE | MAP_FIXED, arena->fd_.get(), static_cast<off_t>(first));
+    }
+  }
+}
+
+// --- a peer's ------------------------------------------------------------------------------
+
+Descriptor ArenaView::open_file(const Address& owner) const {
+  const std::string path = format_text("/proc/%u/fd/%u", owner.pid, fd_);
+  return Descriptor(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+}
+
+// Proves the arena by its seals, its size and the cookie of its owner.
+bool ArenaView::open(const Address& owner, uint32_t fd) {
+  tried_ = true;
+  fd_ = fd;
+  const Descriptor file = open_file(owner);
+  struct stat about;
+  if (!file || !sealed(file.get(), &about)) return false;
+  bytes_ = static_cast<uint64_t>(about.st_size);
+  Mapping head;
+  if (bytes_ < kArenaHead || !head.map(file.get(), 0, kArenaHead)) return false;
+  const auto& header = *reinterpret_cast<const ArenaHeader*>(head.base());
+  self_base_ = header.self_base;
+  if (header.magic != kArenaMagic || !(header.cookie == owner.cookie) || header.bytes != bytes_ ||
+      bytes_ > ~uint64_t{0} - self_base_)
+    return false;
+  device_ = about.st_dev;
+  inode_ = about.st_ino;
+  head_ = std::move(head);
+  return true;
+}
+
+// Is that allocation still there, and does it hold the range?
+bool ArenaView::live(const ArenaKey& key, uint64_t first, uint64_t bytes) const {
+  const auto& header = *reinterpret_cast<const ArenaHeader*>(head_.base());
+  const ArenaSlot& slot = header.slots[key.slot];
+  if (slot.serial.load(std::memory_order_acquire) != key.serial) return false;
+  const uint64_t start = slot.first.load(std::memory_order_relaxed);
+  const uint64_t all = slot.bytes.load(std::memory_order_relaxed);
+  return first >= start && first - start <= all && bytes <= all - (first - start);
+}
+
+// The mapping that covers the range, made if need be; null if the system does not let us.
+const ArenaView::Window* ArenaView::window(const Address& owner, uint64_t first, uint64_t bytes) {
+  for (Window& window : windows_) {
+    if (first < window.first || first - window.first > window.bytes ||
+        bytes > window.bytes - (first - window.first))
+      continue;
+    window.used = ++uses_;
+    return &window;
+  }
+  const uint64_t start = first / kWindowBytes * kWindowBytes;
+  const uint64_t end = std::min(round_up(first + bytes, kWindowBytes), bytes_);
+  Window made{start, end - start, {}, ++uses_};
+  const Descriptor file = open_file(owner);
+  struct stat about;
+  // By now the number may be another file's.
+  if (!file || fstat(file.get(), &about) != 0 || about.st_dev != device_ ||
+      about.st_ino != inode_ || !made.memory.map(file.get(), start, end - start))
+    return nullptr;
+  // Pages that nobody uses must not appear in core dumps.
+  madvise(made.memory.base(), end - start, MADV_DONTDUMP);
+  if (windows_.size() < kWindowsMax) {
+    windows_.push_back(std::move(made));
+    return &windows_.back();
+  }
+  const auto oldest =
+      std::min_element(windows_.begin(), windows_.end(),
+                       [](const Window& a, const Window& b) { return a.used < b.used; });
+  *oldest = std::move(made);
+  return &*oldest;
+}
+
+Status ArenaView::find(const Address& owner, const ArenaKey& key, uint64_t base, uint64_t bytes,
+                       std::byte** at) {
+  if (!tried_ && !open(owner, key.fd))
+    TORII_INFO("shm: memory of process %u is not mapped", owner.pid);
+  if (!head_) return Status::unsupported;
+  const uint64_t first = base - self_base_;
+  if (key.fd != fd_ || key.slot >= kArenaSlots || key.serial == 0 || base < self_base_ ||
+      first < kArenaHead || first > bytes_ || bytes > bytes_ - first || !live(key, first, bytes))
+    return Status::invalid;
+  const Window* const window = this->window(owner, first, bytes);
+  if (!window) return Status::unsupported;
+  *at = window->memory.base() + (first - window->first);
+  return Status::ok;
+}
+
+}  // namespace torii::shm

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// Memory for the user that peers map: one sealed memfd for each process that asks for some, as
+// large as the machine's memory and empty until it is used.
+//
+//   +-------------+-----------+---------------+------------------------------
+//   | ArenaHeader | an alloc. | free: no page | ...
+//   +-------------+-----------+---------------+------------------------------
+//
+// The owner reserves addresses for all of it and maps what it hands out. What it takes back has no
+// page any more, in nobody's mapping, so peers need not be told: the slot that a key names has
+// another serial by then.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "drivers/shm/layout.h"
+#include "drivers/shm/segment.h"
+
+namespace torii::shm {
+
+inline constexpr uint32_t kArenaMagic = 0x31616873;  // changes with anything in ArenaHeader
+inline constexpr uint32_t kArenaSlots = 16384;       // most allocations at a time
+
+struct ArenaSlot {
+  std::atomic<uint64_t> serial;  // of the allocation, unique in the arena; 0: free
+  std::atomic<uint64_t> first;   // its offset in the arena
+  std::atomic<uint64_t> bytes;
+};
+
+struct ArenaHeader {
+  uint32_t magic;
+  uint32_t reserved;
+  Cookie cookie;       // of the owner's driver
+  uint64_t self_base;  // address of the arena in its owner
+  uint64_t bytes;      // of the arena
+  ArenaSlot slots[kArenaSlots];
+};
+inline constexpr uint64_t kArenaHead = (sizeof(ArenaHeader) + kPage - 1) / kPage * kPage;
+
+class Arena;
+
+// Ends an arena, unless something is handed out: that stays usable for ever.
+struct RetireArena {
+  void operator()(Arena* arena) const;
+};
+using ArenaPointer = std::unique_ptr<Arena, RetireArena>;
+
+// This process's arena.
+class Arena {
+ public:
+  // Reserves it; null with the reason and the remedy in *why.
+  static ArenaPointer make(const Cookie& cookie, std::string* why);
+  ~Arena();
+  Arena(const Arena&) = delete;
+
+  // Memory of whole pages, zero; null if there is none left.
+  void* alloc(uint64_t bytes, uint64_t alignment);
+  void dealloc(void* base);
+  // The address is one of the arena's. Costs next to nothing.
+  bool contains(const void* at) const {
+    return reinterpret_cast<uintptr_t>(at) - reinterpret_cast<uintptr_t>(base_) < bytes_;
+  }
+  // The name of the allocation in which all `bytes` bytes lie.
+  ArenaKey key(const void* base, uint64_t bytes) const;
+  bool empty() const { return live_.empty(); }
+
+ private:
+  struct Live {
+    uint64_t bytes;
+    uint32_t slot;
+  };
+
+  Arena() = default;
+  bool reserve(std::string* why);
+  bool back(uint64_t first, uint64_t bytes);
+  void unback(uint64_t first, uint64_t bytes);
+  bool take(uint64_t bytes, uint64_t alignment, uint64_t* first);
+  void give(uint64_t first, uint64_t bytes);
+  static void after_fork();
+
+  Descriptor fd_;
+  std::byte* base_ = nullptr;  // of the reserved addresses
+  uint64_t bytes_ = 0;
+  ArenaHeader* header_ = nullptr;
+  bool commit_ = false;  // the system counts memory when it is promised: claim it at once
+  uint64_t last_serial_ = 0;
+  std::map<uint64_t, uint64_t> free_;  // ranges by offset
+  std::map<uint64_t, Live> live_;      // allocations by offset
+  std::vector<uint32_t> free_slots_;
+  uint32_t slots_used_ = 0;
+};
+
+// A peer's arena. It is opened with the first key into it, and mapped in windows when they are
+// used. Nothing that is read there is relied on, but for the decision that a key is stale.
+class ArenaView {
+ public:
+  // Where the memory [base, base + bytes) of the process at `owner` is mapped here. `invalid`: the
+  // key is stale or makes no sense. `unsupported`: this process cannot map it, use other ways.
+  Status find(const Address& owner, const ArenaKey& key, uint64_t base, uint64_t bytes,
+              std::byte** at);
+
+ private:
+  static constexpr uint64_t kWindowBytes = 64 << 20;  // least of a window, and its alignment
+  static constexpr size_t kWindowsMax = 16;
+
+  struct Window {
+    uint64_t first;
+    uint64_t bytes;
+    Mapping memory;
+    uint64_t used;  // value of uses_
+  };
+
+  bool open(const Address& owner, uint32_t fd);
+  Descriptor open_file(const Address& owner) const;
+  bool live(const ArenaKey& key, uint64_t first, uint64_t bytes) const;
+  const Window* window(const Address& owner, uint64_t first, uint64_t bytes);
+
+  bool tried_ = false;
+  Mapping head_;  // not mapped: the arena could not be opened
+  uint32_t fd_ = 0;
+  uint64_t bytes_ = 0;
+  uint64_t self_base_ = 0;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
+  std::vector<Window> windows_;
+  uint64_t uses_ = 0;
+};
+
+}  // namespace torii::shm

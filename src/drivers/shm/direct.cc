@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// Memory for the user in an arena that peers map: put and get copy to and from it without a system
+// call.
+#include <cstring>
+
+#include "core/base/log.h"
+#include "drivers/shm/nic.h"
+
+namespace torii {
+
+Status ShmDriver::alloc(uint64_t bytes, uint64_t alignment, void** base) {
+  if (!(caps_.flags & kAlloc)) return Status::unsupported;
+  if (!arena_ && !no_arena_) {
+    std::string why;
+    arena_ = shm::Arena::make(segment_.address.cookie, &why);
+    no_arena_ = !arena_;
+    if (no_arena_)
+      TORII_WARN("%s; large messages from and to such memory take longer", why.c_str());
+  }
+  *base = arena_ ? arena_->alloc(bytes, alignment) : nullptr;
+  return *base ? Status::ok : Status::no_memory;
+}
+
+void ShmDriver::dealloc(void* base) { arena_->dealloc(base); }
+
+shm::ArenaKey ShmDriver::arena_key(const void* base, uint64_t bytes) const {
+  if (!arena_ || !arena_->contains(base)) return {};
+  return arena_->key(base, bytes);
+}
+
+// As ArenaView::find(); a key that is refused is counted and reported.
+Status ShmDriver::find_direct(Peer& peer, const shm::ArenaKey& key, uint64_t base, uint64_t bytes,
+                              std::byte** at) {
+  shm::ArenaView& arena = peer.details->arena;
+  const Status status = arena.find(peer.details->segment.address, key, base, bytes, at);
+  if (status != Status::invalid) return status;
+  return refuse_key(peer, "is of memory that was given back, or beyond its bounds");
+}
+
+// The pieces of a transfer that was checked. `unsupported`: the memory is not mapped.
+Status ShmDriver::move_direct(Peer& peer, const Rma& rma, bool write) {
+  const Key& key = imports_[rma.remote].key;
+  std::byte* at = nullptr;
+  if (!key.arena.serial) return Status::unsupported;
+  const Status status = find_direct(peer, key.arena, key.base + rma.remote_offset, rma.bytes, &at);
+  if (status != Status::ok) return status;
+  for (uint32_t i = 0; i < rma.piece_count; i++) {
+    const iovec& piece = rma.pieces[i];
+    if (!piece.iov_len) continue;
+    if (write) {
+      std::memcpy(at, piece.iov_base, piece.iov_len);
+    } else {
+      std::memcpy(piece.iov_base, at, piece.iov_len);
+    }
+    at += piece.iov_len;
+  }
+  counters_.direct_bytes += rma.bytes;
+  return Status::ok;
+}
+
+}  // namespace torii

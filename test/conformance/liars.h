@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// For the test of the kit: the driver that tells the truth, and those that lie about optional
+// functions.
+#pragma once
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "drivers/decorator.h"
+
+namespace torii::kit {
+
+// A decorator that tells the truth; liars derive from it.
+class Honest : public Decorator {
+ public:
+  explicit Honest(const DriverEnv& env) : Decorator(env) {}
+  bool start(const OpenBelow& open_below, const DriverEnv& env) {
+    return open(open_below, env) && begin();
+  }
+  virtual bool begin() { return true; }
+  uint32_t below_inline() const { return below_->caps().inline_max; }
+};
+
+// --- remote memory, groups, sleeping --------------------------------------------------------
+struct MovesNothing final : Honest {
+  using Honest::Honest;
+  Status put(const Rma&) override { return Status::ok; }
+  Status get(const Rma&) override { return Status::ok; }
+};
+struct IgnoresBounds final : Honest {
+  using Honest::Honest;
+  Status put(const Rma& rma) override {
+    Rma clamped = rma;
+    if (rma.remote_offset > 4096 - rma.bytes) clamped.remote_offset = 0;
+    return below_->put(clamped);
+  }
+  Status get(const Rma& rma) override {
+    Rma clamped = rma;
+    if (rma.remote_offset > 4096 - rma.bytes) clamped.remote_offset = 0;
+    return below_->get(clamped);
+  }
+};
+struct IgnoresRights final : Honest {
+  using Honest::Honest;
+  Status reg(void* base, uint64_t bytes, uint32_t, Region* out) override {
+    return below_->reg(base, bytes, kRemoteRead | kRemoteWrite, out);
+  }
+};
+struct TakesLongKeys final : Honest {
+  using Honest::Honest;
+  Status import(PeerId peer, std::span<const std::byte> key, uint32_t* remote) override {
+    return below_->import(peer, key.first(std::min<size_t>(key.size(), caps_.key_bytes)), remote);
+  }
+};
+struct KeysLiveOn final : Honest {
+  using Honest::Honest;
+  void dereg(Region&) override {}
+};
+struct GivesOddAddresses final : Honest {
+  using Honest::Honest;
+  Status alloc(uint64_t bytes, uint64_t alignment, void** base) override {
+    const Status status = below_->alloc(bytes + 1, alignment, base);
+    if (status == Status::ok) *base = static_cast<char*>(*base) + 1;
+    return status;
+  }
+};
+struct GivesMemoryTwice final : Honest {
+  using Honest::Honest;
+  Status alloc(uint64_t bytes, uint64_t, void** base) override {
+    *base = memory_.get();
+    return bytes <= kBytes ? Status::ok : Status::no_memory;
+  }
+  void dealloc(void*) override {}
+  bool begin() override {
+    memory_.reset(static_cast<char*>(aligned_alloc(4096, kBytes)));
+    return memory_ != nullptr;
+  }
+  struct Free {
+    void operator()(char* p) const { std::free(p); }
+  };
+  static constexpr size_t kBytes = 4 << 20;
+  std::unique_ptr<char, Free> memory_;
+};
+struct PromisesAnything final : Honest {
+  using Honest::Honest;
+  Status alloc(uint64_t bytes, uint64_t alignment, void** base) override {
+    return below_->alloc(std::min<uint64_t>(bytes, 4 << 20), alignment, base);
+  }
+};
+struct ClearsWhatItGave final : Honest {  // when it closes
+  using Honest::Honest;
+  Status alloc(uint64_t bytes, uint64_t alignment, void** base) override {
+    const Status status = below_->alloc(bytes, alignment, base);
+    if (status == Status::ok) given_[*base] = bytes;
+    return status;
+  }
+  void dealloc(void* base) override {
+    given_.erase(base);
+    below_->dealloc(base);
+  }
+  ~ClearsWhatItGave() override {
+    for (const auto& [base, bytes] : given_) std::memset(base, 0, bytes);
+  }
+  std::map<void*, size_t> given_;
+};
+struct CallsEverythingNear final : Honest {
+  using Honest::Honest;
+  bool near(PeerId, const void*) const override { return true; }
+};
+struct DeallocHasNoEffect final : Honest {
+  using Honest::Honest;
+  void dereg(Region&) override {}
+  void dealloc(void*) override {}
+};
+struct TakesAnyGroupName final : Honest {
+  using Honest::Honest;
+  Status join(std::span<const std::byte> group, PeerId* peer) override {
+    const std::byte other[1] = {};
+    return below_->join(group.empty() ? std::span<const std::byte>(other) : group, peer);
+  }
+};
+struct LeaveHasNoEffect final : Honest {
+  using Honest::Honest;
+  void leave(PeerId) override {}
+};
+struct GroupsLagBehind final : Honest {  // frames to groups leave with the next poll()
+  using Honest::Honest;
+  Status join(std::span<const std::byte> group, PeerId* peer) override {
+    const Status status = below_->join(group, peer);
+    group_ = *peer;
+    return status;
+  }
+  size_t send(std::span<const Tx> batch) override {
+    const Tx& tx = batch[0];
+    if (tx.peer != group_ || tx.body_bytes) return below_->send(batch.first(1));
+    const auto* head = static_cast<const std::byte*>(tx.head);
+    held_.emplace_back(head, head + tx.head_bytes);
+    return 1;
+  }
+  unsigned poll(uint64_t now_ns, unsigned budget) override {
+    for (const auto& head : std::exchange(held_, {})) {
+      Tx tx;
+      tx.peer = group_;
+      tx.head = head.data();
+      tx.head_bytes = static_cast<uint32_t>(head.size());
+      below_->send({&tx, 1});
+    }
+    return below_->poll(now_ns, budget);
+  }
+  PeerId group_ = kNoPeer;
+  std::vector<std::vector<std::byte>> held_;
+};
+struct GroupsHideTheSender final : Honest {  // as if the sender of a frame to a group were unknown
+  using Honest::Honest;
+  void packet(PeerId from, std::span<const std::byte> frame) override {
+    upper_.packet(frame[0] == std::byte{'g'} ? kNoPeer : from, frame);
+  }
+};
+struct NeverWakes final : Honest {
+  using Honest::Honest;
+  Status arm(int* fd) override {
+    const Status status = below_->arm(fd);
+    if (status == Status::ok) *fd = quiet_[0];
+    return status;
+  }
+  bool begin() override { return pipe(quiet_) == 0; }
+  ~NeverWakes() override {
+    close(quiet_[0]);
+    close(quiet_[1]);
+  }
+  int quiet_[2];
+};
+struct OverlooksWork final : Honest {
+  using Honest::Honest;
+  Status arm(int* fd) override {
+    if (fd_ < 0 && below_->arm(&fd_) != Status::ok) return Status::again;
+    *fd = fd_;
+    return Status::ok;
+  }
+  int fd_ = -1;
+};
+
+}  // namespace torii::kit
