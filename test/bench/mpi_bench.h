@@ -45,6 +45,14 @@ static inline char* buffer(size_t bytes) {
   return memory;
 }
 
+// The same from MPI_Alloc_mem.
+static inline char* mpi_buffer(size_t bytes) {
+  void* memory = NULL;
+  MPI_Alloc_mem((MPI_Aint)(bytes ? bytes : 1), MPI_INFO_NULL, &memory);
+  memset(memory, 1, bytes ? bytes : 1);
+  return memory;
+}
+
 static inline char pattern(long i, long bytes, int from) {
   return (char)(i * 7 + bytes + 31 * from);
 }

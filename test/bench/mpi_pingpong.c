@@ -4,7 +4,9 @@
 // Latency and bandwidth between ranks 0 and 1 by message size, for whatever MPI it runs over.
 // Every size is checked first: a pattern there and back.
 //
-//   mpi_pingpong [--max BYTES] [--ms MILLISECONDS]
+//   mpi_pingpong [--max BYTES] [--ms MILLISECONDS] [--alloc 1]
+//
+// --alloc 1: the messages lie in memory from MPI_Alloc_mem.
 //
 // Rank 0 prints one line for each size: "latency BYTES MICROSECONDS", one way, the median of the
 // batches; then "bandwidth BYTES MB/S" (10^6 bytes), many messages in flight in one direction.
@@ -42,10 +44,11 @@ int main(int argc, char** argv) {
   const long max = (long)option(argc, argv, "--max", 4 << 20);
   const double seconds = option(argc, argv, "--ms", 10) / 1000;
   if (max < 0 || max > (1 << 30) || seconds <= 0)
-    fail("usage: mpirun -n 2 mpi_pingpong [--max BYTES] [--ms MILLISECONDS]", max);
+    fail("usage: mpirun -n 2 mpi_pingpong [--max BYTES] [--ms MILLISECONDS] [--alloc 1]", max);
   const size_t bytes = max > kWindowBytes ? (size_t)max : kWindowBytes;
-  out = buffer(bytes);
-  in = buffer(bytes);
+  const int alloc = option(argc, argv, "--alloc", 0) != 0;
+  out = alloc ? mpi_buffer(bytes) : buffer(bytes);
+  in = alloc ? mpi_buffer(bytes) : buffer(bytes);
   for (long n = 0; n <= max; n = n ? n * 2 : 1) {
     check(n);
     const double t = measure(round_trips, n, seconds);
@@ -56,8 +59,13 @@ int main(int argc, char** argv) {
     const double t = measure(windows, n, seconds);
     if (rank == 0) printf("bandwidth %ld %.2f\n", n, (double)n * window_of(n) / t / 1e6);
   }
+  if (alloc) {
+    MPI_Free_mem(out);
+    MPI_Free_mem(in);
+  } else {
+    free(out);
+    free(in);
+  }
   MPI_Finalize();
-  free(out);
-  free(in);
   return 0;
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 mpi_tests = \
+	test/mpi/allocmem.c \
 	test/mpi/check.h \
 	test/mpi/collectives.c \
 	test/mpi/communicators.c \
