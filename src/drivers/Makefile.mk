@@ -8,5 +8,6 @@ libtorii_internal_la_SOURCES += \
 EXTRA_DIST += src/drivers/README.md
 include src/drivers/self/Makefile.mk
 include src/drivers/shm/Makefile.mk
+include src/drivers/udp/Makefile.mk
 include src/drivers/sim/Makefile.mk
 include src/drivers/fault/Makefile.mk

@@ -193,6 +193,7 @@ struct DriverInfo {
   const char* doc;  // one sentence for torii-info
   // Opens the driver, or returns null with the reason and the remedy in *why.
   std::unique_ptr<Driver> (*open)(const DriverEnv& env, std::string* why);
+  bool network = false;  // for other nodes: a job on one node does without, unless it is asked for
 };
 
 // All drivers built in.

@@ -7,6 +7,7 @@
 #include "drivers/self/self.h"
 #include "drivers/shm/shm.h"
 #include "drivers/sim/sim.h"
+#include "drivers/udp/udp.h"
 
 namespace torii {
 namespace {
@@ -14,6 +15,7 @@ namespace {
 constexpr DriverInfo kDrivers[] = {
     {"self", "this process itself: one copy in memory", open_self},
     {"shm", "processes on the same node, through shared memory", open_shm},
+    {"udp", "processes on any node, by UDP datagrams over Ethernet", open_udp, true},
     {"sim", "simulated endpoints inside this process, for tests and trials", open_sim},
 };
 constexpr std::string_view kFaultPrefix = "fault:";

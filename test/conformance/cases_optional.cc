@@ -370,6 +370,51 @@ void groups_keep_the_order(Bed& bed) {
   }
 }
 
+// The same without kReliable: what is sent often enough arrives, unchanged, and only at members.
+void groups_reach_their_members_in_the_end(Bed& bed) {
+  Node* nodes[4] = {&bed.node(), &bed.node(), &bed.node(), &bed.node()};
+  Node& a = *nodes[0];
+  PeerId group[3], other;
+  for (int i = 0; i < 3; i++)
+    ASSERT_EQ(nodes[i]->driver().join(group_name("sixteen bytes ok"), &group[i]), Status::ok);
+  ASSERT_EQ(nodes[3]->driver().join(group_name("x"), &other), Status::ok);
+  const PeerId to = nodes[1]->connect(a);
+  ASSERT_TRUE(bed.run([&] {
+    nodes[1]->send(to, "hello");
+    return !a.frames.empty();
+  }));
+  bed.settle();
+  a.frames.clear();
+  const std::string& body = bed.keep(pattern(5, body_max(a.caps(), 8)));
+  const auto reaches = [&](Node& from, PeerId target, std::vector<Node*> members) {
+    return bed.run([&] {
+      from.send(target, "g2345678", body, from.new_cookie());
+      return std::all_of(members.begin(), members.end(),
+                         [](Node* n) { return !n->frames.empty(); });
+    });
+  };
+  EXPECT_TRUE(reaches(a, group[0], {nodes[1], nodes[2]})) << "a member hears nothing";
+  EXPECT_TRUE(bed.run([&] { return a.pending.empty(); })) << "rule 6: a group's cookie";
+  bed.settle();
+  EXPECT_TRUE(a.frames.empty()) << "a frame to a group came back to its sender";
+  EXPECT_TRUE(nodes[3]->frames.empty()) << "a frame reached another group";
+  for (int i = 1; i < 3; i++) {
+    for (const Node::Frame& frame : nodes[i]->frames) {
+      if (a.has(kReliable)) {
+        EXPECT_EQ(frame.bytes, "g2345678" + body) << "a frame arrived changed";
+      }
+      EXPECT_TRUE(frame.from == kNoPeer || frame.from == nodes[i]->connect(a)) << frame.from;
+    }
+  }
+  EXPECT_EQ(nodes[1]->frames[0].from, to) << "the sender is known, but not named";
+  nodes[2]->driver().leave(group[2]);
+  bed.settle();
+  for (Node* node : nodes) node->frames.clear();
+  EXPECT_TRUE(reaches(*nodes[1], group[1], {&a}));
+  bed.settle();
+  EXPECT_TRUE(nodes[2]->frames.empty()) << "leave() had no effect";
+}
+
 void bad_group_names(Bed& bed) {
   Node& a = bed.node();
   PeerId group;
@@ -441,6 +486,8 @@ constexpr Case kCases[] = {
     {"allocated_memory_is_written", "kAlloc", kAlloc | kPut, false, allocated_memory_is_written},
     {"groups_reach_their_members", "kMulticast", kMulticast | kReliable, true,
      groups_reach_their_members},
+    {"groups_reach_their_members_in_the_end", "kMulticast without kReliable", kMulticast, true,
+     groups_reach_their_members_in_the_end},
     {"groups_keep_the_order", "rule 4: groups", kMulticast | kSure, true, groups_keep_the_order},
     {"bad_group_names", "rule 9: names of groups", kMulticast, false, bad_group_names},
     {"sleepers_are_woken", "kWait", kWait | kSure, false, sleepers_are_woken},

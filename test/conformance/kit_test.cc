@@ -410,6 +410,8 @@ const Lie kLies[] = {
     {LIE(DeallocHasNoEffect), "allocated_memory_is_written"},
     {LIE(TakesAnyGroupName), "bad_group_names"},
     {LIE(LeaveHasNoEffect), "groups_reach_their_members"},
+    {LIE(LeaveHasNoEffect), "groups_reach_their_members_in_the_end"},
+    {LIE(GroupsHideTheSender), "groups_reach_their_members_in_the_end"},
     {LIE(GroupsLagBehind), "groups_keep_the_order"},
     {LIE(GroupsHideTheSender), "groups_keep_the_order"},
     {LIE(NeverWakes), "sleepers_are_woken"},

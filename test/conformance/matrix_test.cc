@@ -37,7 +37,13 @@ const char* build_matrix(std::string* out) {
       return "shm: this system forbids processes to read each other's memory";
     table << "| " << info.name << " |";
     for (const auto& flag : kFlags) table << (caps.flags & flag.flag ? " yes |" : " - |");
-    table << " " << caps.mtu << " | " << caps.inline_max << " | " << caps.pieces_max << " |\n";
+    if (info.network) {
+      table << " interface's | mtu |";
+      EXPECT_EQ(caps.inline_max, caps.mtu) << info.name;
+    } else {
+      table << " " << caps.mtu << " | " << caps.inline_max << " |";
+    }
+    table << " " << caps.pieces_max << " |\n";
   }
   *out = table.str();
   return nullptr;

@@ -3,6 +3,7 @@
 //
 // The drivers and configurations that the kit runs by itself.
 #include "conformance/kit.h"
+#include "core/base/param.h"
 #include "core/link/link.h"
 #include "drivers/fault/fault.h"
 #include "drivers/sim/sim.h"
@@ -62,6 +63,18 @@ Rig slowed_shm(uint64_t seed) {
   return rig;
 }
 
+// Datagrams over loopback, by themselves and with a link over them and over faults.
+Rig udp_rig(const std::string& name, uint64_t seed, const Over& over = nullptr) {
+  Rig rig = named_rig("udp", seed);
+  rig.name = name;
+  rig.open = [over](const DriverEnv& env, std::string* why) -> std::unique_ptr<Driver> {
+    if (param_set("udp_interfaces", "lo", "torii-conformance", why) != Status::ok) return nullptr;
+    const OpenBelow open = [&](const DriverEnv& inner) { return open_driver("udp", inner, why); };
+    return over ? over(open, env) : open(env);
+  };
+  return rig;
+}
+
 }  // namespace
 
 std::vector<Rig> all_rigs(uint64_t seed) {
@@ -77,6 +90,9 @@ std::vector<Rig> all_rigs(uint64_t seed) {
       named_rig("self", seed),
       named_rig("shm", seed),
       named_rig("sim", seed),
+      udp_rig("udp", seed),
+      udp_rig("link/udp", seed, with_link("")),
+      udp_rig("link/udp-bad", seed, with_link(bad)),
       sim_rig("sim/all", all),
       sim_rig("sim/bare", with([](SimOptions& o) { o.flags = kReliable | kOrdered; })),
       sim_rig("sim/unordered", with([](SimOptions& o) {

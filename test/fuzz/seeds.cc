@@ -15,6 +15,7 @@
 #include "core/base/tune_file.h"
 #include "core/ni/ni.h"
 #include "core/protocol/wire.h"
+#include "drivers/udp/wire.h"
 
 using namespace torii;
 
@@ -111,6 +112,28 @@ void address_seeds() {
   write_seed("address", std::string("\1\2\x70\0\1\x90\0\2", 8));
 }
 
+void udp_seeds() {
+  udp::Address address;
+  address.number = 7;
+  address.port = 4000;
+  in6_addr host{};
+  host.s6_addr[15] = 1;
+  udp::add_host(&address, host);
+  host.s6_addr[10] = host.s6_addr[11] = 0xff;
+  udp::add_host(&address, host);
+  std::byte bytes[udp::kAddressBytes];
+  udp::write_address(address, bytes);
+  write_seed("udp", std::string(reinterpret_cast<const char*>(bytes), sizeof(bytes)));
+  for (const auto kind : {udp::Kind::data, udp::Kind::group, udp::Kind::ping, udp::Kind::pong}) {
+    udp::Header header;
+    header.kind = kind;
+    header.from = 1;
+    const size_t size = udp::write_header(header, bytes);
+    write_seed("udp", std::string(reinterpret_cast<const char*>(bytes), size));
+    write_seed("udp", std::string(1, char(2 * int(kind) - 1)) + std::string("\4\0abcd", 6));
+  }
+}
+
 void param_seeds() {
   for (size_t i = 0; i < param_count(); ++i)
     write_seed("param", std::string(param_info(i).name) + "=" + param_info(i).default_text);
@@ -135,6 +158,7 @@ int main(int argc, char** argv) {
   wire_seeds();
   protocol_seeds();
   address_seeds();
+  udp_seeds();
   param_seeds();
   tune_seeds();
   return g_failed ? 1 : 0;

@@ -10,6 +10,7 @@ include test/unit/tools.mk
 include test/unit/shm.mk
 include test/unit/hotpath.mk
 include test/unit/link.mk
+include test/unit/udp.mk
 include test/unit/portals.mk
 include test/unit/protocol.mk
 include test/unit/perf.mk

@@ -66,8 +66,8 @@ TEST(Param, DefaultsAreQuiet) {
       {},
       [] {
         return params().eager_limit == 0 && params().unexpected_memory == 64 << 20 &&
-               params().shm_remote_read && !params().report && params().drivers == "self,shm" &&
-               param_text(index_of("unexpected_memory")) == "64m" &&
+               params().shm_remote_read && !params().report && params().drivers == "self,shm,udp" &&
+               param_text(index_of("unexpected_memory")) == "64m" && !param_is_set("drivers") &&
                param_origin(index_of("unexpected_memory")) == "default";
       },
       kNothing);
@@ -94,7 +94,8 @@ TEST(Param, ReadsSizesWithSuffix) {
                params().eager_window == 4097 && param_text(index_of("eager_limit")) == "12k" &&
                param_text(index_of("unexpected_memory")) == "1024g" &&
                param_text(index_of("eager_window")) == "4097" &&
-               param_origin(index_of("eager_limit")) == "environment";
+               param_origin(index_of("eager_limit")) == "environment" &&
+               param_is_set("eager_limit") && !param_is_set("drivers");
       },
       kNothing);
 }

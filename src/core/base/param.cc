@@ -362,4 +362,10 @@ std::string param_origin(size_t index) {
   return registry().origins[index];
 }
 
+bool param_is_set(std::string_view name) {
+  size_t index = 0;
+  while (index < kRowCount && name != kRows[index].name) index++;
+  return param_origin(index) != "default";
+}
+
 }  // namespace torii

@@ -60,5 +60,7 @@ Status param_set(std::string_view name, std::string_view text, std::string_view 
 // "environment", or param_set's origin).
 std::string param_text(size_t index);
 std::string param_origin(size_t index);
+// Did anybody set it? The name must be one of the table.
+bool param_is_set(std::string_view name);
 
 }  // namespace torii

@@ -90,6 +90,15 @@ std::unique_ptr<Ni> Ni::open(const NiConfig& config, std::string* why) {
   return ni;
 }
 
+// A job on one node has no use for a network: asking it would cost time, and its port would be open
+// to all.
+bool Ni::needless(const std::string& name) const {
+  if (config_.size > config_.local_size || param_is_set("drivers")) return false;
+  const auto drivers = driver_list();
+  return std::any_of(drivers.begin(), drivers.end(),
+                     [&](const DriverInfo& info) { return info.network && info.name == name; });
+}
+
 bool Ni::open_drivers(std::string* why) {
   const std::string& list = params().drivers;
   std::string reasons;
@@ -98,6 +107,13 @@ bool Ni::open_drivers(std::string* why) {
     const std::string name = list.substr(at, comma - at);
     at = comma + 1;
     if (name.empty()) continue;
+    if (needless(name)) {
+      left_out_ += format_text(
+          "; %s is not open, because the job is on one node: name it in "
+          "TORII_DRIVERS to have it",
+          name.c_str());
+      continue;
+    }
     DriverEnv env;
     env.sink = protocol_.next_sink();
     env.counters = &counters_;
@@ -269,6 +285,7 @@ bool Ni::rank_ids(uint32_t rank, uint32_t* nid, uint32_t* pid) {
 Status Ni::connect(std::span<const std::byte> address, Peer** out, std::string* why) {
   const uint64_t before = counters_.peers_connected;
   const Status status = protocol_.connect(address, out, why);
+  if (status == Status::unreachable) *why += left_out_;
   if (params().report && status == Status::ok && counters_.peers_connected != before) {
     std::string notes = (*out)->path_note;
     for (const std::string& refused : refused_) notes += " " + refused + ";";

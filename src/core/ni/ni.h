@@ -139,6 +139,7 @@ class Ni final : public Upper, public PortalsHost {
   [[gnu::noinline]] void wake_sleeper();
   bool sleep_ns(uint64_t most);
   void read_clock();
+  bool needless(const std::string& name) const;
   bool open_drivers(std::string* why);
   static void tell_peer_down(void* self, const torii_result_t* result);
   void report_counters();
@@ -163,6 +164,7 @@ class Ni final : public Upper, public PortalsHost {
   uint64_t now_ns_ = 0;
   uint32_t clock_age_ = 0;
   std::vector<std::string> refused_;  // drivers that did not open, and why
+  std::string left_out_;              // drivers that nobody needs, as the end of a sentence
   int wake_fd_ = -1;                  // eventfd; ends a sleep()
   Directory* directory_ = nullptr;
   torii_peer_down_t peer_down_ = nullptr;

@@ -158,6 +158,9 @@ std::vector<Look> look_at_drivers() {
   return looks;
 }
 
+// Jobs on one node do without it.
+bool between_nodes_only(const DriverInfo& info) { return info.network && !param_is_set("drivers"); }
+
 Table driver_table(const std::vector<Look>& looks) {
   Table table;
   table.name = "drivers";
@@ -171,8 +174,9 @@ Table driver_table(const std::vector<Look>& looks) {
     table.columns.push_back(name);
   }
   for (const Look& look : looks) {
+    const char* wanted = between_nodes_only(*look.info) ? "between nodes" : "in use";
     std::vector<std::string> row = {look.info->name, !look.usable  ? "unusable"
-                                                     : look.wanted ? "in use"
+                                                     : look.wanted ? wanted
                                                                    : "available"};
     if (look.usable) {
       for (std::string& cell : caps_cells(look.caps)) row.push_back(std::move(cell));
@@ -280,9 +284,10 @@ int main(int argc, char** argv) {
     const std::vector<Look> looks = look_at_drivers();
     tables.push_back(driver_table(looks));
     tables.push_back(purpose_table(looks));
-    all_well = unknown_drivers().empty() &&
-               std::none_of(looks.begin(), looks.end(),
-                            [](const Look& look) { return look.wanted && !look.usable; });
+    all_well =
+        unknown_drivers().empty() && std::none_of(looks.begin(), looks.end(), [](const Look& look) {
+          return look.wanted && !look.usable && !between_nodes_only(*look.info);
+        });
   }
   if (all || o.machine) tables.push_back(machine_table());
   if (all || o.params) tables.push_back(parameter_table());

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: BSD-3-Clause
+libtorii_internal_la_SOURCES += \
+	src/drivers/udp/net.cc \
+	src/drivers/udp/net.h \
+	src/drivers/udp/nic.cc \
+	src/drivers/udp/nic.h \
+	src/drivers/udp/paths.cc \
+	src/drivers/udp/receive.cc \
+	src/drivers/udp/send.cc \
+	src/drivers/udp/udp.h \
+	src/drivers/udp/wire.cc \
+	src/drivers/udp/wire.h
+EXTRA_DIST += src/drivers/udp/README.md

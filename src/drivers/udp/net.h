@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// The system's side: interfaces and sockets.
+#pragma once
+
+#include <netinet/in.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace torii::udp {
+
+struct Interface {
+  unsigned index = 0;
+  std::string name;
+  uint32_t mtu = 0;
+  bool loopback = false;
+  std::vector<in6_addr> ipv4;        // as ::ffff:1.2.3.4
+  std::vector<in6_addr> ipv6;        // global and unique local ones
+  std::vector<in6_addr> link_local;  // IPv6
+  bool has_ipv6() const { return !ipv6.empty() || !link_local.empty(); }
+};
+
+// The interfaces to use: those named in `wanted` (separated by commas), or all that are up, or, if
+// there are none, loopback. Empty, with the reason and the remedy in *why.
+std::vector<Interface> usable_interfaces(const std::string& wanted, std::string* why);
+
+// A socket that sleeps never and dies with exec. All addresses are sockaddr_in6; on a system
+// without IPv6 the socket is an IPv4 one, and `ipv6` false.
+struct Socket {
+  int fd = -1;
+  bool ipv6 = false;
+};
+
+// Opens a socket at a port of the system's choice; fd -1 and the reason in *why.
+Socket open_socket(uint16_t* port, std::string* why);
+// Opens one that receives what is sent to the group on these interfaces; fd -1 if that fails.
+Socket open_group_socket(const sockaddr_in6& group, const std::vector<Interface>& interfaces);
+// What goes to groups leaves by this interface.
+void set_multicast_interface(const Socket& socket, unsigned index);
+// The kernel puts datagrams that arrive together into one buffer. False: it cannot.
+bool enable_gro(const Socket& socket);
+
+// An address in the form that the socket needs; *length is its length.
+struct NativeAddress {
+  union {
+    sockaddr_in6 ipv6;
+    sockaddr_in ipv4;
+  };
+  socklen_t length;
+};
+void to_native(const sockaddr_in6& address, bool ipv6, NativeAddress* out);
+sockaddr_in6 from_native(const NativeAddress& native);
+
+inline bool is_ipv4(const sockaddr_in6& a) { return IN6_IS_ADDR_V4MAPPED(&a.sin6_addr); }
+bool same_place(const sockaddr_in6& a, const sockaddr_in6& b);
+std::string to_text(const sockaddr_in6& address);  // host and port
+
+// How the system reaches an address; false if it knows no way.
+struct Route {
+  in6_addr source{};
+  uint32_t path_mtu = 0;  // bytes of an IP packet
+};
+bool find_route(const sockaddr_in6& to, Route* out);
+
+}  // namespace torii::udp

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+#include "drivers/udp/nic.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/base/log.h"
+#include "core/base/param.h"
+#include "drivers/udp/udp.h"
+
+namespace torii {
+
+std::unique_ptr<Driver> open_udp(const DriverEnv& env, std::string* why) {
+  std::vector<udp::Interface> interfaces = udp::usable_interfaces(params().udp_interfaces, why);
+  if (interfaces.empty()) return nullptr;
+  auto driver = std::make_unique<udp::UdpDriver>(env, std::move(interfaces));
+  if (!driver->open(why)) return nullptr;
+  return driver;
+}
+
+namespace udp {
+namespace {
+
+constexpr uint32_t kIpBytes = 40 + 8;               // headers of IPv6 and UDP
+constexpr uint32_t kDatagramMax = 9216 - kIpBytes;  // longer ones on loopback gain nothing
+constexpr uint32_t kDatagramMin = 512 + 64 + kHeaderBytes;
+constexpr uint32_t kPeersMax = 1 << 20;
+constexpr size_t kGroupsMax = 64;
+
+uint64_t draw() {
+  uint64_t number = 0;
+  while (getrandom(&number, sizeof(number), 0) != sizeof(number)) continue;
+  return number;
+}
+
+// FNV-1a with a final mix.
+uint64_t group_number(std::span<const std::byte> name) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const std::byte b : name) hash = (hash ^ static_cast<uint8_t>(b)) * 0x100000001b3;
+  hash ^= hash >> 33;
+  hash *= 0xff51afd7ed558ccd;
+  return hash ^ hash >> 33;
+}
+
+// Address and port are made of the group's name, so members agree without asking: 239.192.0.0/14
+// (RFC 2365, for organizations) or ff15::/16 (transient, site), ports from 49152 on.
+sockaddr_in6 group_address(uint64_t number, bool ipv6) {
+  sockaddr_in6 out{};
+  out.sin6_family = AF_INET6;
+  out.sin6_port = htons(static_cast<uint16_t>(0xc000 | (number >> 48 & 0x3fff)));
+  uint8_t* host = out.sin6_addr.s6_addr;
+  if (ipv6) {
+    host[0] = 0xff;
+    host[1] = 0x15;
+    for (size_t i = 0; i < 8; i++) host[8 + i] = static_cast<uint8_t>(number >> (8 * i));
+    return out;
+  }
+  host[10] = host[11] = 0xff;
+  host[12] = 239;
+  host[13] = static_cast<uint8_t>(192 | (number >> 16 & 3));
+  host[14] = static_cast<uint8_t>(number >> 8);
+  host[15] = static_cast<uint8_t>(number);
+  return out;
+}
+
+}  // namespace
+
+UdpDriver::UdpDriver(const DriverEnv& env, std::vector<Interface> interfaces)
+    : sink_(*env.sink),
+      counters_(*env.counters),
+      interfaces_(std::move(interfaces)),
+      random_(draw()),
+      paths_by_interface_(interfaces_.size()) {}
+
+UdpDriver::~UdpDriver() {
+  for (const PeerId id : groups_) close(peers_[id].inbox.fd);
+  if (sleep_fd_ >= 0) close(sleep_fd_);
+  if (socket_.fd >= 0) close(socket_.fd);
+}
+
+bool UdpDriver::open(std::string* why) {
+  const auto smallest =
+      std::min_element(interfaces_.begin(), interfaces_.end(),
+                       [](const Interface& a, const Interface& b) { return a.mtu < b.mtu; });
+  const uint32_t limit = params().udp_mtu ? static_cast<uint32_t>(params().udp_mtu) : ~0u;
+  const uint32_t packet = std::min(smallest->mtu, limit);
+  if (packet < kDatagramMin + kIpBytes) {
+    *why = format_text(
+        "udp: packets of %u bytes (interface %s) are too small, %u is the least; "
+        "use others (TORII_UDP_INTERFACES)",
+        packet, smallest->name.c_str(), kDatagramMin + kIpBytes);
+    return false;
+  }
+  datagram_max_ = std::min(packet - kIpBytes, kDatagramMax);
+  socket_ = open_socket(&own_.port, why);
+  if (socket_.fd < 0) return false;
+  while (tag_of(own_.number) == 0) own_.number = draw();
+  for (const Interface& one : interfaces_)
+    if (!one.ipv4.empty()) add_host(&own_, one.ipv4[0]);
+  for (const Interface& one : interfaces_) {
+    if (!socket_.ipv6 || !one.has_ipv6()) continue;
+    // Addresses of a link mean something only on it: last choice.
+    if (!one.ipv6.empty()) add_host(&own_, one.ipv6[0]);
+    if (one.ipv6.empty() && one.ipv4.empty()) add_host(&own_, one.link_local[0]);
+  }
+  for (const Interface& one : interfaces_)
+    for (size_t i = 1; i < one.ipv4.size(); i++) add_host(&own_, one.ipv4[i]);
+  if (own_.count == 0) {
+    *why =
+        "udp: the interfaces have IPv6 addresses only, and the system opens no IPv6 socket; "
+        "allow IPv6 or give them IPv4 addresses";
+    return false;
+  }
+  segments_ = enable_gro(socket_);
+  set_multicast_interface(socket_, interfaces_[0].index);
+  caps_.flags = kMulticast | kWait;
+  caps_.mtu = datagram_max_ - kHeaderBytes;
+  caps_.inline_max = caps_.mtu;
+  caps_.pieces_max = 16;
+  caps_.batch_max = 64;
+  caps_.address_bytes = kAddressBytes;
+  caps_.peers_max = kPeersMax;
+  caps_.eager_advice = 32 << 10;
+  caps_.latency_ns = 10000;
+  caps_.mbytes_per_s = 1000;
+  return true;
+}
+
+// --- peers
+// ----------------------------------------------------------------------------------------
+
+UdpDriver::Peer& UdpDriver::peer_at(PeerId id) {
+  TORII_ASSERT(id < peers_.size() && peers_[id].used);
+  return peers_[id];
+}
+
+PeerId UdpDriver::known(uint64_t number) const {
+  const auto it = by_number_.find(number);
+  return it == by_number_.end() ? kNoPeer : it->second;
+}
+
+// kNoPeer: the table is full.
+PeerId UdpDriver::new_peer(uint64_t number) {
+  PeerId id = kNoPeer;
+  if (!free_.empty()) {
+    id = free_.back();
+    free_.pop_back();
+  } else if (peers_.size() < kPeersMax) {
+    id = static_cast<PeerId>(peers_.size());
+    peers_.emplace_back();
+  } else {
+    return kNoPeer;
+  }
+  peers_[id].used = true;
+  peers_[id].number = number;
+  return id;
+}
+
+void UdpDriver::forget(PeerId id) {
+  std::erase(probing_, id);
+  peers_[id] = Peer{};
+  free_.push_back(id);
+}
+
+Status UdpDriver::connect(std::span<const std::byte> address, PeerId* out, std::string* why) {
+  Address theirs;
+  if (!parse_address(address, &theirs)) {
+    *why = format_text(
+        "udp: %zu bytes are no address of this driver; all processes of a job must "
+        "use the same version",
+        address.size());
+    return Status::invalid;
+  }
+  PeerId id = known(theirs.number);
+  if (id == kNoPeer) {
+    id = new_peer(theirs.number);
+    if (id == kNoPeer) {
+      *why = format_text("udp: all %u peers are in use; disconnect some", kPeersMax);
+      return Status::no_memory;
+    }
+    by_number_[theirs.number] = id;
+  }
+  for (size_t i = 0; i < theirs.count; i++) {
+    sockaddr_in6 where{};
+    where.sin6_family = AF_INET6;
+    where.sin6_port = htons(theirs.port);
+    where.sin6_addr = theirs.hosts[i];
+    if (!IN6_IS_ADDR_LINKLOCAL(&where.sin6_addr)) {
+      add_candidate(peers_[id], where);
+      continue;
+    }
+    for (const Interface& one : interfaces_) {
+      if (one.link_local.empty()) continue;
+      where.sin6_scope_id = one.index;
+      add_candidate(peers_[id], where);
+    }
+  }
+  if (peers_[id].candidates.empty() && !peers_[id].has_path) {
+    by_number_.erase(theirs.number);
+    forget(id);
+    *why =
+        "udp: this process has IPv6 addresses only, and here is no IPv6; allow it on both nodes "
+        "or on none";
+    return Status::unreachable;
+  }
+  *out = id;
+  return Status::ok;
+}
+
+void UdpDriver::disconnect(PeerId id) {
+  TORII_ASSERT(!peer_at(id).group);
+  by_number_.erase(peers_[id].number);
+  forget(id);
+}
+
+// --- groups
+// ---------------------------------------------------------------------------------------
+
+Status UdpDriver::join(std::span<const std::byte> group, PeerId* out) {
+  if (group.empty() || group.size() > 16) return Status::invalid;
+  const std::string name(reinterpret_cast<const char*>(group.data()), group.size());
+  for (const PeerId id : groups_) {
+    if (peers_[id].name != name) continue;
+    *out = id;
+    return Status::ok;
+  }
+  if (groups_.size() == kGroupsMax) return Status::no_memory;
+  const uint64_t number = group_number(group);
+  const bool ipv6 = std::none_of(interfaces_.begin(), interfaces_.end(),
+                                 [](const Interface& one) { return !one.ipv4.empty(); });
+  const sockaddr_in6 where = group_address(number, ipv6);
+  const Socket inbox = open_group_socket(where, interfaces_);
+  const int poller = sleep_fd_ >= 0 ? sleep_fd_ : epoll_create1(EPOLL_CLOEXEC);
+  epoll_event event{};
+  event.events = EPOLLIN;
+  bool good = inbox.fd >= 0 && poller >= 0;
+  if (good && sleep_fd_ < 0) good = epoll_ctl(poller, EPOLL_CTL_ADD, socket_.fd, &event) == 0;
+  good = good && epoll_ctl(poller, EPOLL_CTL_ADD, inbox.fd, &event) == 0;
+  const PeerId id = good ? new_peer(number) : kNoPeer;
+  if (id == kNoPeer) {
+    TORII_INFO("udp: joining the group %s failed: %s", to_text(where).c_str(),
+               std::strerror(errno));
+    if (poller >= 0 && poller != sleep_fd_) close(poller);
+    if (inbox.fd >= 0) close(inbox.fd);
+    return Status::io_error;
+  }
+  sleep_fd_ = poller;
+  Peer& peer = peers_[id];
+  peer.group = peer.has_path = true;
+  peer.segments = false;
+  peer.path = where;
+  peer.inbox = inbox;
+  peer.name = name;
+  groups_.push_back(id);
+  *out = id;
+  return Status::ok;
+}
+
+void UdpDriver::leave(PeerId id) {
+  TORII_ASSERT(peer_at(id).group);
+  close(peers_[id].inbox.fd);
+  std::erase(groups_, id);
+  next_socket_ = 0;
+  forget(id);
+}
+
+// --- sleeping
+// -------------------------------------------------------------------------------------
+
+Status UdpDriver::arm(int* fd) {
+  if (!inbox_.empty() || !done_.empty()) return Status::again;
+  polls_to_skip_ = 0;
+  *fd = groups_.empty() ? socket_.fd : sleep_fd_;
+  pollfd set{*fd, POLLIN, 0};
+  return ::poll(&set, 1, 0) == 1 ? Status::again : Status::ok;
+}
+
+}  // namespace udp
+}  // namespace torii

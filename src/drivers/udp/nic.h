@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// One endpoint: a socket, the peers it knows, and how they are reached. send.cc and receive.cc
+// hold the traffic, paths.cc finds out which address of a peer answers.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <array>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "drivers/driver.h"
+#include "drivers/random.h"
+#include "drivers/udp/net.h"
+#include "drivers/udp/wire.h"
+
+namespace torii::udp {
+
+// Datagrams taken from one socket by one system call.
+class Inbox {
+ public:
+  static constexpr size_t kDatagrams = 8;
+  static constexpr size_t kBytes = 65536;  // of one datagram, or of several that the kernel joined
+
+  Inbox();
+  // Asks the socket, once. True: there is something.
+  bool fill(const Socket& socket);
+  bool empty() const { return index_ == count_; }
+  // The next datagram; valid until the next fill(). False: it was cut short, or nothing is left.
+  bool next(std::span<const std::byte>* datagram, sockaddr_in6* from);
+
+ private:
+  std::unique_ptr<std::byte[]> memory_;  // pages that are never used are never there
+  std::array<mmsghdr, kDatagrams> messages_{};
+  std::array<iovec, kDatagrams> pieces_{};
+  std::array<NativeAddress, kDatagrams> from_{};
+  struct alignas(cmsghdr) Control {
+    std::byte bytes[CMSG_SPACE(sizeof(int))];
+  };
+  std::array<Control, kDatagrams> control_{};
+  size_t count_ = 0;
+  size_t index_ = 0;
+  size_t offset_ = 0;  // in a buffer of joined datagrams
+};
+
+class UdpDriver final : public Driver {
+ public:
+  UdpDriver(const DriverEnv& env, std::vector<Interface> interfaces);
+  ~UdpDriver() override;
+  bool open(std::string* why);
+
+  const DriverCaps& caps() const override { return caps_; }
+  void address(std::byte* out) const override { write_address(own_, out); }
+  Status connect(std::span<const std::byte> address, PeerId* peer, std::string* why) override;
+  void disconnect(PeerId peer) override;
+  size_t send(std::span<const Tx> batch) override;
+  unsigned poll(uint64_t now_ns, unsigned budget) override;
+  Status join(std::span<const std::byte> group, PeerId* peer) override;
+  void leave(PeerId peer) override;
+  Status arm(int* fd) override;
+
+ private:
+  struct Peer {
+    bool used = false;
+    bool group = false;
+    bool has_path = false;
+    bool probing = false;    // listed in probing_
+    bool segments = true;    // the kernel may cut a long buffer into datagrams
+    uint64_t number = 0;     // of the process, or of the group
+    sockaddr_in6 path{};     // where it answered
+    uint64_t nonce = 0;      // of the pings under way
+    uint64_t heard_ns = 0;   // last datagram from it
+    uint64_t pinged_ns = 0;  // last pings
+    uint64_t gap_ns = 0;     // from then to the next
+    std::vector<sockaddr_in6> candidates;
+    Socket inbox;      // of a group
+    std::string name;  // of a group
+  };
+  class Outbox;
+
+  Peer& peer_at(PeerId id);
+  PeerId new_peer(uint64_t number);
+  PeerId known(uint64_t number) const;
+  void forget(PeerId id);
+
+  // paths.cc
+  void add_candidate(Peer& peer, const sockaddr_in6& where);
+  void look_for(PeerId id);
+  void doubt(PeerId id, Peer& peer);
+  void ping(PeerId id, Peer& peer);
+  void ping_again();
+  void answer_ping(const Header& header, size_t size, const sockaddr_in6& from);
+  void take_pong(const Header& header);
+  void chose(PeerId id, const sockaddr_in6& path);
+  void send_small(const sockaddr_in6& to, std::span<const std::byte> datagram);
+
+  // send.cc
+  void lost(const Outbox& out, size_t message, int error);
+
+  // receive.cc
+  bool fill();
+  unsigned receive(unsigned budget);
+  bool take(std::span<const std::byte> datagram, const sockaddr_in6& from);
+  PeerId sender_of(const Header& header, const sockaddr_in6& from);
+
+  Sink& sink_;
+  Counters& counters_;
+  const std::vector<Interface> interfaces_;
+  DriverCaps caps_;
+  Socket socket_;
+  Address own_;
+  uint32_t datagram_max_ = 0;
+  bool segments_ = true;
+  Random random_;
+  uint64_t now_ns_ = 0;
+  std::vector<Peer> peers_;  // by PeerId
+  std::vector<PeerId> free_;
+  std::unordered_map<uint64_t, PeerId> by_number_;  // processes, not groups
+  std::vector<PeerId> probing_;
+  std::vector<PeerId> groups_;
+  std::vector<uint64_t> done_;  // cookies for the next poll
+  Inbox inbox_;
+  size_t next_socket_ = 0;      // that fill() asks
+  unsigned polls_to_skip_ = 0;  // a system call that finds nothing is not made at every poll
+  uint64_t polled_ns_ = 0;      // clock at the last one
+  int sleep_fd_ = -1;           // epoll of all sockets, while there are groups
+  std::vector<unsigned> paths_by_interface_;  // how many lead over each; for groups
+};
+
+}  // namespace torii::udp

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+#include <errno.h>
+#include <netinet/udp.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "core/base/log.h"
+#include "drivers/udp/nic.h"
+
+namespace torii::udp {
+namespace {
+
+constexpr unsigned kSkippedPolls = 7;
+
+}  // namespace
+
+Inbox::Inbox() : memory_(new std::byte[kDatagrams * kBytes]) {
+  for (size_t i = 0; i < kDatagrams; i++) {
+    pieces_[i] = {memory_.get() + i * kBytes, kBytes};
+    msghdr& m = messages_[i].msg_hdr;
+    m.msg_name = &from_[i].ipv6;
+    m.msg_iov = &pieces_[i];
+    m.msg_iovlen = 1;
+    m.msg_control = &control_[i];
+  }
+}
+
+bool Inbox::fill(const Socket& socket) {
+  for (size_t i = 0; i < kDatagrams; i++) {
+    messages_[i].msg_hdr.msg_namelen = sizeof(from_[i].ipv6);
+    messages_[i].msg_hdr.msg_controllen = sizeof(control_[i]);
+  }
+  const int n = recvmmsg(socket.fd, messages_.data(), kDatagrams, MSG_DONTWAIT, nullptr);
+  count_ = n > 0 ? static_cast<size_t>(n) : 0;
+  index_ = offset_ = 0;
+  return n > 0;
+}
+
+bool Inbox::next(std::span<const std::byte>* datagram, sockaddr_in6* from) {
+  if (empty()) return false;
+  msghdr& m = messages_[index_].msg_hdr;
+  const size_t total = messages_[index_].msg_len;
+  size_t one = total;
+  for (cmsghdr* c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
+    int size = 0;
+    if (c->cmsg_level != SOL_UDP || c->cmsg_type != UDP_GRO) continue;
+    std::memcpy(&size, CMSG_DATA(c), sizeof(size));
+    if (size > 0) one = static_cast<size_t>(size);
+  }
+  const bool cut = m.msg_flags & (MSG_TRUNC | MSG_CTRUNC);
+  const size_t take = std::min(one, total - offset_);
+  *datagram = {static_cast<const std::byte*>(pieces_[index_].iov_base) + offset_, take};
+  *from = from_native(from_[index_]);
+  offset_ += take;
+  if (cut || offset_ == total) {
+    index_++;
+    offset_ = 0;
+  }
+  return !cut;
+}
+
+unsigned UdpDriver::poll(uint64_t now_ns, unsigned budget) {
+  now_ns_ = now_ns;
+  unsigned count = 0;
+  if (!done_.empty()) {
+    // send() may be called by the core meanwhile.
+    std::vector<uint64_t> cookies = std::exchange(done_, {});
+    for (; count < cookies.size() && count < budget; count++)
+      sink_.done(cookies[count], Status::ok);
+    done_.insert(done_.begin(), cookies.begin() + count, cookies.end());
+  }
+  if (inbox_.empty() && polls_to_skip_ && now_ns == polled_ns_) {
+    polls_to_skip_--;
+    return count;
+  }
+  polled_ns_ = now_ns;
+  count += receive(budget - count);
+  if (!probing_.empty()) ping_again();
+  return count;
+}
+
+// Asks the sockets in turn until one has something.
+bool UdpDriver::fill() {
+  for (size_t tries = 0; tries <= groups_.size(); tries++) {
+    const size_t which = next_socket_;
+    next_socket_ = (next_socket_ + 1) % (groups_.size() + 1);
+    if (inbox_.fill(which == 0 ? socket_ : peers_[groups_[which - 1]].inbox)) return true;
+  }
+  return false;
+}
+
+unsigned UdpDriver::receive(unsigned budget) {
+  unsigned count = 0;
+  polls_to_skip_ = 0;
+  while (count < budget) {
+    if (inbox_.empty() && !fill()) {
+      if (count == 0) polls_to_skip_ = kSkippedPolls;
+      break;
+    }
+    std::span<const std::byte> datagram;
+    sockaddr_in6 from;
+    if (!inbox_.next(&datagram, &from)) {
+      counters_.udp_foreign++;
+      continue;
+    }
+    count += take(datagram, from);
+  }
+  return count;
+}
+
+// True: a frame was handed up.
+bool UdpDriver::take(std::span<const std::byte> datagram, const sockaddr_in6& from) {
+  Header header;
+  if (!parse_header(datagram, &header)) {
+    counters_.udp_foreign++;
+    return false;
+  }
+  if (header.kind == Kind::group) {
+    const bool mine = std::any_of(groups_.begin(), groups_.end(), [&](PeerId id) {
+      return tag_of(peers_[id].number) == header.to;
+    });
+    if (header.from == own_.number) return false;
+    if (!mine) counters_.udp_foreign++;
+    if (!mine) return false;
+    sink_.packet(known(header.from), datagram.subspan(kHeaderBytes));
+    return true;
+  }
+  if (header.to != tag_of(own_.number)) {
+    counters_.udp_foreign++;
+    return false;
+  }
+  if (header.kind == Kind::ping) answer_ping(header, datagram.size(), from);
+  if (header.kind == Kind::pong) take_pong(header);
+  if (header.kind != Kind::data) return false;
+  sink_.packet(sender_of(header, from), datagram.subspan(kHeaderBytes));
+  return true;
+}
+
+// Who sends without having been connected is reached where the datagram came from.
+PeerId UdpDriver::sender_of(const Header& header, const sockaddr_in6& from) {
+  PeerId id = known(header.from);
+  if (id == kNoPeer) {
+    id = new_peer(header.from);
+    if (id == kNoPeer) return kNoPeer;
+    by_number_[header.from] = id;
+    add_candidate(peers_[id], from);
+  }
+  Peer& peer = peers_[id];
+  peer.heard_ns = now_ns_;
+  if (!peer.has_path) {
+    peer.probing = false;
+    chose(id, from);
+  }
+  return id;
+}
+
+}  // namespace torii::udp

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+#include <errno.h>
+#include <netinet/udp.h>
+
+#include <cstring>
+
+#include "core/base/log.h"
+#include "drivers/udp/nic.h"
+
+namespace torii::udp {
+namespace {
+
+constexpr size_t kFrames = 64;        // of one system call; as many as one buffer may be cut into
+constexpr size_t kPieces = 2 + 16;    // of a frame: header, head, body
+constexpr size_t kBufferMax = 65000;  // bytes that the kernel cuts into datagrams
+
+}  // namespace
+
+// The frames of one system call. Frames of the same size to the same peer, in a row, travel through
+// the kernel as one buffer; only the last of them may be shorter.
+class UdpDriver::Outbox {
+ public:
+  struct Message {
+    PeerId peer;
+    size_t frames;
+    size_t bytes;
+    size_t size;  // of the first frame
+    bool closed;
+  };
+
+  explicit Outbox(UdpDriver& nic) : nic_(nic) {}
+
+  // False: it is full.
+  bool add(const Tx& tx) {
+    if (frames_ == kFrames || pieces_used_ + kPieces > std::size(pieces_)) return false;
+    const Peer& peer = nic_.peers_[tx.peer];
+    const size_t size = kHeaderBytes + tx.head_bytes + tx.body_bytes;
+    Message* m = count_ ? &messages_[count_ - 1] : nullptr;
+    const bool joins = m && m->peer == tx.peer && peer.segments && !m->closed && size <= m->size &&
+                       m->bytes + size <= kBufferMax;
+    if (!joins) m = begin(tx.peer, peer, size);
+    Header header;
+    header.kind = peer.group ? Kind::group : Kind::data;
+    header.to = tag_of(peer.number);
+    header.from = nic_.own_.number;
+    std::byte* bytes = headers_[frames_++];
+    write_header(header, bytes);
+    add_piece(bytes, kHeaderBytes);
+    add_piece(const_cast<void*>(tx.head), tx.head_bytes);
+    for (uint32_t i = 0; i < tx.piece_count; i++)
+      add_piece(tx.pieces[i].iov_base, tx.pieces[i].iov_len);
+    m->frames++;
+    m->bytes += size;
+    m->closed = size < m->size;
+    return true;
+  }
+
+  // Returns how many messages the kernel took, or -1 with errno.
+  int flush() {
+    for (size_t i = 0; i < count_; i++) {
+      if (messages_[i].frames == 1) continue;
+      msghdr& h = native_[i].msg_hdr;
+      h.msg_control = &control_[i];
+      h.msg_controllen = sizeof(control_[i]);
+      cmsghdr* c = CMSG_FIRSTHDR(&h);
+      c->cmsg_level = SOL_UDP;
+      c->cmsg_type = UDP_SEGMENT;
+      c->cmsg_len = CMSG_LEN(sizeof(uint16_t));
+      const auto size = static_cast<uint16_t>(messages_[i].size);
+      std::memcpy(CMSG_DATA(c), &size, sizeof(size));
+    }
+    return sendmmsg(nic_.socket_.fd, native_, static_cast<unsigned>(count_),
+                    MSG_DONTWAIT | MSG_NOSIGNAL);
+  }
+
+  size_t count() const { return count_; }
+  const Message& message(size_t i) const { return messages_[i]; }
+
+ private:
+  Message* begin(PeerId id, const Peer& peer, size_t size) {
+    msghdr& h = native_[count_].msg_hdr;
+    h = {};
+    to_native(peer.path, nic_.socket_.ipv6, &to_[count_]);
+    h.msg_name = &to_[count_].ipv6;
+    h.msg_namelen = to_[count_].length;
+    h.msg_iov = &pieces_[pieces_used_];
+    Message* m = &messages_[count_++];
+    *m = Message{id, 0, 0, size, false};
+    return m;
+  }
+
+  void add_piece(void* base, size_t bytes) {
+    if (!bytes) return;
+    pieces_[pieces_used_++] = {base, bytes};
+    native_[count_ - 1].msg_hdr.msg_iovlen++;
+  }
+
+  struct alignas(cmsghdr) Control {
+    std::byte bytes[CMSG_SPACE(sizeof(uint16_t))];
+  };
+
+  UdpDriver& nic_;
+  size_t frames_ = 0;
+  size_t pieces_used_ = 0;
+  size_t count_ = 0;
+  std::byte headers_[kFrames][kHeaderBytes];
+  iovec pieces_[kFrames * 4];
+  Message messages_[kFrames];
+  mmsghdr native_[kFrames];
+  NativeAddress to_[kFrames];
+  Control control_[kFrames];
+};
+
+size_t UdpDriver::send(std::span<const Tx> batch) {
+  size_t taken = 0;
+  while (taken < batch.size()) {
+    Outbox out(*this);
+    for (const Tx& tx : batch.subspan(taken)) {
+      Peer& peer = peer_at(tx.peer);
+      TORII_ASSERT(tx.head_bytes <= kHeadMax && tx.body_bytes <= caps_.mtu - tx.head_bytes);
+      TORII_ASSERT(tx.piece_count <= caps_.pieces_max);
+      if (peer.has_path) doubt(tx.peer, peer);
+      if (!peer.has_path) look_for(tx.peer);
+      if (!peer.has_path || !out.add(tx)) break;
+    }
+    if (out.count() == 0) return taken;
+    const int sent = out.flush();
+    const int error = sent < 0 ? errno : 0;
+    if (error == EINTR) continue;
+    if (error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS || error == ENOMEM)
+      return taken;
+    const bool segmented = sent < 0 && out.message(0).frames > 1;
+    if (segmented && (error == EINVAL || error == EMSGSIZE || error == EIO)) {
+      peers_[out.message(0).peer].segments = false;  // this path's packets are smaller
+      continue;
+    }
+    if (sent < 0) lost(out, 0, error);
+    size_t frames = 0;
+    for (size_t i = 0; i < static_cast<size_t>(sent < 0 ? 1 : sent); i++)
+      frames += out.message(i).frames;
+    for (const Tx& tx : batch.subspan(taken, frames))
+      if (tx.cookie) done_.push_back(tx.cookie);
+    taken += frames;
+    if (sent >= 0 && static_cast<size_t>(sent) < out.count()) continue;
+  }
+  return taken;
+}
+
+// The system refuses to send there: as good as lost on the way. Perhaps another path is better.
+void UdpDriver::lost(const Outbox& out, size_t message, int error) {
+  const PeerId id = out.message(message).peer;
+  TORII_DEBUG("udp: sending to %s: %s", to_text(peers_[id].path).c_str(), std::strerror(error));
+  if (!peers_[id].group) look_for(id);
+}
+
+}  // namespace torii::udp

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+#include "drivers/udp/wire.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace torii::udp {
+namespace {
+
+constexpr uint16_t kMagic = 0x4455;
+constexpr uint8_t kVersion = 1;
+constexpr size_t kHostsAt = 16;  // in an address
+constexpr size_t kMappedAt = 12;
+
+template <typename T>
+void store(std::byte* out, T value) {
+  for (size_t i = 0; i < sizeof(T); i++) out[i] = static_cast<std::byte>(value >> (8 * i));
+}
+
+template <typename T>
+T load(const std::byte* in) {
+  T value = 0;
+  for (size_t i = 0; i < sizeof(T); i++) value |= static_cast<T>(T(in[i]) << (8 * i));
+  return value;
+}
+
+bool is_ipv4(const in6_addr& host) { return IN6_IS_ADDR_V4MAPPED(&host); }
+
+size_t host_bytes(const Address& address) {
+  size_t bytes = 0;
+  for (size_t i = 0; i < address.count; i++) bytes += is_ipv4(address.hosts[i]) ? 4 : 16;
+  return bytes;
+}
+
+bool zeros(std::span<const std::byte> bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
+}
+
+}  // namespace
+
+size_t write_header(const Header& header, std::byte* out) {
+  store<uint16_t>(out, kMagic);
+  store<uint8_t>(out + 2, kVersion);
+  store<uint8_t>(out + 3, static_cast<uint8_t>(header.kind));
+  store<uint32_t>(out + 4, header.to);
+  store<uint64_t>(out + 8, header.from);
+  if (header.kind == Kind::data || header.kind == Kind::group) return kHeaderBytes;
+  store<uint64_t>(out + 16, header.nonce);
+  store<uint8_t>(out + 24, header.candidate);
+  if (header.kind == Kind::ping) return kPingBytes;
+  std::memset(out + 25, 0, 3);
+  store<uint32_t>(out + 28, header.size);
+  return kPongBytes;
+}
+
+bool parse_header(std::span<const std::byte> datagram, Header* out) {
+  if (datagram.size() < kHeaderBytes) return false;
+  const std::byte* in = datagram.data();
+  if (load<uint16_t>(in) != kMagic || load<uint8_t>(in + 2) != kVersion) return false;
+  const auto kind = load<uint8_t>(in + 3);
+  if (kind < static_cast<uint8_t>(Kind::data) || kind > static_cast<uint8_t>(Kind::pong))
+    return false;
+  *out = Header{};
+  out->kind = static_cast<Kind>(kind);
+  out->to = load<uint32_t>(in + 4);
+  out->from = load<uint64_t>(in + 8);
+  if (out->from == 0) return false;
+  if (out->kind == Kind::data || out->kind == Kind::group) return true;
+  if (datagram.size() < kPingBytes) return false;
+  out->nonce = load<uint64_t>(in + 16);
+  out->candidate = load<uint8_t>(in + 24);
+  if (out->kind == Kind::ping) return true;
+  if (datagram.size() != kPongBytes || !zeros(datagram.subspan(25, 3))) return false;
+  out->size = load<uint32_t>(in + 28);
+  return true;
+}
+
+bool add_host(Address* address, const in6_addr& host) {
+  const size_t bytes = is_ipv4(host) ? 4 : 16;
+  if (address->count == kCandidatesMax) return false;
+  if (host_bytes(*address) + bytes > kAddressBytes - kHostsAt) return false;
+  address->hosts[address->count++] = host;
+  return true;
+}
+
+void write_address(const Address& address, std::byte* out) {
+  std::memset(out, 0, kAddressBytes);
+  store<uint16_t>(out, kMagic);
+  store<uint8_t>(out + 2, kVersion);
+  store<uint8_t>(out + 6, static_cast<uint8_t>(address.port >> 8));
+  store<uint8_t>(out + 7, static_cast<uint8_t>(address.port));
+  store<uint64_t>(out + 8, address.number);
+  std::byte* at = out + kHostsAt;
+  for (const bool ipv4 : {true, false}) {
+    for (size_t i = 0; i < address.count; i++) {
+      const in6_addr& host = address.hosts[i];
+      if (is_ipv4(host) != ipv4) continue;
+      const size_t skip = ipv4 ? kMappedAt : 0;
+      std::memcpy(at, host.s6_addr + skip, 16 - skip);
+      at += 16 - skip;
+      out[ipv4 ? 3 : 4] = static_cast<std::byte>(static_cast<uint8_t>(out[ipv4 ? 3 : 4]) + 1);
+    }
+  }
+}
+
+bool parse_address(std::span<const std::byte> bytes, Address* out) {
+  if (bytes.size() != kAddressBytes) return false;
+  const std::byte* in = bytes.data();
+  if (load<uint16_t>(in) != kMagic || load<uint8_t>(in + 2) != kVersion) return false;
+  const size_t ipv4 = load<uint8_t>(in + 3), ipv6 = load<uint8_t>(in + 4);
+  *out = Address{};
+  out->port = static_cast<uint16_t>(load<uint8_t>(in + 6) << 8 | load<uint8_t>(in + 7));
+  out->number = load<uint64_t>(in + 8);
+  if (load<uint8_t>(in + 5) != 0 || out->port == 0 || out->number == 0) return false;
+  if (ipv4 + ipv6 == 0 || ipv4 + ipv6 > kCandidatesMax) return false;
+  const size_t used = 4 * ipv4 + 16 * ipv6;
+  if (used > kAddressBytes - kHostsAt || !zeros(bytes.subspan(kHostsAt + used))) return false;
+  in += kHostsAt;
+  for (size_t i = 0; i < ipv4 + ipv6; i++) {
+    in6_addr& host = out->hosts[i];
+    if (i < ipv4) host.s6_addr[10] = host.s6_addr[11] = 0xff;
+    const size_t skip = i < ipv4 ? kMappedAt : 0;
+    std::memcpy(host.s6_addr + skip, in, 16 - skip);
+    in += 16 - skip;
+    const bool multicast = skip ? (host.s6_addr[12] & 0xf0) == 0xe0 : host.s6_addr[0] == 0xff;
+    if (multicast || (i >= ipv4 && is_ipv4(host))) return false;
+  }
+  out->count = static_cast<uint8_t>(ipv4 + ipv6);
+  return true;
+}
+
+}  // namespace torii::udp

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// What the driver puts on the wire, all fields little-endian. Each datagram begins with
+//
+//    0       2      3      4        8                16
+//    +-------+------+------+--------+----------------+
+//    | magic | ver. | kind |   to   |      from      |
+//    +-------+------+------+--------+----------------+
+//
+// to     the low half of the receiver's number, or of the group's: what is meant for another
+//        process at this address and port is recognized
+// from   the sender's number, drawn by lot when it opened
+//
+// data, group   a frame follows
+// ping          nonce (8), candidate (1), zeros up to the largest datagram: does this path carry
+// it? pong          nonce (8), candidate (1), zeros (3), size of the ping (4)
+//
+// An address, 64 bytes: magic (2), version (1), number of IPv4 addresses (1), of IPv6 addresses
+// (1), zero (1), port (2, in network order), number of the process (8), the addresses, zeros.
+#pragma once
+
+#include <netinet/in.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace torii::udp {
+
+inline constexpr size_t kHeaderBytes = 16;
+inline constexpr size_t kPingBytes = kHeaderBytes + 9;  // without the zeros
+inline constexpr size_t kPongBytes = kHeaderBytes + 16;
+inline constexpr size_t kAddressBytes = 64;
+inline constexpr size_t kCandidatesMax = 12;
+
+enum class Kind : uint8_t { data = 1, group, ping, pong };
+
+struct Header {
+  Kind kind = Kind::data;
+  uint32_t to = 0;
+  uint64_t from = 0;
+  // ping and pong
+  uint64_t nonce = 0;
+  uint8_t candidate = 0;
+  uint32_t size = 0;  // pong
+};
+
+inline uint32_t tag_of(uint64_t number) { return static_cast<uint32_t>(number); }
+
+// Writes what `kind` has before its frame or zeros: kHeaderBytes, kPingBytes or kPongBytes.
+size_t write_header(const Header& header, std::byte* out);
+// False: not a datagram of this driver, or damaged in a field that can be checked.
+bool parse_header(std::span<const std::byte> datagram, Header* out);
+
+// Where a process can be found. IPv4 addresses are written as IPv6 does (::ffff:1.2.3.4).
+struct Address {
+  uint64_t number = 0;
+  uint16_t port = 0;  // host order
+  uint8_t count = 0;
+  std::array<in6_addr, kCandidatesMax> hosts{};
+};
+
+// Adds a host if there is room for it in kAddressBytes.
+bool add_host(Address* address, const in6_addr& host);
+void write_address(const Address& address, std::byte* out);
+bool parse_address(std::span<const std::byte> bytes, Address* out);
+
+}  // namespace torii::udp

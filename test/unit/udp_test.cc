@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// The udp driver over loopback: what it writes and believes, how it finds the address that answers,
+// what becomes of datagrams of others. The conformance kit checks the rest.
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "core/base/param.h"
+#include "drivers/random.h"
+#include "drivers/udp/net.h"
+#include "drivers/udp/udp.h"
+#include "drivers/udp/wire.h"
+#include "recorder.h"
+
+namespace torii::udp {
+namespace {
+
+using test::End;
+using Bytes = std::vector<std::byte>;
+
+in6_addr host(const char* text) {
+  in6_addr out{};
+  const std::string mapped = std::string("::ffff:") + text;
+  EXPECT_EQ(inet_pton(AF_INET6, std::strchr(text, ':') ? text : mapped.c_str(), &out), 1) << text;
+  return out;
+}
+
+Address address_of(uint64_t number, uint16_t port, std::initializer_list<const char*> hosts) {
+  Address out;
+  out.number = number;
+  out.port = port;
+  for (const char* text : hosts) EXPECT_TRUE(add_host(&out, host(text))) << text;
+  return out;
+}
+
+Bytes written(const Address& address) {
+  Bytes out(kAddressBytes);
+  write_address(address, out.data());
+  return out;
+}
+
+// --- the wire
+// -------------------------------------------------------------------------------------
+
+TEST(UdpWire, AddressesAreReadAsTheyWereWritten) {
+  const Address in = address_of(0x1122334455667788, 0x1234, {"fd77::1", "10.1.2.3", "192.168.0.9"});
+  Address out;
+  ASSERT_TRUE(parse_address(written(in), &out));
+  EXPECT_EQ(out.number, in.number);
+  EXPECT_EQ(out.port, in.port);
+  ASSERT_EQ(out.count, 3);
+  const char* sorted[] = {"10.1.2.3", "192.168.0.9", "fd77::1"};
+  for (size_t i = 0; i < 3; i++) {
+    const in6_addr expected = host(sorted[i]);
+    EXPECT_EQ(std::memcmp(&out.hosts[i], &expected, 16), 0) << sorted[i];
+  }
+  const Bytes bytes = written(in);
+  EXPECT_EQ(bytes[6], std::byte{0x12}) << "the port is in network order";
+  EXPECT_EQ(bytes[8], std::byte{0x88}) << "the number is little-endian";
+}
+
+TEST(UdpWire, AnAddressHasRoomForSoManyHosts) {
+  Address a;
+  for (int i = 0; i < 12; i++) EXPECT_TRUE(add_host(&a, host("10.0.0.1")));
+  EXPECT_FALSE(add_host(&a, host("10.0.0.1")));
+  Address b;
+  for (int i = 0; i < 3; i++) EXPECT_TRUE(add_host(&b, host("fd77::1")));
+  EXPECT_FALSE(add_host(&b, host("fd77::1")));
+  EXPECT_FALSE(add_host(&b, host("10.0.0.1")));
+}
+
+TEST(UdpWire, WrongAddressesAreRefused) {
+  const Bytes good = written(address_of(7, 4000, {"10.1.2.3"}));
+  Address out;
+  ASSERT_TRUE(parse_address(good, &out));
+  for (const size_t zero : {0, 2, 3, 8}) {  // magic, version, count, number
+    Bytes bad = good;
+    bad[zero] = std::byte{0};
+    EXPECT_FALSE(parse_address(bad, &out)) << "byte " << zero;
+  }
+  for (const size_t set : {4, 5, 20, 63}) {  // IPv6 addresses that are not there, rests
+    Bytes bad = good;
+    bad[set] = std::byte{4};
+    EXPECT_FALSE(parse_address(bad, &out)) << "byte " << set;
+  }
+  Bytes bad = good;
+  bad[6] = bad[7] = std::byte{0};
+  EXPECT_FALSE(parse_address(bad, &out)) << "port 0";
+  bad = good;
+  bad[16] = std::byte{239};
+  EXPECT_FALSE(parse_address(bad, &out)) << "a multicast address";
+  EXPECT_FALSE(parse_address(written(address_of(7, 4000, {"ff15::1"})), &out));
+  EXPECT_FALSE(parse_address(std::span(good).first(63), &out));
+}
+
+TEST(UdpWire, DatagramsAreReadAsTheyWereWritten) {
+  for (const Kind kind : {Kind::data, Kind::group, Kind::ping, Kind::pong}) {
+    Header in;
+    in.kind = kind;
+    in.to = 0x01020304;
+    in.from = 0x1122334455667788;
+    std::byte bytes[64] = {};
+    if (kind >= Kind::ping) in.nonce = 99, in.candidate = 3;
+    if (kind == Kind::pong) in.size = 1400;
+    const size_t size = write_header(in, bytes);
+    Header out;
+    ASSERT_TRUE(parse_header(std::span(bytes).first(size), &out));
+    EXPECT_EQ(std::memcmp(&in.kind, &out.kind, sizeof(in.kind)), 0);
+    EXPECT_TRUE(out.to == in.to && out.from == in.from && out.nonce == in.nonce &&
+                out.candidate == in.candidate && out.size == in.size);
+    for (size_t cut = 0; cut < size; cut++)
+      EXPECT_FALSE(parse_header(std::span(bytes).first(cut), &out)) << "cut at " << cut;
+    if (kind == Kind::pong) {
+      EXPECT_FALSE(parse_header(std::span(bytes).first(size + 1), &out)) << "a long pong";
+    }
+    bytes[2] = std::byte{77};
+    EXPECT_FALSE(parse_header(std::span(bytes).first(size), &out)) << "another version";
+  }
+}
+
+// --- over loopback
+// --------------------------------------------------------------------------------
+
+class Udp : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string why;
+    ASSERT_EQ(param_set("udp_interfaces", "lo", "test", &why), Status::ok) << why;
+    ASSERT_EQ(param_set("udp_mtu", "0", "test", &why), Status::ok) << why;
+  }
+
+  static std::unique_ptr<Driver> open(const DriverEnv& env) {
+    std::string why;
+    auto driver = open_udp(env, &why);
+    EXPECT_TRUE(driver) << why;
+    return driver;
+  }
+
+  void poll(std::initializer_list<End*> ends, int times = 50, uint64_t step_ns = 1000000) {
+    for (int i = 0; i < times; i++) {
+      now_ns += step_ns;
+      for (End* end : ends) end->driver->poll(now_ns, 64);
+    }
+  }
+
+  // Sends until a frame has arrived.
+  bool reaches(End& from, PeerId to, End& target, int times = 200) {
+    const size_t before = target.sink.packets.size();
+    for (int i = 0; i < times && target.sink.packets.size() == before; i++) {
+      from.send(to, "hello");
+      poll({&from, &target}, 1);
+    }
+    return target.sink.packets.size() > before;
+  }
+
+  static Address parsed(const End& end) {
+    Address out;
+    EXPECT_TRUE(parse_address(end.address(), &out));
+    return out;
+  }
+
+  static PeerId connect(End& end, const Address& address) {
+    PeerId peer = kNoPeer;
+    std::string why;
+    EXPECT_EQ(end.driver->connect(written(address), &peer, &why), Status::ok) << why;
+    return peer;
+  }
+
+  uint64_t now_ns = 1000000000;
+};
+
+// A socket of somebody else.
+class Stranger {
+ public:
+  Stranger() : fd_(socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0)) {
+    sockaddr_in own{};
+    own.sin_family = AF_INET;
+    own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof(own);
+    EXPECT_EQ(bind(fd_, reinterpret_cast<sockaddr*>(&own), length), 0);
+    getsockname(fd_, reinterpret_cast<sockaddr*>(&own), &length);
+    port = ntohs(own.sin_port);
+  }
+  ~Stranger() { close(fd_); }
+  void send(uint16_t to, std::span<const std::byte> bytes) {
+    sockaddr_in target{};
+    target.sin_family = AF_INET;
+    target.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    target.sin_port = htons(to);
+    sendto(fd_, bytes.data(), bytes.size(), 0, reinterpret_cast<sockaddr*>(&target),
+           sizeof(target));
+  }
+  // The datagrams that have arrived.
+  std::vector<Bytes> received() {
+    std::vector<Bytes> out;
+    Bytes buffer(65536);
+    for (ssize_t n; (n = recv(fd_, buffer.data(), buffer.size(), 0)) >= 0;)
+      out.emplace_back(buffer.begin(), buffer.begin() + n);
+    return out;
+  }
+  uint16_t port;
+
+ private:
+  int fd_;
+};
+
+TEST_F(Udp, FindsTheAddressThatAnswers) {
+  End a(open), b(open);
+  // A bridge with the same address on every node: there is somebody, but not the one we want.
+  Address address = parsed(b);
+  Address tries = address_of(address.number, address.port, {"127.9.9.9"});
+  ASSERT_TRUE(add_host(&tries, host("127.0.0.1")));
+  const PeerId to = connect(a, tries);
+  EXPECT_FALSE(a.send(to, "frame")) << "nobody has answered yet";
+  EXPECT_TRUE(reaches(a, to, b));
+  // Another process at the same place: nothing is sent to it.
+  const PeerId wrong = connect(a, address_of(address.number + 1, address.port, {"127.0.0.1"}));
+  for (int i = 0; i < 20; i++) {
+    EXPECT_FALSE(a.send(wrong, "frame"));
+    poll({&a, &b}, 1, 50000000);
+  }
+  EXPECT_GT(b.counters.udp_foreign, 0u) << "pings for another process";
+}
+
+TEST_F(Udp, PingsAreAsLongAsTheLongestFrame) {
+  End a(open);
+  Stranger other;
+  const PeerId to = connect(a, address_of(77, other.port, {"127.0.0.1"}));
+  a.send(to, "frame");
+  const std::vector<Bytes> pings = other.received();
+  ASSERT_EQ(pings.size(), 1u);
+  EXPECT_EQ(pings[0].size(), a.driver->caps().mtu + kHeaderBytes);
+  Header ping;
+  ASSERT_TRUE(parse_header(pings[0], &ping));
+  EXPECT_EQ(ping.to, 77u);
+  EXPECT_EQ(ping.from, parsed(a).number);
+  // Answers that do not fit: another nonce, another size, an address that was never tried.
+  Header pong;
+  for (const int wrong : {0, 1, 2, 3}) {
+    pong = {
+        Kind::pong, tag_of(ping.from), 77, ping.nonce, 0, static_cast<uint32_t>(pings[0].size())};
+    if (wrong == 0) pong.nonce++;
+    if (wrong == 1) pong.size--;
+    if (wrong == 2) pong.candidate = 1;
+    std::byte bytes[kPongBytes];
+    write_header(pong, bytes);
+    other.send(parsed(a).port, bytes);
+    poll({&a}, 2, 1000);
+    EXPECT_EQ(a.send(to, "frame"), wrong == 3) << wrong;
+  }
+  EXPECT_EQ(a.counters.udp_foreign, 3u);
+}
+
+TEST_F(Udp, PingsAgainUntilSomebodyAnswersButSlower) {
+  End a(open);
+  Stranger other;
+  const PeerId to = connect(a, address_of(77, other.port, {"127.0.0.1"}));
+  a.send(to, "frame");
+  poll({&a}, 1000, 10000000);  // ten seconds
+  const size_t pings = other.received().size();
+  EXPECT_GE(pings, 8u);
+  EXPECT_LE(pings, 24u);
+  a.driver->disconnect(to);
+  poll({&a}, 300, 10000000);
+  EXPECT_EQ(other.received().size(), 0u) << "pings to a peer that was disconnected";
+}
+
+TEST_F(Udp, ForeignDatagramsAreCountedAndDropped) {
+  End a(open);
+  Stranger other;
+  const uint16_t port = parsed(a).port;
+  Random random(1);
+  Header header{Kind::data, tag_of(parsed(a).number) + 1, 5, 0, 0, 0};
+  Bytes bytes(200);
+  write_header(header, bytes.data());
+  other.send(port, bytes);  // for another process
+  header.to--;
+  header.from = 0;
+  write_header(header, bytes.data());
+  other.send(port, bytes);  // from nobody
+  other.send(port, {});
+  other.send(port, std::span(bytes).first(kHeaderBytes - 1));
+  poll({&a}, 3);
+  EXPECT_EQ(a.counters.udp_foreign, 4u);
+  for (int i = 0; i < 2000; i++) {
+    for (std::byte& b : bytes) b = static_cast<std::byte>(random.next());
+    other.send(port, std::span(bytes).first(random.between(0, bytes.size())));
+    if (i % 64 == 0) poll({&a}, 1);
+  }
+  poll({&a}, 50);
+  EXPECT_EQ(a.counters.udp_foreign, 2004u);
+  EXPECT_TRUE(a.sink.packets.empty());
+}
+
+TEST_F(Udp, AGroupNamesNoStrangers) {
+  End a(open), b(open);
+  PeerId group_a, group_b;
+  const std::byte name[] = {std::byte{1}};
+  ASSERT_EQ(a.driver->join(name, &group_a), Status::ok);
+  ASSERT_EQ(b.driver->join(name, &group_b), Status::ok);
+  PeerId again;
+  ASSERT_EQ(b.driver->join(name, &again), Status::ok);
+  EXPECT_EQ(again, group_b);
+  EXPECT_TRUE(a.send(group_a, "to all"));
+  poll({&a, &b}, 5);
+  ASSERT_EQ(b.sink.packets.size(), 1u);
+  EXPECT_EQ(b.sink.packets[0].from, kNoPeer) << "a frame to a group makes no peer";
+  const PeerId from = b.connect(a);
+  EXPECT_TRUE(a.send(group_a, "to all"));
+  poll({&a, &b}, 5);
+  ASSERT_EQ(b.sink.packets.size(), 2u);
+  EXPECT_EQ(b.sink.packets[1].from, from);
+}
+
+// Frames of one size travel as one buffer: what arrives are the frames.
+TEST_F(Udp, LongBatchesArriveAsTheyWere) {
+  End a(open), b(open);
+  const PeerId to = a.connect(b);
+  ASSERT_TRUE(reaches(a, to, b));
+  const size_t before = b.sink.packets.size();
+  const size_t mtu = a.driver->caps().mtu;
+  std::vector<std::string> frames;
+  for (const size_t size : {mtu, mtu, mtu, size_t{100}, mtu, size_t{1}, size_t{2}, mtu, mtu})
+    frames.push_back(std::string(size, static_cast<char>('a' + frames.size())));
+  for (int i = 0; i < 40; i++) frames.push_back(std::string(700, static_cast<char>('A' + i)));
+  std::vector<iovec> pieces;
+  for (std::string& frame : frames) pieces.push_back({frame.data() + 1, frame.size() - 1});
+  std::vector<Tx> batch;
+  for (size_t i = 0; i < frames.size(); i++) {
+    Tx tx{to, 1, frames[i].data(), &pieces[i], 1, static_cast<uint32_t>(pieces[i].iov_len), i + 1};
+    batch.push_back(tx);
+  }
+  ASSERT_EQ(a.driver->send(batch), batch.size());
+  poll({&a, &b}, 50);
+  ASSERT_EQ(b.sink.packets.size(), before + frames.size());
+  for (size_t i = 0; i < frames.size(); i++)
+    ASSERT_EQ(b.sink.packets[before + i].bytes, frames[i]) << i;
+  EXPECT_EQ(a.sink.dones.size(), frames.size());
+}
+
+// A peer that has gone silent is looked for, also at an address that it was heard from.
+TEST_F(Udp, AnotherAddressIsFoundWhenOneGoesSilent) {
+  End a(open);
+  Stranger first, second;
+  Address two = address_of(77, first.port, {"127.0.0.1"});
+  const PeerId to = connect(a, two);
+  const auto answer = [&](Stranger& at) {
+    for (const Bytes& datagram : at.received()) {
+      Header ping;
+      if (!parse_header(datagram, &ping) || ping.kind != Kind::ping) continue;
+      std::byte bytes[kPongBytes];
+      write_header({Kind::pong, tag_of(ping.from), 77, ping.nonce, ping.candidate,
+                    static_cast<uint32_t>(datagram.size())},
+                   bytes);
+      at.send(parsed(a).port, bytes);
+    }
+    poll({&a}, 1);
+  };
+  a.send(to, "frame");
+  answer(first);
+  EXPECT_TRUE(a.send(to, "by the first"));
+  // It asks from elsewhere, as a process does whose way to us has broken.
+  Bytes ping(a.driver->caps().mtu + kHeaderBytes);
+  write_header({Kind::ping, tag_of(parsed(a).number), 77, 1, 0, 0}, ping.data());
+  second.send(parsed(a).port, ping);
+  poll({&a}, 300);
+  first.received();
+  second.received();
+  EXPECT_TRUE(a.send(to, "still by the first"));
+  EXPECT_GE(first.received().size(), 2u) << "the frame, and a question";
+  answer(second);
+  EXPECT_TRUE(a.send(to, "by the second"));
+  const auto arrived = second.received();
+  ASSERT_FALSE(arrived.empty());
+  EXPECT_EQ(arrived.back().size(), kHeaderBytes + 13);
+}
+
+TEST_F(Udp, InterfacesAndSizesAreChecked) {
+  const auto refused = [](const char* name, const char* value, const char* expected) {
+    std::string why;
+    ASSERT_EQ(param_set(name, value, "test", &why), Status::ok) << why;
+    DriverEnv env;
+    test::Recorder sink;
+    Counters counters;
+    env.sink = &sink;
+    env.counters = &counters;
+    EXPECT_FALSE(open_udp(env, &why));
+    EXPECT_NE(why.find(expected), std::string::npos) << why;
+  };
+  refused("udp_mtu", "500", "udp: packets of 500 bytes (interface lo) are too small");
+  std::string why;
+  ASSERT_EQ(param_set("udp_mtu", "1000", "test", &why), Status::ok);
+  EXPECT_EQ(End(open).driver->caps().mtu, 1000 - 48 - kHeaderBytes);
+  refused("udp_interfaces", "lo,no-such", "udp: no interface 'no-such' is up");
+}
+
+}  // namespace
+}  // namespace torii::udp
