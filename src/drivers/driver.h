@@ -51,7 +51,7 @@ enum Cap : uint32_t {
   kAlloc = 1u << 8,      // alloc: memory that peers reach more cheaply than other memory
 };
 
-inline constexpr size_t kAddressMax = 64;  // bytes of a driver address
+inline constexpr size_t kAddressMax = 96;  // bytes of an address; a driver has 64, the link adds
 inline constexpr size_t kKeyMax = 128;     // bytes of a memory key
 inline constexpr size_t kHeadMax = 192;    // bytes of a frame's head
 

@@ -30,7 +30,7 @@ Rig sim_rig(const std::string& name, SimOptions options, const Over& over = null
   rig.kill = [fabric](Driver& driver) {
     std::byte address[kAddressMax];
     driver.address(address);
-    (*fabric)->kill(std::span(address).first(driver.caps().address_bytes));
+    (*fabric)->kill(std::span(address).first(kSimAddressBytes));
   };
   return rig;
 }

@@ -7,20 +7,22 @@
 #include <gtest/gtest.h>
 
 #include "core/base/param.h"
-#include "core/link/crc32c.h"
-#include "core/link/header.h"
 #include "core/link/timer.h"
 #include "drivers/fault/fault.h"
 #include "drivers/random.h"
 #include "drivers/sim/sim.h"
 #include "recorder.h"
+#include "unit/link_kit.h"
 
 namespace torii {
 namespace {
 
 using link::Header;
+using link::Key;
 using link::Kind;
+using test::believed;
 using test::End;
+using test::frame_of;
 
 constexpr uint64_t kMs = 1000000;
 constexpr uint64_t kDeadlineMs = 1600;  // so that the longest timeout is 100 ms
@@ -49,6 +51,21 @@ class LinkTest : public testing::Test {
   std::unique_ptr<End> bare() {
     return std::make_unique<End>([&](const DriverEnv& env) { return fabric.open(env); });
   }
+  // A number by which one without a link reaches one that has a link.
+  static PeerId reach(End& from, const End& to) {
+    const auto address = to.address();
+    PeerId peer = kNoPeer;
+    std::string why;
+    EXPECT_EQ(
+        from.driver->connect(std::span(address).first(address.size() - sizeof(Key)), &peer, &why),
+        Status::ok)
+        << why;
+    return peer;
+  }
+  void kill(const End& end) {
+    const auto address = end.address();
+    fabric.kill(std::span(address).first(address.size() - sizeof(Key)));
+  }
   // Polls until `end_ns`, in steps.
   void run(std::initializer_list<End*> ends, uint64_t end_ns, uint64_t step_ns = 100000) {
     for (; now_ns <= end_ns; now_ns += step_ns)
@@ -59,88 +76,12 @@ class LinkTest : public testing::Test {
   uint64_t now_ns = kMs;
 };
 
-std::string frame_of(const Header& header, const std::string& payload = {}) {
-  std::string out(link::kHeaderBytes, '\0');
-  link::write_header(header, crc32c(0, payload.data(), payload.size()),
-                     reinterpret_cast<std::byte*>(out.data()));
-  return out + payload;
-}
-
-bool parses(const std::string& frame, Header* header) {
-  return link::parse_header({reinterpret_cast<const std::byte*>(frame.data()), frame.size()},
-                            header);
-}
-
-TEST(Crc32c, KnownValues) {
-  // RFC 3720, B.4.
-  const std::string zeros(32, '\0'), ones(32, '\xff');
-  std::string rising;
-  for (char c = 0; c < 32; c++) rising += c;
-  for (const auto crc : {crc32c, crc32c_table}) {
-    EXPECT_EQ(crc(0, zeros.data(), 32), 0x8a9136aau);
-    EXPECT_EQ(crc(0, ones.data(), 32), 0x62a8ab43u);
-    EXPECT_EQ(crc(0, rising.data(), 32), 0x46dd794eu);
-    EXPECT_EQ(crc(0, "123456789", 9), 0xe3069283u);
-  }
-}
-
-TEST(Crc32c, BothWaysAgreeAndContinue) {
-  Random random(1);
-  std::string data(300, '\0');
-  for (char& c : data) c = static_cast<char>(random.next());
-  for (size_t size = 0; size < data.size(); size++) {
-    const uint32_t whole = crc32c_table(0, data.data(), size);
-    EXPECT_EQ(crc32c(0, data.data(), size), whole);
-    const size_t cut = size / 3;
-    EXPECT_EQ(crc32c(crc32c(0, data.data(), cut), data.data() + cut, size - cut), whole);
-  }
-}
-
-TEST(LinkHeader, GoldenBytes) {
-  const std::string frame = frame_of(
-      {Kind::data, 0x01020304, 0x05060708, 0x090a0b0c, 0x0d0e0f10, 0x1112131415161718}, "payload");
-  std::string hex;
-  for (const unsigned char c : frame.substr(0, link::kHeaderBytes)) {
-    hex += "0123456789abcdef"[c >> 4];
-    hex += "0123456789abcdef"[c & 15];
-  }
-  EXPECT_EQ(hex.substr(0, 8), "4c4b0201");
-  EXPECT_EQ(hex.substr(16), "04030201080706050c0b0a09100f0e0d1817161514131211");
-}
-
-TEST(LinkHeader, EveryFlippedBitAndEveryCutIsNoticed) {
-  const std::string frame = frame_of({Kind::data, 1, 2, 3, 4, 5}, "payload");
-  Header header;
-  ASSERT_TRUE(parses(frame, &header));
-  EXPECT_EQ(header.sack, 5u);
-  for (size_t bit = 0; bit < frame.size() * 8; bit++) {
-    std::string bad = frame;
-    bad[bit / 8] = static_cast<char>(bad[bit / 8] ^ 1 << bit % 8);
-    EXPECT_FALSE(parses(bad, &header)) << bit;
-  }
-  for (size_t size = 0; size < frame.size(); size++)
-    EXPECT_FALSE(parses(frame.substr(0, size), &header)) << size;
-  EXPECT_FALSE(parses(frame_of({static_cast<Kind>(9), 1, 0, 0, 0, 0}), &header));
-  EXPECT_FALSE(parses(frame_of({Kind::ack, 1, 0, 0, 0, 0}, "x"), &header)) << "payload after ack";
-  EXPECT_FALSE(parses(frame_of({Kind::ack, 0, 0, 0, 0, 0}), &header)) << "no session";
-}
-
-TEST(RetransmitTimer, FollowsTheRoundTripAndBacksOff) {
-  link::RetransmitTimer timer(100 * kMs);
-  EXPECT_EQ(timer.timeout_ns(), link::RetransmitTimer::kFirstNs);
-  timer.measured(2 * kMs);
-  EXPECT_EQ(timer.timeout_ns(), 6 * kMs);  // R + 4 * R/2
-  for (int i = 0; i < 100; i++) timer.measured(2 * kMs);
-  EXPECT_LT(timer.timeout_ns(), 2200000u);
-  const uint64_t base = timer.timeout_ns();
-  timer.timed_out();
-  EXPECT_EQ(timer.timeout_ns(), 2 * base);
-  for (int i = 0; i < 30; i++) timer.timed_out();
-  EXPECT_EQ(timer.timeout_ns(), 100 * kMs);
-  timer.answered();
-  EXPECT_EQ(timer.timeout_ns(), base);
-  for (int i = 0; i < 200; i++) timer.measured(1);
-  EXPECT_EQ(timer.timeout_ns(), link::RetransmitTimer::kMinNs);
+// The key with which others tag what they send there.
+Key key_of(const End& end) {
+  const auto address = end.address();
+  Key key;
+  std::copy(address.end() - sizeof(key), address.end(), key.begin());
+  return key;
 }
 
 TEST_F(LinkTest, DeclaresReliabilityAndHidesWhatIsNot) {
@@ -220,9 +161,8 @@ TEST_F(LinkTest, ALostAcknowledgementCausesADuplicateThatIsDropped) {
 }
 
 TEST_F(LinkTest, TheWindowIsBackPressure) {
-  const auto a = linked();
-  const auto b = bare();
-  const PeerId peer = a->connect(*b);
+  const auto a = linked(), c = linked();
+  const PeerId peer = a->connect(*c);
   uint32_t taken = 0;
   while (taken < 200 && a->send(peer, "x")) taken++;
   EXPECT_EQ(taken, link::kWindow);
@@ -267,7 +207,7 @@ TEST_F(LinkTest, AQuietPeerThatDiesSilentlyIsMissed) {
   ASSERT_TRUE(a->send(peer, "x", {}, 7));
   run({a.get(), b.get()}, now_ns + 10 * kMs);
   ASSERT_EQ(a->sink.dones.size(), 1u);
-  fabric.kill(b->address());
+  kill(*b);
   const uint64_t death_ns = now_ns;
   run({a.get()}, death_ns + kDeadlineMs * kMs);
   EXPECT_TRUE(a->sink.downs.empty()) << "before the deadline has passed since the question";
@@ -289,8 +229,8 @@ TEST_F(LinkTest, APeerThatWasOnlyConnectedOrOnlyHeardIsMissedToo) {
   ASSERT_TRUE(c->send(c->connect(*a), "x"));
   run({a.get(), b.get(), c.get()}, now_ns + 10 * kMs);
   ASSERT_EQ(a->sink.packets.size(), 1u);
-  fabric.kill(b->address());
-  fabric.kill(c->address());
+  kill(*b);
+  kill(*c);
   run({a.get()}, now_ns + 2 * kDeadlineMs * kMs, kMs);
   ASSERT_EQ(a->sink.downs.size(), 2u);
   EXPECT_NE(a->sink.downs[0].peer, a->sink.downs[1].peer);
@@ -315,7 +255,7 @@ TEST_F(LinkTest, DisconnectedPeersAreNotProbed) {
   EXPECT_EQ(a->connect(*b), peer);
   run({a.get(), b.get()}, now_ns + 5 * kDeadlineMs * kMs, kMs);
   EXPECT_TRUE(a->sink.downs.empty());
-  fabric.kill(b->address());
+  kill(*b);
   run({a.get()}, now_ns + 2 * kDeadlineMs * kMs, kMs);
   EXPECT_EQ(a->sink.downs.size(), 1u);
 }
@@ -391,10 +331,12 @@ TEST_F(LinkTest, ClosingIsHeardThroughLoss) {
   EXPECT_EQ(a->sink.downs[0].status, Status::peer_closed);
 }
 
-TEST_F(LinkTest, ForgedFramesAreCountedAndHaveNoEffect) {
+// Who has the key, but is wrong about what was said.
+TEST_F(LinkTest, FramesOutOfPlaceAreCountedAndHaveNoEffect) {
   const auto a = linked();
   const auto evil = bare();
-  const PeerId peer = evil->connect(*a);
+  const PeerId peer = reach(*evil, *a);
+  const Key key = key_of(*a);
   const auto inject = [&](const std::string& frame) {
     const uint64_t before = a->counters.link_corrupt;
     EXPECT_TRUE(evil->send(peer, frame));
@@ -404,34 +346,96 @@ TEST_F(LinkTest, ForgedFramesAreCountedAndHaveNoEffect) {
   };
   EXPECT_EQ(inject("short"), 1u);
   EXPECT_EQ(inject(std::string(100, 'x')), 1u);
-  EXPECT_EQ(inject(frame_of({Kind::data, 5, 12345, 0, 0, 0}, "y")), 1u) << "not my session";
+  EXPECT_EQ(inject(frame_of({Kind::data, 5, 12345, 0, 0, 0}, "y", key)), 1u) << "not my session";
   EXPECT_TRUE(a->sink.packets.empty());
-  EXPECT_EQ(inject(frame_of({Kind::data, 5, 0, 0, 0, 0}, "y")), 0u);
+  EXPECT_EQ(inject(frame_of({Kind::data, 5, 0, 0, 0, 0}, "y", key)), 0u);
   ASSERT_EQ(a->sink.packets.size(), 1u);
-  EXPECT_EQ(inject(frame_of({Kind::data, 6, 0, 1, 0, 0}, "y")), 1u) << "another session";
-  EXPECT_EQ(inject(frame_of({Kind::bye, 6, 0, 0, 0, 0})), 1u) << "another session";
+  EXPECT_EQ(inject(frame_of({Kind::data, 6, 0, 1, 0, 0}, "y", key)), 1u) << "another session";
+  EXPECT_EQ(inject(frame_of({Kind::bye, 6, 0, 0, 0, 0}, "", key)), 1u) << "another session";
   // Acknowledgements do not count without my session, and not for what was never sent.
   evil->driver->poll(now_ns, 100);
   Header answer;
-  ASSERT_TRUE(parses(evil->sink.packets.at(0).bytes, &answer));
+  ASSERT_TRUE(believed(evil->sink.packets.at(0).bytes, &answer, key)) << "it knows no other key";
+  EXPECT_TRUE(answer.senders_key);
   EXPECT_EQ(answer.ack, 1u);
   ASSERT_TRUE(a->send(a->sink.packets[0].from, "precious", {}, 7));
-  EXPECT_EQ(inject(frame_of({Kind::ack, 5, 0, 0, 1, 0})), 0u);
+  EXPECT_EQ(inject(frame_of({Kind::ack, 5, 0, 0, 1, 0}, "", key)), 0u);
   EXPECT_TRUE(a->sink.dones.empty());
-  EXPECT_EQ(inject(frame_of({Kind::ack, 5, answer.session, 0, 2, 0})), 1u);
+  EXPECT_EQ(inject(frame_of({Kind::ack, 5, answer.session, 0, 2, 0}, "", key)), 1u);
   EXPECT_TRUE(a->sink.dones.empty());
-  EXPECT_EQ(inject(frame_of({Kind::ack, 5, answer.session, 0, 1, ~uint64_t{0}})), 0u);
+  EXPECT_EQ(inject(frame_of({Kind::ack, 5, answer.session, 0, 1, ~uint64_t{0}}, "", key)), 0u);
   EXPECT_EQ(a->sink.dones.size(), 1u);
   EXPECT_EQ(a->sink.packets.size(), 1u);
   EXPECT_TRUE(a->sink.downs.empty());
+  EXPECT_EQ(a->counters.link_forged, 0u);
+}
+
+// Who sees every frame, but has no key: forgeries, and frames of others sent again.
+TEST_F(LinkTest, ForgedAndReplayedFramesAreCountedAndHaveNoEffect) {
+  const auto a = linked();
+  const auto evil = bare();
+  const PeerId peer = reach(*evil, *a);
+  const auto inject = [&](const std::string& frame) {
+    const uint64_t before = a->counters.link_forged;
+    EXPECT_TRUE(evil->send(peer, frame));
+    run({a.get(), evil.get()}, now_ns + kMs);
+    return a->counters.link_forged - before;
+  };
+  Header sender{Kind::data, 5, 0, 0, 0, 0};
+  EXPECT_EQ(inject(frame_of(sender, "y")), 1u) << "another key";
+  sender.senders_key = true;
+  EXPECT_EQ(inject(frame_of(sender, "y")), 1u) << "a key that nobody was told";
+  EXPECT_EQ(inject(frame_of(sender, "y", key_of(*a))), 1u) << "my key, called another's";
+  EXPECT_EQ(inject(frame_of({Kind::bye, 5, 0, 0, 0, 0})), 1u);
+  EXPECT_TRUE(a->sink.packets.empty());
+  EXPECT_TRUE(a->sink.downs.empty());
+  EXPECT_TRUE(evil->sink.packets.empty()) << "a forgery is answered";
+  // Frames of a good one, word for word, and a frame from before its numbers came round.
+  const std::string good = frame_of({Kind::data, 5, 0, 0, 0, 0}, "y", key_of(*a));
+  for (int i = 0; i < 5; i++) EXPECT_EQ(inject(good), 0u);
+  EXPECT_EQ(a->sink.packets.size(), 1u);
+  EXPECT_EQ(a->counters.link_duplicates, 4u);
+  EXPECT_EQ(inject(frame_of({Kind::data, 5, 0, 1ull << 32 | 1, 0, 0}, "y", key_of(*a))), 1u);
+  EXPECT_EQ(a->sink.packets.size(), 1u);
+}
+
+TEST_F(LinkTest, BothSidesUnderstandEachOtherWhoeverConnects) {
+  for (const bool both : {false, true}) {
+    const auto a = linked(), b = linked();
+    if (both) b->connect(*a);
+    ASSERT_TRUE(a->send(a->connect(*b), "x", {}, 7));
+    run({a.get(), b.get()}, now_ns + kMs);
+    ASSERT_EQ(b->sink.packets.size(), 1u);
+    EXPECT_EQ(a->sink.dones.size(), 1u);
+    ASSERT_TRUE(b->send(b->sink.packets[0].from, "answer"));
+    run({a.get(), b.get()}, now_ns + kMs);
+    EXPECT_EQ(a->sink.packets.size(), 1u);
+    EXPECT_EQ(a->counters.link_forged + b->counters.link_forged, 0u);
+  }
+}
+
+// A link that demands whole tags takes nothing else, and speaks so itself.
+TEST_F(LinkTest, WholeTagsAreDemandedIfWanted) {
+  std::string why;
+  const auto lax = linked();
+  ASSERT_EQ(param_set("link_tag_payload", "yes", "test", &why), Status::ok);
+  const auto a = linked(), b = linked();
+  ASSERT_EQ(param_set("link_tag_payload", "no", "test", &why), Status::ok);
+  ASSERT_TRUE(a->send(a->connect(*b), "x", {}, 7));
+  ASSERT_TRUE(lax->send(lax->connect(*b), "y"));
+  run({a.get(), b.get(), lax.get()}, now_ns + kMs);
+  ASSERT_EQ(b->sink.packets.size(), 1u);
+  EXPECT_EQ(b->sink.packets[0].bytes, "x");
+  EXPECT_EQ(a->sink.dones.size(), 1u);
+  EXPECT_GT(b->counters.link_forged, 0u);
 }
 
 TEST_F(LinkTest, FramesFarAheadAreNotStored) {
   const auto a = linked();
   const auto evil = bare();
-  const PeerId peer = evil->connect(*a);
-  for (const uint32_t seq : {64u, 65u, 1000u, ~0u, 63u, 63u}) {
-    ASSERT_TRUE(evil->send(peer, frame_of({Kind::data, 5, 0, seq, 0, 0}, "y")));
+  const PeerId peer = reach(*evil, *a);
+  for (const uint64_t seq : {64ull, 65ull, 1000ull, ~0ull, 63ull, 63ull}) {
+    ASSERT_TRUE(evil->send(peer, frame_of({Kind::data, 5, 0, seq, 0, 0}, "y", key_of(*a))));
   }
   run({a.get()}, now_ns + kMs);
   EXPECT_TRUE(a->sink.packets.empty());
@@ -441,9 +445,11 @@ TEST_F(LinkTest, FramesFarAheadAreNotStored) {
 TEST_F(LinkTest, FramesThatWaitedKeepToTheBudget) {
   const auto b = linked();
   const auto a = bare();
-  const PeerId peer = a->connect(*b);
-  for (uint32_t i = 1; i <= 64; i++)
-    ASSERT_TRUE(a->send(peer, frame_of({Kind::data, 5, 0, i % 64, 0, 0}, std::to_string(i % 64))));
+  const PeerId peer = reach(*a, *b);
+  for (uint32_t i = 1; i <= 64; i++) {
+    ASSERT_TRUE(a->send(
+        peer, frame_of({Kind::data, 5, 0, i % 64, 0, 0}, std::to_string(i % 64), key_of(*b))));
+  }
   for (int polls = 1; b->sink.packets.size() < 64; polls++) {
     ASSERT_LT(polls, 200);
     b->driver->poll(now_ns += 10000, 4);
@@ -458,7 +464,7 @@ TEST_F(LinkTest, FramesThatWaitedKeepToTheBudget) {
 TEST_F(LinkTest, RandomFramesDoNoHarm) {
   const auto a = linked();
   const auto evil = bare();
-  const PeerId peer = evil->connect(*a);
+  const PeerId peer = reach(*evil, *a);
   Random random(3);
   for (int i = 0; i < 20000; i++) {
     Header h{static_cast<Kind>(random.between(1, 2)),
@@ -471,7 +477,7 @@ TEST_F(LinkTest, RandomFramesDoNoHarm) {
     if (random.chance(500000)) h.ack %= 100;
     if (!a->sink.packets.empty() && random.chance(100000))
       a->send(a->sink.packets[0].from, "x", {}, static_cast<uint64_t>(i + 1));
-    std::string frame = frame_of(h, h.kind == Kind::data ? "payload" : "");
+    std::string frame = frame_of(h, h.kind == Kind::data ? "payload" : "", key_of(*a));
     if (random.chance(200000)) frame.resize(random.between(1, frame.size()));
     evil->send(peer, frame);
     now_ns += 10000;

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libtorii_internal_la_SOURCES += \
+	src/core/link/congestion.h \
 	src/core/link/crc32c.cc \
 	src/core/link/crc32c.h \
 	src/core/link/header.cc \
 	src/core/link/header.h \
 	src/core/link/link.cc \
 	src/core/link/link.h \
+	src/core/link/link_driver.h \
+	src/core/link/receiving.cc \
+	src/core/link/sending.cc \
+	src/core/link/siphash.h \
 	src/core/link/timer.h
 EXTRA_DIST += src/core/link/README.md

@@ -1,31 +1,38 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What the link puts before each frame, 32 bytes, all fields little-endian:
+// What the link puts before each frame, 40 bytes, all fields little-endian:
 //
-//    0       2      3      4          8           12           16       20       24        32
-//    +-------+------+------+----------+-----------+------------+--------+--------+---------+
-//    | magic | ver. | kind | checksum |  session  | to session |  seq   |  ack   |  sack   |
-//    +-------+------+------+----------+-----------+------------+--------+--------+---------+
+//    0       2      3      4          8           12           16       20       24      32      40
+//    +-------+------+------+----------+-----------+------------+--------+--------+-------+-------+
+//    | magic | ver. | kind | checksum |  session  | to session |  seq   |  ack   | sack  |  tag  |
+//    +-------+------+------+----------+-----------+------------+--------+--------+-------+-------+
 //
+// kind        bits 0-3: see Kind; bit 4: tagged with the sender's key, else with the receiver's;
+//             bit 5: the tag covers the payload
 // session     the sender's, one for each opening of a driver; a restarted process has another
 // to session  the receiver's as far as the sender knows it, else 0; `ack` and `sack` count only
 //             with it
-// seq         data: the number of this frame, from 0 for each pair and direction, modulo 2^32
-// ack         all frames before this number have arrived
+// seq         data: the number of this frame, from 0 for each pair and direction; its low half
+// ack         all frames before this number have arrived; its low half
 // sack        bit i: frame ack + 1 + i has arrived
-// checksum    CRC-32C of the payload, then of the header with this field 0
+// checksum    CRC-32C of the payload, then of the header with this field 0, without the tag
+// tag         SipHash-2-4 of the 32 bytes before it, the high halves of seq and ack, and the
+// payload
+//             if bit 5 says so
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include "core/link/siphash.h"
+
 namespace torii::link {
 
 inline constexpr uint16_t kMagic = 0x4b4c;
-inline constexpr uint8_t kVersion = 2;
-inline constexpr size_t kHeaderBytes = 32;
+inline constexpr uint8_t kVersion = 3;
+inline constexpr size_t kHeaderBytes = 40;
 inline constexpr uint32_t kWindow = 64;  // frames of a pair under way: as many as `sack` can name
 
 enum class Kind : uint8_t {
@@ -39,16 +46,28 @@ struct Header {
   Kind kind = Kind::ack;
   uint32_t session = 0;
   uint32_t to_session = 0;
-  uint32_t seq = 0;
-  uint32_t ack = 0;
+  uint64_t seq = 0;
+  uint64_t ack = 0;
   uint64_t sack = 0;
+  bool senders_key = false;
+  bool whole = false;  // the tag covers the payload
 };
 
-// Writes the header; `payload_crc` is the CRC-32C of what follows it.
-void write_header(const Header& header, uint32_t payload_crc, std::byte* out);
+// Writes the header of a frame; `payload_crc` is the CRC-32C of the payload, which need only be
+// there if the tag covers it.
+void write_header(const Header& header, uint32_t payload_crc, const Key& key,
+                  std::span<const std::byte> payload, std::byte* out);
 
-// Reads and checks everything that can be checked without knowing the peer: length, magic,
-// version, kind, checksum. False: the frame is to be discarded.
+// Reads and checks what can be checked without a key: length, magic, version, kind. False: the
+// frame is to be discarded. Nothing in the header may be believed yet; seq and ack are low halves.
 bool parse_header(std::span<const std::byte> frame, Header* out);
+// Was the tag made with this key? The header's seq and ack are whole numbers by now.
+bool tag_is_right(std::span<const std::byte> frame, const Header& header, const Key& key);
+bool checksum_is_right(std::span<const std::byte> frame);
+
+// The number nearest to `near` with this low half.
+inline uint64_t whole_number(uint64_t near, uint32_t low) {
+  return near + static_cast<uint64_t>(int64_t{static_cast<int32_t>(low - uint32_t(near))});
+}
 
 }  // namespace torii::link

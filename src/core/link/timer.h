@@ -30,7 +30,8 @@ class RetransmitTimer {
     }
     smoothed_ns_ = std::max<uint64_t>(smoothed_ns_, 1);
   }
-  void timed_out() { doublings_ += doublings_ < 20; }
+  // Returns how often in a row.
+  unsigned timed_out() { return doublings_ += doublings_ < 20; }
   void answered() { doublings_ = 0; }
 
   uint64_t timeout_ns() const {

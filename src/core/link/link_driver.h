@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// Inside the link: its state, and who does what. link.cc opens, keeps time and ends peers;
+// sending.cc and receiving.cc hold the traffic.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "core/link/congestion.h"
+#include "core/link/header.h"
+#include "core/link/link.h"
+#include "core/link/timer.h"
+
+namespace torii::link {
+
+using Bytes = std::shared_ptr<std::vector<std::byte>>;
+
+// A frame taken from the core and not yet acknowledged.
+struct Sent {
+  enum class Stage : uint8_t {
+    waiting,  // never sent, or lost
+    flying,
+    arrived,  // but not all before it
+  };
+
+  Bytes bytes;  // with room for the header; shared while the driver below reads it
+  uint32_t payload_crc = 0;
+  uint32_t transmissions = 0;
+  Stage stage = Stage::waiting;
+  uint64_t sent_ns = 0;  // the last time
+  uint64_t cookie = 0;   // the core's
+};
+
+struct Peer {
+  explicit Peer(uint64_t timeout_max_ns) : timer(timeout_max_ns) {}
+
+  // Sending: frames first..first+sent.size()-1 are taken, those from fresh() on were never sent.
+  std::deque<Sent> sent;
+  uint64_t first = 0;
+  uint64_t next = 0;    // the first that was never sent
+  uint32_t flying = 0;  // how many of `sent` are
+  RetransmitTimer timer;
+  CongestionWindow window{kWindow};
+  bool held_back = false;         // by the window, since something arrived
+  uint64_t waiting_since_ns = 0;  // last sign of life, or when the first of `sent` left
+
+  // Receiving: frames before `expected` were handed up; slot seq % kWindow holds those after it.
+  uint32_t session = 0;  // the peer's; 0: never heard of it
+  uint64_t expected = 0;
+  uint64_t waiting = 0;  // bit i: frame expected + i is in its slot (bit 0: poll()'s budget ended)
+  std::unique_ptr<std::array<std::vector<std::byte>, kWindow>> slots;
+
+  Key key{};  // the peer's, if it was connected
+  bool has_key = false;
+  bool owes_ack = false;
+  bool watched = false;      // probed when it is quiet
+  bool listed = false;       // in active_
+  Status down = Status::ok;  // peer_dead or peer_closed
+  bool reported = false;
+};
+
+class LinkDriver final : public Decorator {
+ public:
+  explicit LinkDriver(const DriverEnv& env);
+  ~LinkDriver() override;
+  bool open(const OpenBelow& open_below, const DriverEnv& env);
+
+  void address(std::byte* out) const override;
+  Status connect(std::span<const std::byte> address, PeerId* peer, std::string* why) override;
+  void disconnect(PeerId peer) override;
+  size_t send(std::span<const Tx> batch) override;
+  unsigned poll(uint64_t now_ns, unsigned budget) override;
+  Status reg(void* base, uint64_t bytes, uint32_t access, Region* out) override {
+    return remote() ? below_->reg(base, bytes, access, out) : Status::unsupported;
+  }
+  void dereg(Region& region) override { below_->dereg(region); }
+  Status import(PeerId peer, std::span<const std::byte> key, uint32_t* handle) override {
+    return remote() ? below_->import(peer, key, handle) : Status::unsupported;
+  }
+  Status alloc(uint64_t bytes, uint64_t alignment, void** base) override {
+    return remote() ? below_->alloc(bytes, alignment, base) : Status::unsupported;
+  }
+  Status put(const Rma& rma) override { return transfer(rma, kPut); }
+  Status get(const Rma& rma) override { return transfer(rma, kGet); }
+  Status join(std::span<const std::byte>, PeerId*) override { return Status::unsupported; }
+  void leave(PeerId) override {}
+  Status arm(int* fd) override;
+
+ private:
+  // Something with a cookie at the driver below: a frame's memory, or a put or get.
+  struct Operation {
+    PeerId peer;
+    uint64_t cookie;  // the core's, for put and get
+    Bytes bytes;
+  };
+
+  void packet(PeerId from, std::span<const std::byte> frame) override;
+  void done(uint64_t cookie, Status status) override;
+  void peer_down(PeerId id, Status status) override;
+
+  bool remote() const { return caps_.flags & (kPut | kGet); }
+  Peer* find(PeerId id) { return id < peers_.size() ? peers_[id].get() : nullptr; }
+  Peer& peer_of(PeerId id);
+  void watch(Peer& peer);
+  void probe_quiet_peers();
+  void activate(PeerId id, Peer& peer);
+  bool service(PeerId id, Peer& peer);
+  void forget_strangers();
+  void end(PeerId id, Peer& peer, Status status);
+  bool report(PeerId id, Peer& peer);
+  Status transfer(const Rma& rma, Cap cap);
+
+  // sending.cc
+  Sent frame_of(const Tx& tx);
+  Header header_for(const Peer& peer, Kind kind, uint64_t seq) const;
+  const Key& key_for(const Peer& peer) const { return peer.has_key ? peer.key : key_; }
+  void send_waiting(PeerId id, Peer& peer, uint32_t most);
+  size_t transmit(PeerId id, Peer& peer, std::span<const size_t> indices);
+  bool send_control(PeerId id, const Peer& peer, Kind kind);
+  void find_losses(Peer& peer);
+  void lost(Peer& peer, Sent& frame);
+
+  // receiving.cc
+  bool genuine(PeerId from, std::span<const std::byte> frame, Header* header);
+  void acknowledged(Peer& peer, const Header& header);
+  void retire(Peer& peer, Sent& sent);
+  void received(PeerId from, Peer& peer, uint64_t seq, std::span<const std::byte> payload);
+  void hand_up_waiting(PeerId from, Peer& peer);
+
+  Counters& counters_;
+  const uint64_t deadline_ns_;
+  const bool whole_tags_;
+  // The link's own clock stands still while nobody polls: answers that wait in the driver below
+  // must not count as silence.
+  uint64_t now_ns_ = 0;
+  uint64_t last_poll_ns_ = 0;
+  uint32_t session_ = 0;
+  Key key_{};            // peers learn it with the address
+  bool probes_ = false;  // the driver below does not report dead peers
+  uint64_t next_probes_ns_ = 0;
+  unsigned budget_ = 0;                       // of the present poll(), for frames that were waiting
+  std::vector<std::unique_ptr<Peer>> peers_;  // by PeerId; null: nothing was ever exchanged
+  std::vector<PeerId> active_;                // peers that service() has to look at
+  std::vector<PeerId> strangers_;             // numbers below that nobody genuine has
+  std::vector<std::pair<uint64_t, Status>> completed_;  // done() for the next poll
+  std::unordered_map<uint64_t, Operation> operations_;
+  uint64_t next_operation_ = 1;
+};
+
+}  // namespace torii::link

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+#include <utility>
+
+#include "core/base/log.h"
+#include "core/link/link_driver.h"
+
+namespace torii::link {
+
+// Is the frame from who it says it is from, and as it was sent? Nothing is kept for one that is
+// not.
+bool LinkDriver::genuine(PeerId from, std::span<const std::byte> frame, Header* header) {
+  if (from == kNoPeer || !parse_header(frame, header)) {
+    counters_.link_corrupt++;
+    return false;
+  }
+  const Peer* peer = find(from);
+  header->seq = whole_number(peer ? peer->expected : 0, static_cast<uint32_t>(header->seq));
+  header->ack = whole_number(peer ? peer->first : 0, static_cast<uint32_t>(header->ack));
+  const bool has_key = !header->senders_key || (peer && peer->has_key);
+  const Key& key = header->senders_key && peer ? peer->key : key_;
+  if (!has_key || (whole_tags_ && !header->whole) || !tag_is_right(frame, *header, key)) {
+    // Damage is commoner than malice.
+    if (checksum_is_right(frame)) {
+      counters_.link_forged++;
+    } else {
+      counters_.link_corrupt++;
+    }
+    if (!peer) strangers_.push_back(from);
+    return false;
+  }
+  if (checksum_is_right(frame)) return true;
+  counters_.link_corrupt++;
+  return false;
+}
+
+void LinkDriver::packet(PeerId from, std::span<const std::byte> frame) {
+  Header header;
+  if (!genuine(from, frame, &header)) return;
+  // For the process that had this address before.
+  if (header.to_session && header.to_session != session_) {
+    counters_.link_corrupt++;
+    return;
+  }
+  Peer& peer = peer_of(from);
+  if (peer.down != Status::ok) return;
+  // Another session is a process that took the address of the one we talked to; nobody acknowledges
+  // what was never sent.
+  const bool acknowledges = header.to_session == session_;
+  if ((peer.session && header.session != peer.session) ||
+      (acknowledges && header.ack > peer.next && header.ack - peer.next < ~uint64_t{0} / 2)) {
+    counters_.link_corrupt++;
+    return;
+  }
+  peer.session = header.session;
+  peer.waiting_since_ns = now_ns_;
+  if (acknowledges && header.ack - peer.first <= kWindow) acknowledged(peer, header);
+  if (header.kind == Kind::probe) peer.owes_ack = true;
+  if (header.kind == Kind::data) {
+    watch(peer);
+    received(from, peer, header.seq, frame.subspan(kHeaderBytes));
+  }
+  if (header.kind == Kind::bye) end(from, peer, Status::peer_closed);
+  if (peer.down != Status::ok || peer.owes_ack || !peer.sent.empty()) activate(from, peer);
+}
+
+void LinkDriver::acknowledged(Peer& peer, const Header& header) {
+  uint32_t news = 0;
+  for (; peer.first != header.ack; peer.first++) {
+    news += peer.sent.front().stage != Sent::Stage::arrived;
+    retire(peer, peer.sent.front());
+    peer.sent.pop_front();
+  }
+  const size_t under_way = static_cast<size_t>(peer.next - peer.first);
+  for (uint32_t i = 0; i < 64 && i + 1 < under_way; i++) {
+    if (!(header.sack >> i & 1) || peer.sent[i + 1].stage == Sent::Stage::arrived) continue;
+    retire(peer, peer.sent[i + 1]);
+    news++;
+  }
+  // Known to be there is enough: nothing would make the peer say so again.
+  while (!peer.sent.empty() && peer.sent.front().stage == Sent::Stage::arrived) {
+    peer.sent.pop_front();
+    peer.first++;
+  }
+  if (!news) return;
+  peer.timer.answered();
+  if (std::exchange(peer.held_back, false)) peer.window.arrived(news);
+}
+
+// The frame has arrived; it may stay in the window until those before it have, too.
+void LinkDriver::retire(Peer& peer, Sent& sent) {
+  if (sent.stage == Sent::Stage::arrived) return;
+  if (sent.stage == Sent::Stage::flying) peer.flying--;
+  sent.stage = Sent::Stage::arrived;
+  // After a second transmission nobody knows which one was answered.
+  if (sent.transmissions == 1) peer.timer.measured(now_ns_ - sent.sent_ns);
+  if (sent.cookie) completed_.push_back({sent.cookie, Status::ok});
+  sent.cookie = 0;
+  sent.bytes.reset();
+}
+
+void LinkDriver::received(PeerId from, Peer& peer, uint64_t seq,
+                          std::span<const std::byte> payload) {
+  peer.owes_ack = true;
+  const uint64_t distance = seq - peer.expected;
+  if (distance >= kWindow || (peer.waiting >> distance & 1)) {
+    counters_.link_duplicates++;
+    return;
+  }
+  if (distance == 0) {
+    peer.expected++;
+    peer.waiting >>= 1;
+    upper_.packet(from, payload);
+    hand_up_waiting(from, peer);
+    return;
+  }
+  if (!peer.slots) peer.slots = std::make_unique<std::array<std::vector<std::byte>, kWindow>>();
+  (*peer.slots)[seq % kWindow].assign(payload.begin(), payload.end());
+  peer.waiting |= uint64_t{1} << distance;
+}
+
+void LinkDriver::hand_up_waiting(PeerId from, Peer& peer) {
+  for (; (peer.waiting & 1) && budget_; budget_--) {
+    const std::vector<std::byte> payload =
+        std::exchange((*peer.slots)[peer.expected % kWindow], {});
+    peer.expected++;
+    peer.waiting >>= 1;
+    peer.owes_ack = true;  // a frame sent by an earlier upcall did not tell of this one
+    upper_.packet(from, payload);
+  }
+}
+
+}  // namespace torii::link

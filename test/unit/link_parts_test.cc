@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// What the link is made of: checksum, tag, header, timer and window.
+#include <gtest/gtest.h>
+
+#include "core/link/congestion.h"
+#include "core/link/timer.h"
+#include "drivers/random.h"
+#include "unit/link_kit.h"
+
+namespace torii {
+namespace {
+
+using link::Header;
+using link::Key;
+using link::Kind;
+using test::believed;
+using test::frame_of;
+using test::kKey;
+using test::parses;
+
+constexpr uint64_t kMs = 1000000;
+
+TEST(Crc32c, KnownValues) {
+  // RFC 3720, B.4.
+  const std::string zeros(32, '\0'), ones(32, '\xff');
+  std::string rising;
+  for (char c = 0; c < 32; c++) rising += c;
+  for (const auto crc : {crc32c, crc32c_table}) {
+    EXPECT_EQ(crc(0, zeros.data(), 32), 0x8a9136aau);
+    EXPECT_EQ(crc(0, ones.data(), 32), 0x62a8ab43u);
+    EXPECT_EQ(crc(0, rising.data(), 32), 0x46dd794eu);
+    EXPECT_EQ(crc(0, "123456789", 9), 0xe3069283u);
+  }
+}
+
+TEST(Crc32c, BothWaysAgreeAndContinue) {
+  Random random(1);
+  std::string data(300, '\0');
+  for (char& c : data) c = static_cast<char>(random.next());
+  for (size_t size = 0; size < data.size(); size++) {
+    const uint32_t whole = crc32c_table(0, data.data(), size);
+    EXPECT_EQ(crc32c(0, data.data(), size), whole);
+    const size_t cut = size / 3;
+    EXPECT_EQ(crc32c(crc32c(0, data.data(), cut), data.data() + cut, size - cut), whole);
+  }
+}
+
+TEST(LinkHeader, GoldenBytes) {
+  const std::string frame = frame_of(
+      {Kind::data, 0x01020304, 0x05060708, 0x090a0b0c, 0x0d0e0f10, 0x1112131415161718}, "payload");
+  std::string hex;
+  for (const unsigned char c : frame.substr(0, link::kHeaderBytes)) {
+    hex += "0123456789abcdef"[c >> 4];
+    hex += "0123456789abcdef"[c & 15];
+  }
+  EXPECT_EQ(hex.substr(0, 8), "4c4b0301");
+  EXPECT_EQ(hex.substr(16, 48), "04030201080706050c0b0a09100f0e0d1817161514131211");
+}
+
+TEST(LinkHeader, EveryFlippedBitAndEveryCutIsNoticed) {
+  for (const bool whole : {false, true}) {
+    Header in{Kind::data, 1, 2, 3, 4, 5};
+    in.whole = whole;
+    const std::string frame = frame_of(in, "payload");
+    Header header;
+    ASSERT_TRUE(believed(frame, &header));
+    EXPECT_EQ(header.sack, 5u);
+    for (size_t bit = 0; bit < frame.size() * 8; bit++) {
+      std::string bad = frame;
+      bad[bit / 8] = static_cast<char>(bad[bit / 8] ^ 1 << bit % 8);
+      EXPECT_FALSE(believed(bad, &header)) << bit;
+    }
+    for (size_t size = 0; size < frame.size(); size++)
+      EXPECT_FALSE(believed(frame.substr(0, size), &header)) << size;
+  }
+  Header header;
+  EXPECT_FALSE(parses(frame_of({static_cast<Kind>(9), 1, 0, 0, 0, 0}), &header));
+  EXPECT_FALSE(parses(frame_of({Kind::ack, 1, 0, 0, 0, 0}, "x"), &header)) << "payload after ack";
+  EXPECT_FALSE(parses(frame_of({Kind::ack, 0, 0, 0, 0, 0}), &header)) << "no session";
+}
+
+TEST(LinkHeader, TheTagNeedsTheKeyAndTheHighHalves) {
+  const std::string frame = frame_of({Kind::data, 1, 2, 3ull << 32 | 5, 7ull << 32 | 9, 0});
+  Header header;
+  ASSERT_TRUE(parses(frame, &header));
+  EXPECT_EQ(header.seq, 5u);
+  EXPECT_FALSE(believed(frame, &header)) << "a frame of 2^32 numbers ago";
+  const auto bytes = std::as_bytes(std::span(frame));
+  header.seq = link::whole_number(3ull << 32 | 60, 5);
+  header.ack = link::whole_number(8ull << 32 | 1, ~0u);
+  EXPECT_EQ(header.ack, 7ull << 32 | 0xffffffff);
+  header.ack = link::whole_number(7ull << 32, 9);
+  EXPECT_TRUE(link::tag_is_right(bytes, header, kKey));
+  Key other = kKey;
+  for (std::byte& b : other) {
+    b ^= std::byte{1};
+    EXPECT_FALSE(link::tag_is_right(bytes, header, other));
+    b ^= std::byte{1};
+  }
+}
+
+// Without the whole tag somebody who mends the checksum can change a payload; with it nobody can.
+TEST(LinkHeader, AWholeTagCoversThePayload) {
+  for (const bool whole : {false, true}) {
+    Header in{Kind::data, 1, 2, 3, 4, 5};
+    in.whole = whole;
+    const std::string one = frame_of(in, "one payload"), two = frame_of(in, "two"), tail = "\0\0";
+    const auto tag = [](const std::string& frame) { return frame.substr(32, 8); };
+    std::string same_checksum = one;
+    same_checksum[one.size() - 1] ^= 1;
+    Header header;
+    ASSERT_TRUE(parses(same_checksum, &header));
+    EXPECT_EQ(link::tag_is_right(std::as_bytes(std::span(same_checksum)), header, kKey), !whole);
+    EXPECT_NE(tag(one), tag(two));
+  }
+}
+
+// The values of the paper's reference implementation: key 00 01 .. 0f, message 00 01 .. (n-1).
+TEST(SipHash, KnownValues) {
+  Key key;
+  std::byte message[16];
+  for (size_t i = 0; i < 16; i++) key[i] = message[i] = static_cast<std::byte>(i);
+  const auto hash = [&](size_t bytes) {
+    link::SipHash h(key);
+    h.add(std::span(message).first(bytes));
+    return h.finish();
+  };
+  EXPECT_EQ(hash(0), 0x726fdb47dd0e0e31u);
+  EXPECT_EQ(hash(15), 0xa129ca6149be45e5u);
+  link::SipHash parts(key);
+  parts.add(std::span(message).first(8));
+  parts.add(std::span(message).subspan(8, 7));
+  EXPECT_EQ(parts.finish(), 0xa129ca6149be45e5u);
+}
+
+TEST(CongestionWindow, GrowsUntilALossAndGivesWayOnceForAWindow) {
+  link::CongestionWindow window(64);
+  EXPECT_EQ(window.frames(), link::CongestionWindow::kFirst);
+  window.arrived(16);
+  EXPECT_EQ(window.frames(), 32u);
+  window.arrived(1000);
+  EXPECT_EQ(window.frames(), 64u) << "never more than fits";
+  window.lost(100, 164);
+  EXPECT_EQ(window.frames(), 44u);
+  window.lost(163, 170);
+  EXPECT_EQ(window.frames(), 44u) << "the same loss";
+  uint32_t trips = 0;
+  for (; window.frames() < 48; trips++) window.arrived(window.frames());
+  EXPECT_GE(trips, 5u) << "careful after a loss";
+  EXPECT_LE(trips, 10u);
+  window.lost(164, 200);
+  EXPECT_EQ(window.frames(), 33u);
+  window.stalled(300);
+  EXPECT_EQ(window.frames(), link::CongestionWindow::kLeast);
+  for (uint64_t i = 1; i < 20; i++) window.lost(300 * i, 300 * (i + 1));
+  EXPECT_EQ(window.frames(), link::CongestionWindow::kLeast);
+  window.arrived(2);
+  EXPECT_GE(window.frames(), link::CongestionWindow::kLeast);
+}
+
+TEST(RetransmitTimer, FollowsTheRoundTripAndBacksOff) {
+  link::RetransmitTimer timer(100 * kMs);
+  EXPECT_EQ(timer.timeout_ns(), link::RetransmitTimer::kFirstNs);
+  timer.measured(2 * kMs);
+  EXPECT_EQ(timer.timeout_ns(), 6 * kMs);  // R + 4 * R/2
+  for (int i = 0; i < 100; i++) timer.measured(2 * kMs);
+  EXPECT_LT(timer.timeout_ns(), 2200000u);
+  const uint64_t base = timer.timeout_ns();
+  timer.timed_out();
+  EXPECT_EQ(timer.timeout_ns(), 2 * base);
+  for (int i = 0; i < 30; i++) timer.timed_out();
+  EXPECT_EQ(timer.timeout_ns(), 100 * kMs);
+  timer.answered();
+  EXPECT_EQ(timer.timeout_ns(), base);
+  for (int i = 0; i < 200; i++) timer.measured(1);
+  EXPECT_EQ(timer.timeout_ns(), link::RetransmitTimer::kMinNs);
+}
+
+}  // namespace
+}  // namespace torii
