@@ -26,6 +26,8 @@ const char* kind_name(Kind kind);
 struct ChannelOptions {
   uint64_t bytes = 0;   // longest message
   unsigned window = 1;  // most messages of a lane expected at once
+  uint64_t spread =
+      0;  // tagged: messages of a call lie side by side in so many bytes, not in one place
   Kind kind = Kind::exact;
   uint32_t posted = 0;      // entries before the measured ones that nothing matches
   bool unexpected = false;  // messages that nothing matches may come, by send_strangers():

@@ -40,14 +40,13 @@ class TaggedChannel final : public Channel {
 
   void expect(Lane lane, unsigned count, uint64_t bytes) override {
     const Kind kind = lane == Lane::data ? options_.kind : Kind::exact;
-    const torii_data_t data = flat(target_.get(), bytes);
     for (unsigned i = 0; i < count; ++i)
-      receive(lane_tag(lane), kind, data, &received_[unsigned(lane)]);
+      receive(lane_tag(lane), kind, part(target_.get(), i, bytes), &received_[unsigned(lane)]);
   }
 
   void send(Lane lane, unsigned count, uint64_t bytes) override {
-    const torii_data_t data = flat(source_.get(), bytes);
-    for (unsigned i = 0; i < count; ++i) send_one(lane_tag(lane), data, &sent_);
+    for (unsigned i = 0; i < count; ++i)
+      send_one(lane_tag(lane), part(source_.get(), i, bytes), &sent_);
   }
 
   void finish_sends() override {
@@ -73,6 +72,12 @@ class TaggedChannel final : public Channel {
   void get(unsigned, uint64_t) override { die("tagged ports have no get"); }
 
  private:
+  // Where message `i` of a call is; the last ones begin anew at the front.
+  torii_data_t part(void* base, unsigned i, uint64_t bytes) const {
+    const uint64_t places = bytes > 0 ? std::max<uint64_t>(options_.spread / bytes, 1) : 1;
+    return flat(static_cast<std::byte*>(base) + i % places * bytes, bytes);
+  }
+
   struct Sends {  // those that were not complete at once
     uint64_t begun = 0;
     uint64_t done = 0;
@@ -117,7 +122,8 @@ const char* kind_name(Kind kind) {
 }
 
 Channel::Channel(Job& job, const ChannelOptions& options) : job_(job), options_(options) {
-  const size_t bytes = (std::max<size_t>(options.bytes, 1) + kPage - 1) / kPage * kPage;
+  const size_t most = std::max<size_t>({options.bytes, options.spread, 1});
+  const size_t bytes = (most + kPage - 1) / kPage * kPage;
   source_.reset(std::aligned_alloc(kPage, bytes));
   target_.reset(std::aligned_alloc(kPage, bytes));
   if (!source_ || !target_) die("no memory for messages of %zu bytes", bytes);

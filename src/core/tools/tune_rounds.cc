@@ -22,8 +22,9 @@ namespace {
 constexpr size_t kRoundsMin = 7;
 constexpr size_t kRoundsMax = 2000;
 constexpr double kSampleNs = 400e3;  // one measurement of one cell lasts about so long
-constexpr uint64_t kWindowBytes = 512 << 10;
-constexpr uint32_t kWindowMin = 4, kWindowMax = 64;
+// Messages of a window lie side by side, as a program's do, so that long ones come from memory.
+constexpr uint64_t kWindowBytes = 4 << 20;
+constexpr uint32_t kWindowMin = 2, kWindowMax = 64;
 constexpr uint64_t kWarmBytes = 8 << 10;  // of a message, before all else
 constexpr uint64_t kWarmTotal = 32 << 20;
 constexpr uint64_t kFloorBytes = 8;
@@ -59,6 +60,7 @@ class Contender {
     perf::ChannelOptions options;
     options.bytes = std::max(kWarmBytes, most_bytes);
     options.window = kWindowMax;
+    options.spread = kWindowBytes;
     channel_ = perf::Channel::open(perf::Level::tagged, job_, options);
     job_.barrier();
     // Every line of the largest ring has been used, and is where it will be later.
