@@ -110,6 +110,9 @@ TORII_PUBLIC int torii_progress(torii_ni_t* ni);
  * between the calls, or sleeps by itself, is not put to sleep. Returns as torii_progress, and
  * nonzero also if it gave the processor away. */
 TORII_PUBLIC int torii_wait_step(torii_ni_t* ni);
+/* The same for a caller that waits for one message: ends with the first event, so that the caller
+ * learns of it as soon as can be. One that goes on waiting then should call torii_wait_step. */
+TORII_PUBLIC int torii_wait_first(torii_ni_t* ni);
 /* Progress that may sleep: returns after the first event or after `milliseconds` (-1: no
  * limit), with the number of events or 0. */
 TORII_PUBLIC int torii_wait(torii_ni_t* ni, int milliseconds);

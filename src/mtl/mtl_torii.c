@@ -120,10 +120,12 @@ int mtl_torii_del_procs(struct mca_mtl_base_module_t* mtl, size_t count,
   return OMPI_SUCCESS;
 }
 
-/* The context id in the match bits is all that a communicator needs. */
+/* The context id in the match bits is all that a communicator needs. The first one comes when the
+ * point-to-point layer has been chosen and nothing was sent yet. */
 int mtl_torii_add_comm(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_t* comm) {
   (void)mtl;
   (void)comm;
+  if (mtl_torii.direct) mtl_torii_open_direct();
   return OMPI_SUCCESS;
 }
 
@@ -137,6 +139,7 @@ int mtl_torii_progress(void) { return torii_wait_step(mtl_torii.ni); }
 
 int mtl_torii_finalize(struct mca_mtl_base_module_t* mtl) {
   (void)mtl;
+  mtl_torii_close_direct();
   opal_progress_unregister(mtl_torii_progress);
   torii_port_close(mtl_torii.port);
   torii_close(mtl_torii.ni);

@@ -39,6 +39,7 @@ struct mtl_torii_module {
   struct mca_mtl_base_module_t super;
   torii_ni_t* ni;
   torii_port_t* port;
+  bool direct; /* messages in one piece go past pml/cm */
 };
 extern struct mtl_torii_module mtl_torii;
 extern mca_mtl_base_component_t mca_mtl_torii_component;
@@ -85,6 +86,57 @@ static inline uint32_t mtl_torii_context(struct ompi_communicator_t* comm) {
 static inline uint64_t mtl_torii_tag(struct ompi_communicator_t* comm, int tag) {
   return (uint64_t)mtl_torii_context(comm) << 32 | (uint32_t)tag;
 }
+
+/* What a receive asks for: ((message tag ^ bits) & ~ignore) == 0. */
+struct mtl_torii_pattern {
+  uint64_t bits;
+  uint64_t ignore;
+};
+
+static inline struct mtl_torii_pattern mtl_torii_pattern(struct ompi_communicator_t* comm,
+                                                         int tag) {
+  const bool any = MPI_ANY_TAG == tag;
+  return (struct mtl_torii_pattern){.bits = mtl_torii_tag(comm, any ? 0 : tag),
+                                    .ignore = any ? MTL_TORII_ANY_TAG : 0};
+}
+
+/* Ranks that messages of the communicator can come from: both kinds of communicators have them in
+ * the remote group. */
+static inline uint32_t mtl_torii_peer_count(struct ompi_communicator_t* comm) {
+  return (uint32_t)comm->c_remote_group->grp_proc_count;
+}
+
+/* Completes what torii_recv or torii_mrecv answered other than TORII_PENDING: where nothing was
+ * matched, *result is not filled. */
+static inline void mtl_torii_result(int code, torii_result_t* result) {
+  if (OPAL_UNLIKELY(TORII_OK != code && result->code != code))
+    *result = (torii_result_t){.code = code};
+}
+
+/* The status of a receive that is over, of a communicator with so many `peers`. */
+static inline void mtl_torii_status(const torii_result_t* result, uint32_t peers,
+                                    ompi_status_public_t* status) {
+  int code = result->code;
+  if (OPAL_LIKELY(TORII_OK == code || TORII_ERR_TRUNCATED == code)) {
+    if (OPAL_UNLIKELY(result->user >= peers)) code = TORII_ERR_CORRUPT;
+    status->MPI_SOURCE = (int)result->user;
+    status->MPI_TAG = (int)(uint32_t)result->tag;
+    status->_ucount = result->bytes;
+    status->_cancelled = 0;
+  } else {
+    status->MPI_SOURCE = MPI_ANY_SOURCE;
+    status->MPI_TAG = MPI_ANY_TAG;
+    status->_ucount = 0;
+    status->_cancelled = TORII_ERR_CANCELED == code;
+    if (TORII_ERR_CANCELED == code) code = TORII_OK;
+  }
+  status->MPI_ERROR = OPAL_LIKELY(TORII_OK == code) ? MPI_SUCCESS : mtl_torii_error(code);
+}
+
+/* Takes the messages in one piece past pml/cm, if that is the layer in use; see
+ * mtl_torii_direct.c. Opening again does nothing. */
+void mtl_torii_open_direct(void);
+void mtl_torii_close_direct(void);
 
 /* Module functions; see ompi/mca/mtl/mtl.h. */
 int mtl_torii_send(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_t* comm, int dest,

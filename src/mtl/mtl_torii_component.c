@@ -113,6 +113,11 @@ static int register_variables(void) {
                                   "Priority of mtl/torii, and so of pml/cm over it",
                                   MCA_BASE_VAR_TYPE_INT, NULL, 0, 0, OPAL_INFO_LVL_9,
                                   MCA_BASE_VAR_SCOPE_READONLY, &priority_wanted);
+  mtl_torii.direct = true;
+  mca_base_component_var_register(&mca_mtl_torii_component.mtl_version, "direct",
+                                  "Messages in one piece take the short way past pml/cm",
+                                  MCA_BASE_VAR_TYPE_BOOL, NULL, 0, 0, OPAL_INFO_LVL_9,
+                                  MCA_BASE_VAR_SCOPE_READONLY, &mtl_torii.direct);
   register_counters();
   return register_parameters();
 }

@@ -112,45 +112,22 @@ int mtl_torii_isend(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_
 /* --- receive ------------------------------------------------------------------------------- */
 
 static void finish_recv(struct mtl_torii_request* request, const torii_result_t* result) {
-  struct ompi_status_public_t* status = &request->super.ompi_req->req_status;
-  int code = result->code;
-  if (OPAL_LIKELY(TORII_OK == code || TORII_ERR_TRUNCATED == code)) {
-    if (OPAL_UNLIKELY(result->user >= request->peers)) code = TORII_ERR_CORRUPT;
-    status->MPI_SOURCE = (int)result->user;
-    status->MPI_TAG = (int)(uint32_t)result->tag;
-    status->_ucount = result->bytes;
-  } else {
-    status->_ucount = 0;
-  }
-  if (TORII_ERR_CANCELED == code) {
-    status->_cancelled = true;
-    code = TORII_OK;
-  }
-  status->MPI_ERROR = TORII_OK == code ? MPI_SUCCESS : mtl_torii_error(code);
+  mtl_torii_status(result, request->peers, &request->super.ompi_req->req_status);
   request->super.completion_callback(&request->super);
 }
 
 static void recv_done(void* arg, const torii_result_t* result) { finish_recv(arg, result); }
 
-/* What torii_recv or torii_mrecv returned, if the operation is over already. */
 static void finish_recv_now(struct mtl_torii_request* request, int code, torii_result_t* result) {
-  if (OPAL_UNLIKELY(TORII_OK != code && result->code != code)) { /* nothing was matched */
-    *result = (torii_result_t){.code = code};
-  }
+  mtl_torii_result(code, result);
   finish_recv(request, result);
-}
-
-/* Both kinds of communicators have their peers in the remote group. */
-static inline uint32_t peer_count(struct ompi_communicator_t* comm) {
-  return (uint32_t)comm->c_remote_group->grp_proc_count;
 }
 
 int mtl_torii_irecv(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_t* comm, int src,
                     int tag, struct opal_convertor_t* convertor,
                     struct mca_mtl_request_t* mtl_request) {
   struct mtl_torii_request* request = (struct mtl_torii_request*)mtl_request;
-  uint64_t ignore = MPI_ANY_TAG == tag ? MTL_TORII_ANY_TAG : 0;
-  uint64_t bits = mtl_torii_tag(comm, MPI_ANY_TAG == tag ? 0 : tag);
+  const struct mtl_torii_pattern pattern = mtl_torii_pattern(comm, tag);
   torii_peer_t* source = NULL;
   torii_result_t result;
   torii_data_t data;
@@ -161,10 +138,10 @@ int mtl_torii_irecv(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_
     if (OPAL_UNLIKELY(NULL == source)) return code;
   }
   request->operation = 0;
-  request->peers = peer_count(comm);
+  request->peers = mtl_torii_peer_count(comm);
   mtl_torii_describe(convertor, &request->stream, &data);
   result.code = TORII_PENDING;
-  code = torii_recv(mtl_torii.port, source, bits, ignore, &data, recv_done, request,
+  code = torii_recv(mtl_torii.port, source, pattern.bits, pattern.ignore, &data, recv_done, request,
                     &request->operation, &result);
   if (TORII_PENDING != code) finish_recv_now(request, code, &result);
   return OMPI_SUCCESS;
@@ -172,25 +149,15 @@ int mtl_torii_irecv(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_
 
 /* --- probe --------------------------------------------------------------------------------- */
 
-struct pattern {
-  torii_peer_t* source;
-  uint64_t bits;
-  uint64_t ignore;
-};
-
-static int make_pattern(struct ompi_communicator_t* comm, int src, int tag,
-                        struct pattern* pattern) {
-  int code = OMPI_SUCCESS;
-  pattern->source = NULL;
-  if (MPI_ANY_SOURCE != src) pattern->source = mtl_torii_peer(comm, src, &code);
-  pattern->ignore = MPI_ANY_TAG == tag ? MTL_TORII_ANY_TAG : 0;
-  pattern->bits = mtl_torii_tag(comm, MPI_ANY_TAG == tag ? 0 : tag);
-  return code;
+/* The source that a probe asks for; null: anyone, or an error. */
+static torii_peer_t* wanted_source(struct ompi_communicator_t* comm, int src, int* code) {
+  *code = OMPI_SUCCESS;
+  return MPI_ANY_SOURCE == src ? NULL : mtl_torii_peer(comm, src, code);
 }
 
 static int fill_probe_status(struct ompi_communicator_t* comm, const torii_result_t* result,
                              struct ompi_status_public_t* status) {
-  if (result->user >= peer_count(comm)) return mtl_torii_error(TORII_ERR_CORRUPT);
+  if (result->user >= mtl_torii_peer_count(comm)) return mtl_torii_error(TORII_ERR_CORRUPT);
   if (MPI_STATUS_IGNORE == status) return OMPI_SUCCESS;
   status->MPI_SOURCE = (int)result->user;
   status->MPI_TAG = (int)(uint32_t)result->tag;
@@ -201,16 +168,17 @@ static int fill_probe_status(struct ompi_communicator_t* comm, const torii_resul
 
 int mtl_torii_iprobe(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_t* comm, int src,
                      int tag, int* flag, struct ompi_status_public_t* status) {
-  struct pattern pattern;
+  const struct mtl_torii_pattern pattern = mtl_torii_pattern(comm, tag);
   torii_result_t result;
-  int code = make_pattern(comm, src, tag, &pattern);
+  int code;
+  torii_peer_t* source = wanted_source(comm, src, &code);
   (void)mtl;
   if (OMPI_SUCCESS != code) return code;
   *flag = 0;
-  code = torii_probe(mtl_torii.port, pattern.source, pattern.bits, pattern.ignore, &result);
+  code = torii_probe(mtl_torii.port, source, pattern.bits, pattern.ignore, &result);
   if (TORII_EMPTY == code) {
     opal_progress();
-    code = torii_probe(mtl_torii.port, pattern.source, pattern.bits, pattern.ignore, &result);
+    code = torii_probe(mtl_torii.port, source, pattern.bits, pattern.ignore, &result);
   }
   if (TORII_EMPTY == code) return OMPI_SUCCESS;
   if (TORII_OK != code) return mtl_torii_error(code);
@@ -221,22 +189,21 @@ int mtl_torii_iprobe(struct mca_mtl_base_module_t* mtl, struct ompi_communicator
 int mtl_torii_improbe(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_t* comm, int src,
                       int tag, int* matched, struct ompi_message_t** message,
                       struct ompi_status_public_t* status) {
-  struct pattern pattern;
+  const struct mtl_torii_pattern pattern = mtl_torii_pattern(comm, tag);
   torii_result_t result;
   torii_message_t* taken = NULL;
   ompi_message_t* envelope;
-  int code = make_pattern(comm, src, tag, &pattern);
+  int code;
+  torii_peer_t* source = wanted_source(comm, src, &code);
   (void)mtl;
   if (OMPI_SUCCESS != code) return code;
   *matched = 0;
   envelope = ompi_message_alloc();
   if (NULL == envelope) return OMPI_ERR_OUT_OF_RESOURCE;
-  code =
-      torii_mprobe(mtl_torii.port, pattern.source, pattern.bits, pattern.ignore, &taken, &result);
+  code = torii_mprobe(mtl_torii.port, source, pattern.bits, pattern.ignore, &taken, &result);
   if (TORII_EMPTY == code) {
     opal_progress();
-    code =
-        torii_mprobe(mtl_torii.port, pattern.source, pattern.bits, pattern.ignore, &taken, &result);
+    code = torii_mprobe(mtl_torii.port, source, pattern.bits, pattern.ignore, &taken, &result);
   }
   if (TORII_OK != code) {
     ompi_message_return(envelope);
@@ -259,7 +226,7 @@ int mtl_torii_imrecv(struct mca_mtl_base_module_t* mtl, struct opal_convertor_t*
   torii_data_t data;
   int code;
   (void)mtl;
-  request->peers = peer_count((*message)->comm);
+  request->peers = mtl_torii_peer_count((*message)->comm);
   ompi_message_return(*message);
   *message = MPI_MESSAGE_NULL;
   request->operation = 0;

@@ -221,6 +221,8 @@ int torii_progress(torii_ni_t* ni) { return ni_of(ni)->make_progress(); }
 
 int torii_wait_step(torii_ni_t* ni) { return ni_of(ni)->wait_step(); }
 
+int torii_wait_first(torii_ni_t* ni) { return ni_of(ni)->wait_step<Ni::Round::first_event>(); }
+
 int torii_wait(torii_ni_t* ni, int milliseconds) { return ni_of(ni)->wait(milliseconds); }
 
 void torii_on_peer_down(torii_ni_t* ni, torii_peer_down_t callback, void* arg) {

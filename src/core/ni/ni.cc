@@ -141,15 +141,6 @@ void Ni::read_clock() {
   now_ns_ = now_ns();
 }
 
-int Ni::make_progress() {
-  if (__builtin_expect(!try_lock(), 0)) return 0;
-  const unsigned events = progress_locked();
-  const bool due = callbacks_due();
-  unlock();
-  if (due) run_callbacks();
-  return int(events) + due;
-}
-
 void Ni::run_callbacks() {
   CompletionQueue& queue = ports_.completions();
   lock();

@@ -74,11 +74,23 @@ class Ni final : public Upper, public PortalsHost {
   Counters& counters() { return counters_; }
   uint64_t now_ns() override;
 
+  // How much a round of progress does at most.
+  enum class Round : uint8_t { all, first_event };
+
   // As torii_progress; the caller does not hold the lock.
-  int make_progress();
+  template <Round round = Round::all>
+  int make_progress() {
+    if (__builtin_expect(!try_lock(), 0)) return 0;
+    const unsigned events = progress_locked<round>();
+    const bool due = callbacks_due();
+    unlock();
+    if (due) run_callbacks();
+    return int(events) + due;
+  }
   // As torii_wait_step; the caller does not hold the lock.
+  template <Round round = Round::all>
   int wait_step() {
-    const int events = make_progress();
+    const int events = make_progress<round>();
     Waiter& w = waiter();
     if (events > 0) {
       w.busy();
@@ -87,9 +99,11 @@ class Ni final : public Upper, public PortalsHost {
     return __builtin_expect(w.idle(), 0) ? rest(w) : 0;
   }
   // One round of progress; the caller holds the lock. Callbacks stay queued.
+  template <Round round = Round::all>
   unsigned progress_locked() {
     if (__builtin_expect(++clock_age_ >= kClockEvery, 0)) read_clock();
     polled_ = true;
+    if (round == Round::first_event) return protocol_.progress_first(now_ns_);
     return protocol_.progress(now_ns_);
   }
   // Are there completions, or events for Portals handlers? The caller holds the lock.

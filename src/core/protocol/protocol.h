@@ -186,6 +186,12 @@ class Protocol final {
     if (__builtin_expect(!drained(), 0)) events += push();
     return events;
   }
+  // The same, but nothing more after the first event.
+  unsigned progress_first(uint64_t now_ns) {
+    for (const auto& driver : drivers_)
+      if (const unsigned events = driver->poll(now_ns, 1)) return events;
+    return __builtin_expect(drained(), 1) ? 0 : push();
+  }
   // Nothing is waiting to be handed to a driver.
   bool drained() const { return listed_ == nullptr && moves_.empty(); }
   // Arms every driver; fills descriptors to sleep on. False: work is waiting, or a driver

@@ -307,6 +307,7 @@ unsigned ShmDriver::poll_all(uint64_t now_ns, unsigned budget) {
     if (++hot_next_ >= hot_count_) hot_next_ = 0;
     count += drain(peer, std::min(kTurn, budget - count));
   }
+  if (count > 0 && budget == 1) return count;
   // Busy rings may use up the budget for ever: the others get a few frames beyond it.
   if (!idle_.empty()) count += poll_idle(std::max(budget - std::min(count, budget), kIdleLooks));
   if (__builtin_expect(header_->news.load(std::memory_order_relaxed) != news_seen_, 0)) read_news();
