@@ -176,6 +176,16 @@ typedef struct torii_result {
  * torii_request_t is void when it begins. */
 typedef void (*torii_done_t)(void* arg, const torii_result_t* result);
 
+/* For a caller that waits until `done` is set: torii_flag as the callback, and the address of one
+ * of these, with `done` 0, as its argument. It may be set while Torii holds its locks, and so
+ * earlier than other callbacks run. `done` is written last, by whichever thread makes progress:
+ * read it with acquire order. */
+typedef struct torii_flag {
+  int done;
+  torii_result_t result;
+} torii_flag_t;
+TORII_PUBLIC void torii_flag(void* flag, const torii_result_t* result);
+
 typedef enum torii_mode {
   TORII_STANDARD = 0,    /* complete when the memory may be reused */
   TORII_SYNCHRONOUS = 1, /* complete when a receive has matched */

@@ -94,24 +94,15 @@ static inline bool post(void* buffer, size_t count, struct ompi_datatype_t* type
   return true;
 }
 
-struct blocking_recv {
-  int done; /* written last, by whichever thread makes progress */
-  torii_result_t result;
-};
-
-static void blocking_recv_done(void* arg, const torii_result_t* result) {
-  struct blocking_recv* recv = arg;
-  recv->result = *result;
-  __atomic_store_n(&recv->done, 1, __ATOMIC_RELEASE);
+static inline bool is_set(const torii_flag_t* flag) {
+  return 0 != __atomic_load_n(&flag->done, __ATOMIC_ACQUIRE);
 }
 
-static inline bool is_set(const int* done) { return 0 != __atomic_load_n(done, __ATOMIC_ACQUIRE); }
-
-static void wait_for(const int* done) {
-  while (!is_set(done)) {
+static void wait_for(const torii_flag_t* flag) {
+  while (!is_set(flag)) {
     for (int i = 0; i < POLLS; ++i) {
       const int events = torii_wait_first(mtl_torii.ni);
-      if (is_set(done)) return;
+      if (is_set(flag)) return;
       if (events > 0) torii_wait_step(mtl_torii.ni);
     }
     opal_progress();
@@ -120,15 +111,15 @@ static void wait_for(const int* done) {
 
 static int direct_recv(void* buffer, size_t count, struct ompi_datatype_t* type, int source,
                        int tag, struct ompi_communicator_t* comm, ompi_status_public_t* status) {
-  struct blocking_recv recv;
+  torii_flag_t recv;
   ompi_status_public_t found;
   int code;
   recv.done = 0;
-  if (OPAL_UNLIKELY(!post(buffer, count, type, source, tag, comm, blocking_recv_done, &recv, NULL,
+  if (OPAL_UNLIKELY(!post(buffer, count, type, source, tag, comm, torii_flag, &recv, NULL,
                           &recv.result, &code)))
     return next.pml_recv(buffer, count, type, source, tag, comm, status);
   if (OPAL_LIKELY(TORII_PENDING == code)) {
-    wait_for(&recv.done);
+    wait_for(&recv);
   } else {
     mtl_torii_result(code, &recv.result);
   }

@@ -15,17 +15,6 @@ static inline torii_mode_t torii_mode(mca_pml_base_send_mode_t mode) {
 
 /* --- send ---------------------------------------------------------------------------------- */
 
-struct blocking_send {
-  int done; /* written last, by whichever thread makes progress */
-  int code;
-};
-
-static void blocking_send_done(void* arg, const torii_result_t* result) {
-  struct blocking_send* send = arg;
-  send->code = result->code;
-  __atomic_store_n(&send->done, 1, __ATOMIC_RELEASE);
-}
-
 /* Most messages are small and contiguous and leave at once. */
 static inline bool sent_now(torii_peer_t* peer, struct ompi_communicator_t* comm, int tag,
                             const struct opal_convertor_t* convertor,
@@ -40,18 +29,18 @@ __opal_attribute_noinline__ static int send_and_wait(torii_peer_t* peer,
                                                      struct ompi_communicator_t* comm, int tag,
                                                      struct opal_convertor_t* convertor,
                                                      mca_pml_base_send_mode_t mode) {
-  struct blocking_send send;
+  torii_flag_t send;
   struct mtl_torii_stream stream;
   torii_data_t data;
   int code;
   mtl_torii_describe(convertor, &stream, &data);
   send.done = 0;
   code = torii_send(mtl_torii.port, peer, torii_mode(mode), mtl_torii_tag(comm, tag),
-                    (uint32_t)ompi_comm_rank(comm), &data, blocking_send_done, &send, NULL);
+                    (uint32_t)ompi_comm_rank(comm), &data, torii_flag, &send, NULL);
   if (OPAL_LIKELY(TORII_OK == code)) return OMPI_SUCCESS;
   if (TORII_PENDING == code) {
     while (0 == __atomic_load_n(&send.done, __ATOMIC_ACQUIRE)) opal_progress();
-    code = send.code;
+    code = send.result.code;
   }
   return TORII_OK == code ? OMPI_SUCCESS : mtl_torii_error(code);
 }

@@ -281,6 +281,12 @@ int torii_port_close(torii_port_t* handle) {
   return TORII_OK;
 }
 
+void torii_flag(void* arg, const torii_result_t* result) {
+  auto* flag = static_cast<torii_flag_t*>(arg);
+  flag->result = *result;
+  __atomic_store_n(&flag->done, 1, __ATOMIC_RELEASE);
+}
+
 int torii_send(torii_port_t* handle, torii_peer_t* peer, torii_mode_t mode, uint64_t tag,
                uint32_t user, const torii_data_t* in, torii_done_t done, void* arg,
                torii_request_t* request) {

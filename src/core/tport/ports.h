@@ -176,15 +176,22 @@ inline void Ports::on_tagged(Peer& peer, wire::Tagged h, std::span<const std::by
   r->posted = false;
   const uint64_t sent = payload.size();
   const uint64_t accepted = std::min(sent, r->data.bytes());
-  torii_result_t& result = r->completion.result;
+  auto* const flag = static_cast<torii_flag_t*>(r->completion.arg);
+  const bool flagged = r->completion.done == &torii_flag;
+  torii_result_t& result = flagged ? flag->result : r->completion.result;
   result.code = accepted < sent ? TORII_ERR_TRUNCATED : TORII_OK;
   result.user = h.user;
   result.tag = h.bits;
   result.bytes = accepted;
   result.sent_bytes = sent;
   result.source = reinterpret_cast<torii_peer_t*>(&peer);
-  completions_.push(r->completion);
   if (accepted > 0) copy_bytes(r->data.at(0), payload.data(), accepted);
+  if (flagged) {
+    receives_.put(r);
+    __atomic_store_n(&flag->done, 1, __ATOMIC_RELEASE);
+  } else {
+    completions_.push(r->completion);
+  }
   protocol_.give_back(peer, uint32_t(wire::credit_units(sent)));
 }
 

@@ -291,8 +291,12 @@ inline bool ShmDriver::quiet(uint64_t now_ns) const {
          now_ns < next_check_ns_ && header_->news.load(std::memory_order_relaxed) == news_seen_;
 }
 
+// Whoever asks for one event gets a frame of the peer whose turn it is, if it has one, at once.
 unsigned ShmDriver::poll(uint64_t now_ns, unsigned budget) {
-  return quiet(now_ns) ? 0 : poll_all(now_ns, budget);
+  if (quiet(now_ns)) return 0;
+  if (budget == 1 && !armed_ && cookies_.empty() && hot_count_ > 0)
+    if (const unsigned count = drain(*hot_[hot_next_], 1)) return count;
+  return poll_all(now_ns, budget);
 }
 
 unsigned ShmDriver::poll_all(uint64_t now_ns, unsigned budget) {
@@ -307,7 +311,6 @@ unsigned ShmDriver::poll_all(uint64_t now_ns, unsigned budget) {
     if (++hot_next_ >= hot_count_) hot_next_ = 0;
     count += drain(peer, std::min(kTurn, budget - count));
   }
-  if (count > 0 && budget == 1) return count;
   // Busy rings may use up the budget for ever: the others get a few frames beyond it.
   if (!idle_.empty()) count += poll_idle(std::max(budget - std::min(count, budget), kIdleLooks));
   if (__builtin_expect(header_->news.load(std::memory_order_relaxed) != news_seen_, 0)) read_news();
@@ -318,9 +321,9 @@ unsigned ShmDriver::poll_all(uint64_t now_ns, unsigned budget) {
 }
 
 // Hands up at most `most` frames of that peer.
-inline unsigned ShmDriver::drain(Peer& peer, unsigned most) {
+[[gnu::always_inline]] inline unsigned ShmDriver::drain(Peer& peer, unsigned most) {
   unsigned count = 0;
-  while (count < most) {
+  do {
     const std::byte* bytes;
     uint32_t length;
     const auto found = peer.in.peek(&bytes, &length);
@@ -329,7 +332,6 @@ inline unsigned ShmDriver::drain(Peer& peer, unsigned most) {
       fail(peer, "a control word in its ring makes no sense");
       break;
     }
-    count++;
     if (__builtin_expect(found == shm::RingReceiver::Found::split, 0)) {
       join_split(peer, bytes);
     } else {
@@ -338,8 +340,8 @@ inline unsigned ShmDriver::drain(Peer& peer, unsigned most) {
     }
     // The sender may be asleep because it had no room.
     if (__builtin_expect(peer.in.consume(), 0) && peer.there) wake_if_sleeping(peer);
-    if (__builtin_expect(peer.broken, 0)) break;
-  }
+    if (__builtin_expect(peer.broken, 0)) return count + 1;
+  } while (++count < most);
   if (count) peer.last_frame = ++ticks_;
   return count;
 }

@@ -176,7 +176,7 @@ struct RingReceiver {
   enum class Found : uint8_t { nothing, frame, split, corrupt };
 
   // Looks for the next frame; its bytes stay valid until consume().
-  Found peek(const std::byte** bytes, uint32_t* length) {
+  [[gnu::always_inline]] Found peek(const std::byte** bytes, uint32_t* length) {
     uint32_t at = position & (lines - 1);
     uint64_t word = control_at(base, at).load(std::memory_order_acquire);
     if (__builtin_expect(!is_next(word), 1)) return Found::nothing;
