@@ -17,6 +17,7 @@ mpi_tests = \
 	test/mpi/probe.c \
 	test/mpi/queues.c \
 	test/mpi/refuse_attach.c \
+	test/mpi/requests.c \
 	test/mpi/self.c \
 	test/mpi/spawn.c \
 	test/mpi/threads.c \

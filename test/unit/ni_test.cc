@@ -116,6 +116,36 @@ TEST_P(NiWithBoth, WaitRunsEventHandlers) {
   EXPECT_EQ(g_state.seen, (std::vector<ptl_hdr_data_t>{1}));
 }
 
+void count(void* counter, const torii_result_t*) { ++*static_cast<int*>(counter); }
+
+TEST_P(NiWithBoth, WaitFirstEndsWithTheFirstEvent) {
+  char address[512];
+  torii_peer_t* self = nullptr;
+  torii_port_t* port = nullptr;
+  torii_data_t data{};
+  torii_result_t result;
+  int received = 0;
+  ASSERT_EQ(torii_connect(ni_, address, torii_address(ni_, address, sizeof(address)), &self),
+            TORII_OK);
+  ASSERT_EQ(torii_port_open(ni_, 0, &port), TORII_OK);
+  for (int i = 0; i < 6; ++i) {
+    ASSERT_EQ(torii_recv(port, self, 1, 0, &data, count, &received, nullptr, &result),
+              TORII_PENDING);
+  }
+  int sent = 0;
+  torii_send(port, self, TORII_STANDARD, 1, 0, &data, count, &sent, nullptr);  // and greets
+  while (received < 1) torii_progress(ni_);
+  for (int i = 0; i < 5; ++i) ASSERT_EQ(torii_send_now(port, self, 1, 0, nullptr, 0), TORII_OK);
+  EXPECT_GT(torii_wait_first(ni_), 0);
+  EXPECT_EQ(received, 2);
+  EXPECT_GT(torii_wait_first(ni_), 0);
+  EXPECT_EQ(received, 3);
+  EXPECT_GT(torii_wait_step(ni_), 0);
+  EXPECT_EQ(received, 6) << "wait_step takes all";
+  EXPECT_EQ(torii_wait_first(ni_), 0);
+  EXPECT_EQ(torii_port_close(port), TORII_OK);
+}
+
 TEST_P(NiWithBoth, HandlersThatCallBothAreNotNested) {
   g_state.chain_end = 5;
   put(1);

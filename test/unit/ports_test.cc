@@ -171,6 +171,47 @@ TEST_P(PortsOver, SendNowSendsAllOrNothing) {
   }
 }
 
+// Whoever waits for a flag learns the same as whoever gives a callback.
+TEST_P(PortsOver, AFlagIsSetWithTheResult) {
+  NetworkWorld w(GetParam(), 2);
+  Peer* to = w.peer(0, 1);
+  Peer* from = w.peer(1, 0);
+  for (size_t bytes : {0, 1, 64, 4096, 300000}) {
+    for (size_t room : {bytes, bytes / 2}) {
+      auto source = pattern(bytes, unsigned(bytes));
+      std::vector<uint8_t> target(bytes + 1, 0xee);
+      torii_data_t s = flat(source.data(), bytes), t = flat(target.data(), room);
+      torii_flag_t sent{}, received{};
+      ASSERT_EQ(torii_recv(w.port(1), pub(from), 5, 0, &t, torii_flag, &received, nullptr,
+                           &received.result),
+                TORII_PENDING);
+      const int code =
+          torii_send(w.port(0), pub(to), TORII_STANDARD, 5, 9, &s, torii_flag, &sent, nullptr);
+      ASSERT_GE(code, 0);
+      w.run();
+      EXPECT_EQ(sent.done, code == TORII_PENDING);
+      ASSERT_EQ(received.done, 1);
+      EXPECT_EQ(received.result.code, room < bytes ? TORII_ERR_TRUNCATED : TORII_OK);
+      EXPECT_EQ(received.result.bytes, room);
+      EXPECT_EQ(received.result.sent_bytes, bytes);
+      EXPECT_EQ(received.result.user, 9u);
+      EXPECT_EQ(received.result.tag, 5u);
+      EXPECT_EQ(received.result.source, pub(from));
+      EXPECT_EQ(0, std::memcmp(source.data(), target.data(), room));
+      EXPECT_EQ(target[room], 0xee);
+    }
+  }
+  // A cancelled one is told as well.
+  torii_flag_t never{};
+  torii_request_t request = 0;
+  torii_data_t t = flat(nullptr, 0);
+  ASSERT_EQ(torii_recv(w.port(1), pub(from), 6, 0, &t, torii_flag, &never, &request, &never.result),
+            TORII_PENDING);
+  EXPECT_EQ(torii_cancel(w.handle(1), request), TORII_OK);
+  EXPECT_EQ(never.done, 1);
+  EXPECT_EQ(never.result.code, TORII_ERR_CANCELED);
+}
+
 TEST_P(PortsOver, TruncationDeliversThePrefix) {
   NetworkWorld w(GetParam(), 2);
   Peer* to = w.peer(0, 1);
