@@ -22,6 +22,7 @@ constexpr uint64_t kLookNs = 200 * kUs;      // between two samples
 constexpr uint64_t kLateNs = 50 * kUs;       // between two questions: something was in between
 constexpr uint64_t kLostNs = 500 * kUs;      // without the processor: somebody else had it
 constexpr uint64_t kCrowdedNs = 1000 * kMs;  // that long it is believed
+constexpr uint64_t kBusyNs = 100 * kMs;      // the same of others that compute
 constexpr uint64_t kSwitchNs = 1200;         // a yield that takes longer let somebody else run
 constexpr uint64_t kComputesNs = 400 * kUs;  // a yield that takes longer let somebody compute
 constexpr uint64_t kShortSpinNs = 20 * kUs;  // then, before a sleep: about what sleeping costs
@@ -122,7 +123,7 @@ Waiter::Rest Waiter::rest(const WaitPolicy& policy, uint64_t now_ns, ThreadUse (
 // job compute so that others can go on, and yielding to them costs less.
 void Waiter::yielded(uint64_t now_ns, uint64_t took_ns) {
   glances_ = took_ns >= kSwitchNs ? kScarceGlances : kGlances;
-  if (took_ns >= kComputesNs) computing_until_ns_ = now_ns + kCrowdedNs;
+  if (took_ns >= kComputesNs) computing_until_ns_ = now_ns + kBusyNs;
   if (crowded_until_ns_ == 0) return;
   if (took_ns >= kSwitchNs) {
     crowded_until_ns_ = now_ns + kCrowdedNs;
