@@ -87,6 +87,9 @@ TORII_PUBLIC int torii_close(torii_ni_t* ni);
 /* Writes the address other processes connect to; returns its length. With capacity too small
  * nothing is written. The bytes are opaque, the same on every machine, under 512. */
 TORII_PUBLIC size_t torii_address(torii_ni_t* ni, void* buffer, size_t capacity);
+/* The same in fewer bytes, for a place with little room such as a port's name: without the host,
+ * which peers learn by the first message. Connects to the same peer. */
+TORII_PUBLIC size_t torii_short_address(torii_ni_t* ni, void* buffer, size_t capacity);
 /* Finds or makes the peer with this address. Cheap to repeat. Nothing is sent until the first
  * message. Fails with UNREACHABLE, and the reasons of every driver in torii_error(). */
 TORII_PUBLIC int torii_connect(torii_ni_t* ni, const void* address, size_t bytes,

@@ -30,9 +30,10 @@ std::string hello_bytes(unsigned peer) {
   return out;
 }
 
-// hello, one driver: name and address.
+// hello up to its host, no host, one driver: name and address.
 std::string address_bytes(unsigned peer) {
-  return hello_bytes(peer) + '\1' + '\4' + "fake" + '\4' + test::FakeDriver::address_of(peer);
+  return hello_bytes(peer).substr(0, offsetof(wire::Hello, host)) + '\0' + '\1' + '\4' + "fake" +
+         '\4' + test::FakeDriver::address_of(peer);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -49,13 +50,14 @@ class Launcher final : public Directory {
   bool address(uint32_t nid, uint32_t pid, std::vector<std::byte>* out, std::string*) override {
     uint32_t rank = 0;
     if (pid == 0 || !map_.rank_at(nid, pid - 1, &rank)) return false;
-    wire::Frame frame;
     *out = own_;
-    if (!wire::parse(std::span(own_).first(sizeof(wire::Hello)), &frame)) return false;
-    frame.hello.rank = rank;
-    frame.hello.nid = nid;
-    frame.hello.pid = pid;
-    wire::encode(frame.hello, out->data());
+    // The address begins as a hello does.
+    const auto write = [out](size_t at, uint32_t value) {
+      for (int i = 0; i < 4; ++i) (*out)[at + i] = std::byte(value >> 8 * i);
+    };
+    write(offsetof(wire::Hello, rank), rank);
+    write(offsetof(wire::Hello, nid), nid);
+    write(offsetof(wire::Hello, pid), pid);
     fabric_.address(rank, out->data() + out->size() - kSimAddressBytes);
     return true;
   }

@@ -5,6 +5,7 @@
 #include "core/ni/ni.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <string>
 #include <vector>
@@ -180,6 +181,58 @@ TEST(Ni, PeersOfOtherJobsAreToldApart) {
   EXPECT_EQ(torii_close(there), TORII_OK);
   EXPECT_EQ(torii_close(here), TORII_OK);
   ASSERT_EQ(param_set("drivers", "self,shm", "test", &why), Status::ok) << why;
+}
+
+TEST(Ni, ShortAddressesNameTheSamePeer) {
+  torii_ni_t* here = open_ni(5);
+  torii_ni_t* there = open_ni(6);
+  for (torii_ni_t* ni : {there, here}) {
+    char full[512], brief[512];
+    const size_t full_bytes = torii_address(ni, full, sizeof(full));
+    const size_t brief_bytes = torii_short_address(ni, brief, sizeof(brief));
+    EXPECT_LT(brief_bytes, full_bytes);
+    EXPECT_LE(brief_bytes, 110u) << "MPICH's names of ports have room for these";
+    torii_peer_t *first = nullptr, *second = nullptr;
+    ASSERT_EQ(torii_connect(here, brief, brief_bytes, &first), TORII_OK) << torii_error();
+    ASSERT_EQ(torii_connect(here, full, full_bytes, &second), TORII_OK) << torii_error();
+    EXPECT_EQ(first, second);
+    EXPECT_EQ(torii_short_address(ni, brief, brief_bytes - 1), brief_bytes) << "too small a buffer";
+    for (size_t bytes = 0; bytes < 42; ++bytes)
+      EXPECT_EQ(torii_connect(here, brief, bytes, &first), TORII_ERR_INVALID) << bytes;
+  }
+  EXPECT_EQ(torii_close(there), TORII_OK);
+  EXPECT_EQ(torii_close(here), TORII_OK);
+}
+
+// A peer that is known by a short address has a host when it has said something.
+TEST(Ni, HostOfAShortAddressComesWithTheFirstMessage) {
+  torii_ni_t* here = open_ni(5);
+  torii_ni_t* there = open_ni(6);
+  char host[65] = {}, address[512];
+  gethostname(host, sizeof(host) - 1);
+  torii_peer_t *sender = nullptr, *receiver = nullptr;
+  size_t bytes = torii_short_address(there, address, sizeof(address));
+  ASSERT_EQ(torii_connect(here, address, bytes, &sender), TORII_OK) << torii_error();
+  EXPECT_EQ(std::string(torii_peer_text(here, sender)).find(host), std::string::npos);
+  bytes = torii_short_address(here, address, sizeof(address));
+  ASSERT_EQ(torii_connect(there, address, bytes, &receiver), TORII_OK) << torii_error();
+  torii_port_t *from = nullptr, *to = nullptr;
+  ASSERT_EQ(torii_port_open(there, 0, &from), TORII_OK);
+  ASSERT_EQ(torii_port_open(here, 0, &to), TORII_OK);
+  const torii_data_t nothing{};
+  torii_result_t result{};
+  torii_send(
+      from, receiver, TORII_STANDARD, 7, 0, &nothing, [](void*, const torii_result_t*) {}, nullptr,
+      nullptr);
+  for (int i = 0; i < 1000000 && torii_probe(to, nullptr, 7, 0, &result) != TORII_OK; ++i) {
+    torii_progress(there);
+    torii_progress(here);
+  }
+  ASSERT_EQ(result.source, sender);
+  EXPECT_NE(std::string(torii_peer_text(here, sender)).find(host), std::string::npos)
+      << torii_peer_text(here, sender);
+  EXPECT_EQ(torii_close(there), TORII_OK);
+  EXPECT_EQ(torii_close(here), TORII_OK);
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, NiWithBoth, ::testing::Values(0, 1));

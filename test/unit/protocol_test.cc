@@ -69,8 +69,9 @@ class ProtocolFrames : public ::testing::Test {
     protocol_->add_driver("fake", std::move(driver));
     room_.protocol = protocol_.get();
     room_.owner = owner();
-    const std::string address =
-        hello() + '\1' + '\4' + "fake" + '\4' + test::FakeDriver::address_of(kPeer);
+    // As a hello up to its host, which has no letters here.
+    const std::string address = hello().substr(0, offsetof(wire::Hello, host)) + '\0' + '\1' +
+                                '\4' + "fake" + '\4' + test::FakeDriver::address_of(kPeer);
     std::string why;
     ASSERT_EQ(protocol_->connect(std::as_bytes(std::span(address)), &peer_, &why), Status::ok);
     arrive(hello());

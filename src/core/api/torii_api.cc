@@ -191,6 +191,12 @@ size_t torii_address(torii_ni_t* ni, void* buffer, size_t capacity) {
   return ni_of(ni)->protocol().address(static_cast<std::byte*>(buffer), buffer ? capacity : 0);
 }
 
+size_t torii_short_address(torii_ni_t* ni, void* buffer, size_t capacity) {
+  NiGuard guard(*ni_of(ni));
+  return ni_of(ni)->protocol().address(static_cast<std::byte*>(buffer), buffer ? capacity : 0,
+                                       true);
+}
+
 int torii_connect(torii_ni_t* ni, const void* address, size_t bytes, torii_peer_t** out) {
   if (!ni || !address || !out) return bad_argument("torii_connect", "null pointer");
   Peer* peer = nullptr;

@@ -3,6 +3,7 @@
 //
 // Drivers and peers: addresses, first contact, failure, progress.
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 #include "core/base/log.h"
@@ -14,6 +15,7 @@ using wire::Kind;
 
 namespace {
 
+constexpr size_t kHostAt = offsetof(wire::Hello, host);
 constexpr unsigned kEagerFrames = 8;  // eager messages of more than one frame, if not advised
 
 uint64_t process_key(uint32_t nid, uint32_t pid) { return uint64_t{nid} << 32 | pid; }
@@ -26,6 +28,9 @@ bool same_process(const Identity& a, const Identity& b) {
   return a.job == b.job && a.rank == b.rank && a.os_pid == b.os_pid && a.nid == b.nid &&
          a.pid == b.pid;
 }
+
+// A process whose short address is all that is known of it has not said its host yet.
+const char* host_name(const Identity& id) { return id.host[0] ? id.host : "an unknown host"; }
 
 Identity identity_of(const wire::Hello& h) {
   Identity id;
@@ -91,13 +96,23 @@ wire::Hello Protocol::own_hello() const {
   return h;
 }
 
-// hello, number of drivers, then for each: length of name, name, length of address, address.
-size_t Protocol::address(std::byte* out, size_t capacity) const {
+// hello up to its host, length of host, host, number of drivers, then for each: length of name,
+// name, length of address, address. A short one has no host, and no driver that reaches nobody
+// else.
+size_t Protocol::address(std::byte* out, size_t capacity, bool brief) const {
   std::byte text[kAddressBytes];
-  size_t n = wire::encode(own_hello(), text);
-  text[n++] = std::byte(drivers_.size());
+  const wire::Hello hello = own_hello();
+  wire::encode(hello, text);
+  size_t n = kHostAt;
+  const size_t host_bytes = brief ? 0 : std::strlen(hello.host);
+  text[n++] = std::byte(host_bytes);
+  std::memcpy(text + n, hello.host, host_bytes);
+  n += host_bytes;
+  std::byte& count = text[n++] = std::byte{0};
   for (size_t i = 0; i < drivers_.size(); ++i) {
     const std::string& name = driver_names_[i];
+    if (brief && name == "self") continue;
+    count = std::byte(uint8_t(count) + 1);
     const uint32_t bytes = drivers_[i]->caps().address_bytes;
     TORII_ASSERT(name.size() < 64 && n + 2 + name.size() + bytes <= kAddressBytes);
     text[n++] = std::byte(name.size());
@@ -111,11 +126,33 @@ size_t Protocol::address(std::byte* out, size_t capacity) const {
   return n;
 }
 
-Status Protocol::connect(std::span<const std::byte> address, Peer** out, std::string* why) {
+// Splits an address; false if it is none of this version.
+bool Protocol::parse_address(std::span<const std::byte> address, Identity* id, uint32_t* window,
+                             std::span<const std::byte>* drivers) {
+  if (address.size() <= kHostAt || address.size() > kAddressBytes) return false;
+  const size_t host_bytes = size_t(address[kHostAt]);
+  if (host_bytes >= sizeof(wire::Hello::host) || host_bytes >= address.size() - kHostAt - 1)
+    return false;
+  std::byte text[sizeof(wire::Hello)] = {};
+  std::memcpy(text, address.data(), kHostAt);
+  std::memcpy(text + kHostAt, address.data() + kHostAt + 1, host_bytes);
   wire::Frame frame;
-  const bool whole = address.size() > sizeof(wire::Hello) && address.size() <= kAddressBytes &&
-                     wire::parse(address.first(sizeof(wire::Hello)), &frame) &&
-                     frame.kind == Kind::hello;
+  if (!wire::parse(text, &frame) || frame.kind != Kind::hello) return false;
+  *id = identity_of(frame.hello);
+  *window = frame.hello.eager_window;
+  *drivers = address.subspan(kHostAt + 1 + host_bytes);
+  return true;
+}
+
+Status Protocol::connect(std::span<const std::byte> address, Peer** out, std::string* why) {
+  Identity id;
+  uint32_t window = 0;
+  std::span<const std::byte> drivers;
+  std::byte own[kAddressBytes];
+  bool whole = parse_address(address, &id, &window, &drivers);
+  // A short address of this process does not say how to reach itself.
+  if (whole && same_process(id, config_.self))
+    whole = parse_address({own, this->address(own, sizeof(own))}, &id, &window, &drivers);
   if (!whole) {
     *why = format_text(
         "an address of %zu bytes is not one of this version of Torii; all processes of a job "
@@ -123,18 +160,16 @@ Status Protocol::connect(std::span<const std::byte> address, Peer** out, std::st
         address.size());
     return Status::invalid;
   }
-  const Identity id = identity_of(frame.hello);
   Peer* peer = find_identity(id);
   if (!peer) {
     peer = make_peer(id);
-    peer->credit = frame.hello.eager_window / wire::kCreditUnit;
+    peer->credit = window / wire::kCreditUnit;
   }
   if (!peer->driver) {
-    const unsigned count = unsigned(address[sizeof(wire::Hello)]);
     std::string reasons;
-    if (!reach(*peer, address.subspan(sizeof(wire::Hello) + 1), count, &reasons)) {
-      *why = format_text("no driver reaches rank %u on %s (pid %u):%s", id.rank, id.host, id.os_pid,
-                         reasons.empty() ? " it uses other drivers" : reasons.c_str());
+    if (!reach(*peer, drivers.subspan(1), unsigned(drivers[0]), &reasons)) {
+      *why = format_text("no driver reaches rank %u on %s (pid %u):%s", id.rank, host_name(id),
+                         id.os_pid, reasons.empty() ? " it uses other drivers" : reasons.c_str());
       return Status::unreachable;
     }
     peer->path_note = reasons;
@@ -240,6 +275,7 @@ void Protocol::on_hello(Rail& rail, PeerId from, const wire::Hello& hello) {
     ++counters_->peers_connected;
   }
   rail.set(from, peer);
+  if (peer->id.host[0] == 0) peer->id = id;  // its address was a short one
   peer->hello_received = true;
 }
 
@@ -303,7 +339,7 @@ void Protocol::say_bye() {
 std::string Protocol::describe(const Peer& peer) const {
   const std::string path = peer.driver ? driver_names_[peer.rail] : "no driver";
   const char* job = peer.id.job == config_.self.job ? "" : " of another job";
-  return format_text("rank %u%s on %s (pid %u) by %s", peer.id.rank, job, peer.id.host,
+  return format_text("rank %u%s on %s (pid %u) by %s", peer.id.rank, job, host_name(peer.id),
                      peer.id.os_pid, path.c_str());
 }
 
