@@ -6,6 +6,7 @@ EXTRA_DIST += \
 	contrib/check-tree \
 	contrib/common.sh \
 	contrib/compare \
+	contrib/mpich/torii-netmod \
 	contrib/setup \
 	src/README.md \
 	src/core/README.md

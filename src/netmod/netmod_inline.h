@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026, the Torii authors
+ *
+ * netmod_inline.h: the functions that MPICH compiles into its own. Only what a small contiguous
+ * message needs is here; the rest calls the files beside.
+ */
+#ifndef NETMOD_INLINE_H_INCLUDED
+#define NETMOD_INLINE_H_INCLUDED
+
+#include "torii_impl.h"
+
+#ifdef MPIDI_ENABLE_AM_ONLY
+#include "netmod_am_fallback.h"
+#else
+#include "torii_message.h"
+
+#include "netmod_am_fallback_coll.h"
+#include "netmod_am_fallback_part.h"
+#include "netmod_am_fallback_rma.h"
+#endif
+
+/* --- progress ------------------------------------------------------------------------------ */
+
+MPL_STATIC_INLINE_PREFIX bool netmod_torii_has_threads(void) {
+#ifdef MPICH_IS_THREADED
+  return MPIR_ThreadInfo.isThreaded;
+#else
+  return false;
+#endif
+}
+
+/* A waiting process gives way and sleeps when processors are scarce. Not with threads: the others
+ * would wait for MPICH's lock meanwhile. */
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_progress(int vci, int blocking) {
+  int mpi_errno = MPI_SUCCESS;
+  (void)blocking;
+  if (unlikely(0 != vci)) return MPI_SUCCESS;
+  if (netmod_torii_has_threads()) {
+    netmod_torii_poll();
+  } else {
+    torii_wait_step(MPIDI_TORII_global.ni);
+  }
+  if (unlikely(MPI_SUCCESS != MPIDI_TORII_global.error)) {
+    mpi_errno = MPIDI_TORII_global.error;
+    MPIDI_TORII_global.error = MPI_SUCCESS;
+  }
+  return mpi_errno;
+}
+
+/* --- processes ----------------------------------------------------------------------------- */
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_rank_is_local(int rank, MPIR_Comm* comm) {
+  return MPIDIU_rank_is_local(rank, comm);
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_comm_get_gpid(MPIR_Comm* comm, int rank, uint64_t* gpid,
+                                                    bool is_remote) {
+  int table = 0, index = 0;
+  if (MPIR_COMM_KIND__INTRACOMM == comm->comm_kind || is_remote) {
+    MPIDIU_comm_rank_to_pid(comm, rank, &index, &table);
+  } else {
+    MPIDIU_comm_rank_to_pid_local(comm, rank, &index, &table);
+  }
+  *gpid = MPIDIU_GPID_CREATE(table, index);
+  return MPI_SUCCESS;
+}
+
+/* --- active messages ----------------------------------------------------------------------- */
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_send_hdr(int rank, MPIR_Comm* comm, int handler_id,
+                                                  const void* am_hdr, MPI_Aint am_hdr_sz,
+                                                  int src_vci, int dst_vci) {
+  (void)src_vci;
+  (void)dst_vci;
+  return netmod_torii_am_send_header(rank, comm, handler_id, am_hdr, am_hdr_sz);
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_send_hdr_reply(MPIR_Comm* comm, int rank, int handler_id,
+                                                        const void* am_hdr, MPI_Aint am_hdr_sz,
+                                                        int src_vci, int dst_vci) {
+  (void)src_vci;
+  (void)dst_vci;
+  return netmod_torii_am_send_header(rank, comm, handler_id, am_hdr, am_hdr_sz);
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend(int rank, MPIR_Comm* comm, int handler_id,
+                                               const void* am_hdr, MPI_Aint am_hdr_sz,
+                                               const void* data, MPI_Aint count,
+                                               MPI_Datatype datatype, int src_vci, int dst_vci,
+                                               MPIR_Request* sreq) {
+  (void)src_vci;
+  (void)dst_vci;
+  return netmod_torii_am_isend(rank, comm, handler_id, am_hdr, am_hdr_sz, data, count, datatype,
+                               sreq);
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend_reply(MPIR_Comm* comm, int src_rank, int handler_id,
+                                                     const void* am_hdr, MPI_Aint am_hdr_sz,
+                                                     const void* data, MPI_Aint count,
+                                                     MPI_Datatype datatype, int src_vci,
+                                                     int dst_vci, MPIR_Request* sreq) {
+  (void)src_vci;
+  (void)dst_vci;
+  return netmod_torii_am_isend(src_rank, comm, handler_id, am_hdr, am_hdr_sz, data, count, datatype,
+                               sreq);
+}
+
+MPL_STATIC_INLINE_PREFIX MPIDIG_recv_data_copy_cb MPIDI_NM_am_get_data_copy_cb(uint32_t attr) {
+  (void)attr;
+  return netmod_torii_am_fetch;
+}
+
+MPL_STATIC_INLINE_PREFIX MPI_Aint MPIDI_NM_am_hdr_max_sz(void) {
+  return NETMOD_TORII_AM_HEADER_BYTES;
+}
+
+MPL_STATIC_INLINE_PREFIX MPI_Aint MPIDI_NM_am_eager_limit(void) {
+  return NETMOD_TORII_AM_BYTES - NETMOD_TORII_AM_OWN_BYTES;
+}
+
+MPL_STATIC_INLINE_PREFIX MPI_Aint MPIDI_NM_am_eager_buf_limit(void) {
+  return NETMOD_TORII_AM_BYTES;
+}
+
+/* Of any size: Torii announces what is long, and MPICH's own handshake is not needed. */
+MPL_STATIC_INLINE_PREFIX bool MPIDI_NM_am_check_eager(MPI_Aint am_hdr_sz, MPI_Aint data_sz,
+                                                      const void* data, MPI_Aint count,
+                                                      MPI_Datatype datatype, MPIR_Request* sreq) {
+  (void)am_hdr_sz;
+  (void)data_sz;
+  (void)data;
+  (void)count;
+  (void)datatype;
+  (void)sreq;
+  return true;
+}
+
+MPL_STATIC_INLINE_PREFIX void MPIDI_NM_am_request_init(MPIR_Request* req) {
+  NETMOD_TORII_AM(req).source = NULL;
+}
+
+MPL_STATIC_INLINE_PREFIX void MPIDI_NM_am_request_finalize(MPIR_Request* req) { (void)req; }
+
+#endif /* NETMOD_INLINE_H_INCLUDED */

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026, the Torii authors
+ *
+ * torii_impl.h: what the files of the netmod share.
+ *
+ * Ports: MPI messages have one of their own, whose tags are the context id (upper 32 bits) and the
+ * MPI tag with MPICH's error bits (lower 32); the 32 user bits are the sender's rank. The other
+ * port carries active messages; its tags are told in torii_am.c.
+ *
+ * Threads: MPICH calls the netmod under its lock, callbacks included, so Torii's interface is
+ * opened without one.
+ */
+#ifndef TORII_IMPL_H_INCLUDED
+#define TORII_IMPL_H_INCLUDED
+
+#include <mpidimpl.h> /* comes before everything else */
+
+#include "ch4_impl.h"
+#include "mpidch4r.h"
+
+#define NETMOD_TORII_ADDRESS_BYTES 510 /* torii_address stays below 512 */
+
+/* A process's address as MPICH's start-up exchange carries it. */
+struct netmod_torii_card {
+  uint16_t bytes;
+  unsigned char address[NETMOD_TORII_ADDRESS_BYTES];
+};
+
+/* A process of another job; the context of its peer. */
+struct netmod_torii_stranger {
+  struct netmod_torii_stranger* next;
+  uint64_t gpid; /* its last place in an address vector */
+  struct netmod_torii_card card;
+};
+
+typedef struct {
+  torii_ni_t* ni;
+  torii_port_t* port;    /* MPI messages */
+  torii_port_t* am_port; /* active messages and the first words of jobs that connect */
+  uint64_t ignore;       /* bits of a tag that no receive looks at */
+  uint64_t ignore_any;   /* the same for MPI_ANY_TAG */
+  uint64_t job;
+  long pending; /* sends that are not over, which MPI_Finalize waits for */
+  int error;    /* MPI code of a failure that belongs to no operation; reported by progress */
+  const struct netmod_torii_card* cards; /* of MPI_COMM_WORLD, by rank; one copy for a node */
+  struct netmod_torii_stranger* strangers;
+} MPIDI_TORII_global_t;
+extern MPIDI_TORII_global_t MPIDI_TORII_global;
+
+#define NETMOD_TORII_PEER(av) ((av)->netmod.torii.peer)
+#define NETMOD_TORII_REQUEST(request) ((request)->dev.ch4.netmod.torii)
+#define NETMOD_TORII_AM(request) ((request)->dev.ch4.am.netmod_am.torii)
+
+/* --- torii_init.c -------------------------------------------------------------------------- */
+
+/* An MPI error code for a Torii code: its class, and a text that says what failed and why. */
+int netmod_torii_error(int code, const char* what);
+/* The same for a call that set something up: the text has Torii's own sentence. */
+int netmod_torii_refused(int code, const char* what);
+/* Finds the peer of a process of MPI_COMM_WORLD. Null: *mpi_errno has the reason. */
+torii_peer_t* netmod_torii_connect(MPIDI_av_entry_t* av, int* mpi_errno);
+
+/* Progress in programs with threads: gives way after a while without events, but does not sleep. */
+void netmod_torii_poll(void);
+
+static inline torii_peer_t* netmod_torii_peer(MPIDI_av_entry_t* av, int* mpi_errno) {
+  torii_peer_t* peer = NETMOD_TORII_PEER(av);
+  return likely(NULL != peer) ? peer : netmod_torii_connect(av, mpi_errno);
+}
+
+/* --- torii_data.c -------------------------------------------------------------------------- */
+
+/* Describes count elements at buffer. With gaps in memory *stream is what packs and unpacks them,
+ * and belongs to the caller until netmod_torii_stream_free; else it is null. */
+int netmod_torii_describe(const void* buffer, MPI_Aint count, MPI_Datatype datatype,
+                          torii_data_t* data, struct netmod_torii_stream** stream);
+/* Nonzero: what arrived does not consist of the datatype's elements. Null is allowed. */
+int netmod_torii_stream_free(struct netmod_torii_stream* stream);
+
+/* --- torii_am.c ---------------------------------------------------------------------------- */
+
+#define NETMOD_TORII_AM_BYTES 16384       /* of a message that carries its payload */
+#define NETMOD_TORII_AM_OWN_BYTES 32      /* of it for our own header and alignment */
+#define NETMOD_TORII_AM_HEADER_BYTES 8192 /* the most of MPICH's header */
+
+int netmod_torii_am_open(void);
+void netmod_torii_am_close(void);
+int netmod_torii_am_send_header(int rank, MPIR_Comm* comm, int handler, const void* header,
+                                MPI_Aint header_bytes);
+int netmod_torii_am_isend(int rank, MPIR_Comm* comm, int handler, const void* header,
+                          MPI_Aint header_bytes, const void* buffer, MPI_Aint count,
+                          MPI_Datatype datatype, MPIR_Request* request);
+/* Receives the payload that waits for this request, whose memory is known now. */
+int netmod_torii_am_fetch(MPIR_Request* request);
+/* Tag, on the port of active messages, of what connect and accept say. */
+#define NETMOD_TORII_CONNECT (1ull << 62)
+
+/* --- torii_message.c ----------------------------------------------------------------------- */
+
+int netmod_torii_isend(const void* buffer, MPI_Aint count, MPI_Datatype datatype, int tag,
+                       MPIR_Comm* comm, int context_offset, MPIDI_av_entry_t* av, torii_mode_t mode,
+                       MPIR_Request** request);
+int netmod_torii_irecv(void* buffer, MPI_Aint count, MPI_Datatype datatype, int rank, int tag,
+                       MPIR_Comm* comm, int context_offset, MPIDI_av_entry_t* av,
+                       MPIR_Request* request);
+int netmod_torii_imrecv(void* buffer, MPI_Aint count, MPI_Datatype datatype, MPIR_Request* request);
+int netmod_torii_iprobe(int source, int tag, MPIR_Comm* comm, int context_offset,
+                        MPIDI_av_entry_t* av, int* flag, MPI_Status* status);
+int netmod_torii_improbe(int source, int tag, MPIR_Comm* comm, int context_offset,
+                         MPIDI_av_entry_t* av, int* flag, MPIR_Request** message,
+                         MPI_Status* status);
+void netmod_torii_recv_done(void* arg, const torii_result_t* result);
+/* A receive that ended at once; code is what torii_recv or torii_mrecv returned. */
+void netmod_torii_recv_ended(MPIR_Request* request, int code, torii_result_t* result);
+
+static inline uint64_t netmod_torii_tag(MPIR_Context_id_t context, int tag) {
+  return (uint64_t)context << 32 | (uint32_t)tag;
+}
+
+#include "torii_noinline.h"
+
+#endif /* TORII_IMPL_H_INCLUDED */

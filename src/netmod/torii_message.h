@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026, the Torii authors
+ *
+ * torii_message.h: MPI's messages by Torii's matching, the short ways.
+ */
+#ifndef TORII_MESSAGE_H_INCLUDED
+#define TORII_MESSAGE_H_INCLUDED
+
+#include "torii_impl.h"
+
+/* --- send ---------------------------------------------------------------------------------- */
+
+/* Most messages are small and contiguous and leave at once. */
+MPL_STATIC_INLINE_PREFIX bool netmod_torii_sent_now(const void* buf, MPI_Aint count,
+                                                    MPI_Datatype datatype, int tag, MPIR_Comm* comm,
+                                                    int context_offset, MPIDI_av_entry_t* av) {
+  torii_peer_t* peer = NETMOD_TORII_PEER(av);
+  int contiguous;
+  size_t bytes;
+  MPI_Aint true_lb;
+  MPIDI_Datatype_check_contig_size_lb(datatype, count, contiguous, bytes, true_lb);
+  return likely(contiguous && NULL != peer) &&
+         TORII_OK == torii_send_now(MPIDI_TORII_global.port, peer,
+                                    netmod_torii_tag(comm->context_id + context_offset, tag),
+                                    (uint32_t)comm->rank, MPIR_get_contig_ptr(buf, true_lb), bytes);
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_isend(const void* buf, MPI_Aint count,
+                                                MPI_Datatype datatype, int rank, int tag,
+                                                MPIR_Comm* comm, int context_offset,
+                                                MPIDI_av_entry_t* addr, MPIR_Request** request) {
+  int mpi_errno = MPI_SUCCESS;
+  (void)rank;
+  MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+  if (likely(NULL == *request &&
+             netmod_torii_sent_now(buf, count, datatype, tag, comm, context_offset, addr))) {
+    *request = MPIR_Request_create_complete(MPIR_REQUEST_KIND__SEND);
+  } else {
+    mpi_errno = netmod_torii_isend(buf, count, datatype, tag, comm, context_offset, addr,
+                                   TORII_STANDARD, request);
+  }
+  MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+  return mpi_errno;
+}
+
+/* Collectives tell the others of an error by two bits of the tag. */
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_isend_coll(const void* buf, MPI_Aint count,
+                                                 MPI_Datatype datatype, int rank, int tag,
+                                                 MPIR_Comm* comm, int context_offset,
+                                                 MPIDI_av_entry_t* addr, MPIR_Request** request,
+                                                 MPIR_Errflag_t* errflag) {
+  if (unlikely(MPIR_ERR_PROC_FAILED == *errflag)) {
+    MPIR_TAG_SET_PROC_FAILURE_BIT(tag);
+  } else if (unlikely(MPIR_ERR_NONE != *errflag)) {
+    MPIR_TAG_SET_ERROR_BIT(tag);
+  }
+  return MPIDI_NM_mpi_isend(buf, count, datatype, rank, tag, comm, context_offset, addr, request);
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_issend(const void* buf, MPI_Aint count,
+                                                 MPI_Datatype datatype, int rank, int tag,
+                                                 MPIR_Comm* comm, int context_offset,
+                                                 MPIDI_av_entry_t* addr, MPIR_Request** request) {
+  int mpi_errno;
+  (void)rank;
+  MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+  mpi_errno = netmod_torii_isend(buf, count, datatype, tag, comm, context_offset, addr,
+                                 TORII_SYNCHRONOUS, request);
+  MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+  return mpi_errno;
+}
+
+/* --- receive ------------------------------------------------------------------------------- */
+
+/* Posts a receive into memory in one piece; false: it has gaps, or the peer is not connected. */
+MPL_STATIC_INLINE_PREFIX bool netmod_torii_posted(void* buf, MPI_Aint count, MPI_Datatype datatype,
+                                                  int rank, int tag, MPIR_Comm* comm,
+                                                  int context_offset, MPIDI_av_entry_t* av,
+                                                  MPIR_Request* request) {
+  torii_peer_t* source = MPI_ANY_SOURCE == rank ? NULL : NETMOD_TORII_PEER(av);
+  const bool any_tag = MPI_ANY_TAG == tag;
+  torii_data_t data;
+  torii_result_t result;
+  int contiguous, code;
+  MPI_Aint true_lb;
+  MPIDI_Datatype_check_contig_size_lb(datatype, count, contiguous, data.bytes, true_lb);
+  if (unlikely(!contiguous || (NULL == source && MPI_ANY_SOURCE != rank))) return false;
+  data.layout = TORII_CONTIGUOUS;
+  data.base = MPIR_get_contig_ptr(buf, true_lb);
+  result.code = TORII_PENDING;
+  code = torii_recv(MPIDI_TORII_global.port, source,
+                    netmod_torii_tag(comm->recvcontext_id + context_offset, any_tag ? 0 : tag),
+                    any_tag ? MPIDI_TORII_global.ignore_any : MPIDI_TORII_global.ignore, &data,
+                    netmod_torii_recv_done, request, &NETMOD_TORII_REQUEST(request).operation,
+                    &result);
+  if (TORII_PENDING != code) netmod_torii_recv_ended(request, code, &result);
+  return true;
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_irecv(void* buf, MPI_Aint count, MPI_Datatype datatype,
+                                                int rank, int tag, MPIR_Comm* comm,
+                                                int context_offset, MPIDI_av_entry_t* addr,
+                                                MPIR_Request** request, MPIR_Request* partner) {
+  int mpi_errno = MPI_SUCCESS;
+  MPIR_Request* req = *request;
+  (void)partner;
+  MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+  if (likely(NULL == req)) {
+    req = MPIR_Request_create_from_pool(MPIR_REQUEST_KIND__RECV, 0, 2);
+    MPIR_ERR_CHKANDSTMT(NULL == req, mpi_errno, MPIX_ERR_NOREQ, goto fn_fail, "**nomemreq");
+  } else {
+    MPIR_Request_add_ref(req);
+  }
+  NETMOD_TORII_REQUEST(req).peers = comm->remote_size;
+  NETMOD_TORII_REQUEST(req).operation = 0;
+  NETMOD_TORII_REQUEST(req).stream = NULL;
+  if (unlikely(
+          !netmod_torii_posted(buf, count, datatype, rank, tag, comm, context_offset, addr, req))) {
+    mpi_errno =
+        netmod_torii_irecv(buf, count, datatype, rank, tag, comm, context_offset, addr, req);
+  }
+  if (likely(MPI_SUCCESS == mpi_errno)) {
+    *request = req;
+  } else {
+    MPIDI_CH4_REQUEST_FREE(req); /* both references: nobody has seen it */
+    MPIDI_CH4_REQUEST_FREE(req);
+  }
+fn_exit:
+  MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+  return mpi_errno;
+fn_fail:
+  goto fn_exit;
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_imrecv(void* buf, MPI_Aint count, MPI_Datatype datatype,
+                                                 MPIR_Request* message) {
+  int mpi_errno;
+  MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+  mpi_errno = netmod_torii_imrecv(buf, count, datatype, message);
+  MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+  return mpi_errno;
+}
+
+/* --- probe and cancel ---------------------------------------------------------------------- */
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_iprobe(int source, int tag, MPIR_Comm* comm,
+                                                 int context_offset, MPIDI_av_entry_t* addr,
+                                                 int* flag, MPI_Status* status) {
+  int mpi_errno;
+  MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+  mpi_errno = netmod_torii_iprobe(source, tag, comm, context_offset, addr, flag, status);
+  MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+  return mpi_errno;
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_improbe(int source, int tag, MPIR_Comm* comm,
+                                                  int context_offset, MPIDI_av_entry_t* addr,
+                                                  int* flag, MPIR_Request** message,
+                                                  MPI_Status* status) {
+  int mpi_errno;
+  MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+  mpi_errno = netmod_torii_improbe(source, tag, comm, context_offset, addr, flag, message, status);
+  MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+  return mpi_errno;
+}
+
+/* An operation that is over is unknown to Torii, and nothing happens. */
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_cancel_recv(MPIR_Request* rreq) {
+  if (!MPIR_Request_is_complete(rreq) && 0 != NETMOD_TORII_REQUEST(rreq).operation) {
+    torii_cancel(MPIDI_TORII_global.ni, NETMOD_TORII_REQUEST(rreq).operation);
+  }
+  return MPI_SUCCESS;
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_cancel_send(MPIR_Request* sreq) {
+  MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+  MPIDI_NM_mpi_cancel_recv(sreq);
+  MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+  return MPI_SUCCESS;
+}
+
+#endif /* TORII_MESSAGE_H_INCLUDED */

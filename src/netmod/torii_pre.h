@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026, the Torii authors
+ *
+ * torii_pre.h: what MPICH's objects hold for the netmod. Included before MPICH's own types; MPICH
+ * wants all eight structures.
+ */
+#ifndef TORII_PRE_H_INCLUDED
+#define TORII_PRE_H_INCLUDED
+
+#include <torii.h>
+
+struct netmod_torii_stream; /* torii_data.c */
+
+/* A process of an address vector. */
+typedef struct {
+  torii_peer_t* peer; /* null until something is sent to or expected from it */
+} MPIDI_TORII_addr_t;
+
+/* A send, a receive, or a message taken by a matched probe. */
+typedef struct {
+  torii_request_t operation;          /* what cancel may withdraw; else 0 */
+  struct netmod_torii_stream* stream; /* of a datatype with gaps; else null */
+  torii_message_t* message;
+  int peers; /* ranks that may have sent it: a sender's rank is below */
+} MPIDI_TORII_request_t;
+
+/* A request of MPICH's active messages whose payload travels by itself. */
+typedef struct {
+  torii_peer_t* source;
+  uint64_t tag;
+} MPIDI_TORII_am_request_t;
+
+typedef struct {
+  int unused;
+} MPIDI_TORII_comm_t;
+typedef struct {
+  int unused;
+} MPIDI_TORII_dt_t;
+typedef struct {
+  int unused;
+} MPIDI_TORII_op_t;
+typedef struct {
+  int unused;
+} MPIDI_TORII_win_t;
+typedef struct {
+  int unused;
+} MPIDI_TORII_part_t;
+
+#endif /* TORII_PRE_H_INCLUDED */
