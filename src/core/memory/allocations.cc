@@ -10,9 +10,11 @@ namespace {
 
 constexpr uint64_t kLine = 64;  // of a cache
 constexpr uint64_t kPage = 4096;
+constexpr uint64_t kMost = 1ull << 47;  // no processor has more addresses for a program
 
 void* ordinary(uint64_t bytes, uint64_t alignment) {
   void* base = nullptr;
+  if (bytes > kMost) return nullptr;
   alignment = std::max(alignment, bytes >= kPage ? kPage : kLine);
   return posix_memalign(&base, alignment, bytes) == 0 ? base : nullptr;
 }

@@ -40,10 +40,11 @@ SimDriver::SimDriver(SimFabric::Net& net, uint32_t number, const DriverEnv& env)
 
 namespace {
 
-// Memory that was handed out and not given back when its driver closed: the user may still need it.
+// Memory that was handed out and not given back when its driver closed: the user may still need it,
+// until the process ends.
 std::map<void*, uint64_t>& left_behind() {
-  static std::map<void*, uint64_t> all;
-  return all;
+  static auto* const all = new std::map<void*, uint64_t>;
+  return *all;
 }
 
 }  // namespace
@@ -251,7 +252,7 @@ void SimDriver::drop(uint32_t remote) { imports_.erase(remote); }
 Status SimDriver::alloc(uint64_t bytes, uint64_t alignment, void** base) {
   if (!(caps_.flags & kAlloc)) return Status::unsupported;
   void* made = nullptr;
-  if (posix_memalign(&made, std::max<uint64_t>(alignment, 4096), bytes) != 0)
+  if (bytes > 1ull << 40 || posix_memalign(&made, std::max<uint64_t>(alignment, 4096), bytes) != 0)
     return Status::no_memory;
   allocations_[*base = made] = bytes;
   return Status::ok;
