@@ -72,9 +72,9 @@ class World {
   // Virtual time, in which nobody does anything.
   void advance(uint64_t ns) { fabric_.advance(ns); }
   void kill(unsigned i) {
-    std::byte address[kSimAddressBytes];
+    std::byte address[kAddressMax];  // a link puts its key behind the network's own
     ni(i).protocol().drivers()[0]->address(address);
-    fabric_.kill({address, sizeof(address)});
+    fabric_.kill({address, kSimAddressBytes});
   }
 
  private:
