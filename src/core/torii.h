@@ -8,7 +8,8 @@
  * Threading: a network interface opened with `threads` nonzero may be used by any number of
  * threads at once; otherwise by one thread at a time. Completion callbacks run on the thread
  * that called torii_progress (or another Torii function), after that call has dropped every
- * lock: they may call any function of this header.
+ * lock: they may call any function of this header. With the parameter `progress_thread` Torii
+ * has a thread of its own beside these; it runs no callbacks.
  *
  * Errors: functions return TORII_OK, TORII_PENDING or a negative code. For functions that set
  * something up, torii_error() has one sentence naming the thing, the value and the remedy.

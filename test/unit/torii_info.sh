@@ -44,6 +44,13 @@ has out '^  TORII_SPIN_US  *7  *50  *environment'
 grep -q '^drivers$' "$work/out" && { echo "failed: --params shows drivers"; failed=1; }
 unset TORII_SPIN_US
 
+run 0 --machine
+has out '^  progress thread  *none'
+export TORII_PROGRESS_THREAD=1
+run 0 --machine
+has out '^  progress thread  *runs; '
+unset TORII_PROGRESS_THREAD
+
 run 0 --counters --md
 has out '^| counter | meaning |$'
 has out '^| frames_sent | '

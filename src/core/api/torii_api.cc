@@ -68,6 +68,16 @@ inline bool read_data(const torii_data_t& in, Data* out) {
   return sound(in.base, in.bytes);
 }
 
+// Begins an operation of so many bytes, and says so if it goes on.
+template <typename Begin>
+int begun(Ni& ni, uint64_t bytes, Begin begin) {
+  ni.lock();
+  const Status status = begin();
+  ni.unlock();
+  if (status == Status::pending) ni.begun(bytes);
+  return code_of(status);
+}
+
 // torii_recv for whatever it cannot post at once.
 [[gnu::noinline]] int recv_any(torii_port_t* handle, torii_peer_t* source, uint64_t tag,
                                uint64_t ignore, const torii_data_t* in, torii_done_t done,
@@ -76,9 +86,10 @@ inline bool read_data(const torii_data_t& in, Data* out) {
   if (!handle || !in || !done || !result || !read_data(*in, &data))
     return bad_argument("torii_recv", "null pointer or inconsistent data");
   Port* port = port_of(handle);
-  NiGuard guard(ni_of(port));
-  return code_of(port->ports->receive(*port, {peer_of(source), tag, ignore}, data, done, arg,
-                                      request, result));
+  return begun(ni_of(port), data.bytes(), [&] {
+    return port->ports->receive(*port, {peer_of(source), tag, ignore}, data, done, arg, request,
+                                result);
+  });
 }
 
 }  // namespace
@@ -216,6 +227,7 @@ void torii_peer_identity(const torii_peer_t* peer, uint64_t* job, uint32_t* rank
 }
 
 const char* torii_peer_text(torii_ni_t* ni, const torii_peer_t* peer) {
+  NiGuard guard(*ni_of(ni));
   t_text = ni_of(ni)->protocol().describe(*peer_of(peer));
   return t_text.c_str();
 }
@@ -300,10 +312,10 @@ int torii_send(torii_port_t* handle, torii_peer_t* peer, torii_mode_t mode, uint
   if (!handle || !peer || !in || !done || !read_data(*in, &data))
     return bad_argument("torii_send", "null pointer or inconsistent data");
   Port* port = port_of(handle);
-  NiGuard guard(ni_of(port));
-  if (port->ports->send_now(*port, *peer_of(peer), mode, tag, user, data)) return TORII_OK;
-  return code_of(
-      port->ports->send(*port, *peer_of(peer), mode, tag, user, data, done, arg, request));
+  return begun(ni_of(port), data.bytes(), [&] {
+    if (port->ports->send_now(*port, *peer_of(peer), mode, tag, user, data)) return Status::ok;
+    return port->ports->send(*port, *peer_of(peer), mode, tag, user, data, done, arg, request);
+  });
 }
 
 int torii_send_now(torii_port_t* handle, torii_peer_t* peer, uint64_t tag, uint32_t user,
@@ -321,11 +333,16 @@ int torii_recv(torii_port_t* handle, torii_peer_t* source, uint64_t tag, uint64_
   if (handle && in && done && result && in->layout == TORII_CONTIGUOUS &&
       sound(in->base, in->bytes)) {
     Port* port = port_of(handle);
-    NiGuard guard(ni_of(port));
+    Ni& ni = ni_of(port);
+    ni.lock();
     const torii_request_t posted =
         port->ports->post(*port, {peer_of(source), tag, ignore}, in->base, in->bytes, done, arg);
     if (posted && request) *request = posted;
-    if (__builtin_expect(posted != 0, 1)) return TORII_PENDING;
+    ni.unlock();
+    if (__builtin_expect(posted != 0, 1)) {
+      ni.begun(in->bytes);
+      return TORII_PENDING;
+    }
   }
   return recv_any(handle, source, tag, ignore, in, done, arg, request, result);
 }
@@ -356,9 +373,10 @@ int torii_mrecv(torii_port_t* handle, torii_message_t* message, const torii_data
   if (!handle || !message || !in || !done || !result || !read_data(*in, &data))
     return bad_argument("torii_mrecv", "null pointer or inconsistent data");
   Port* port = port_of(handle);
-  NiGuard guard(ni_of(port));
-  return code_of(port->ports->receive_taken(reinterpret_cast<Unexpected*>(message), data, done, arg,
-                                            request, result));
+  return begun(ni_of(port), data.bytes(), [&] {
+    return port->ports->receive_taken(reinterpret_cast<Unexpected*>(message), data, done, arg,
+                                      request, result);
+  });
 }
 
 int torii_cancel(torii_ni_t* handle, torii_request_t request) {
@@ -415,8 +433,9 @@ int torii_group_send(torii_group_t* handle, torii_port_t* port, uint64_t tag, ui
   Group* group = group_of(handle);
   if (port_of(port)->owner != group->owner)
     return bad_argument("torii_group_send", "group and port belong to different interfaces");
-  NiGuard guard(ni_of(group));
-  return code_of(group->groups->send(*group, port_of(port)->index, tag, user, data, done, arg));
+  return begun(ni_of(group), data.bytes(), [&] {
+    return group->groups->send(*group, port_of(port)->index, tag, user, data, done, arg);
+  });
 }
 
 torii_path_t torii_group_path(const torii_group_t* group) {

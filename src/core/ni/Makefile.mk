@@ -2,5 +2,9 @@
 libtorii_internal_la_SOURCES += \
 	src/core/ni/ni.cc \
 	src/core/ni/ni.h \
+	src/core/ni/ni_lock.cc \
+	src/core/ni/ni_lock.h \
+	src/core/ni/progress_thread.cc \
+	src/core/ni/progress_thread.h \
 	src/core/ni/waiter.cc \
 	src/core/ni/waiter.h

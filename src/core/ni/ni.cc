@@ -20,9 +20,11 @@ namespace torii {
 
 namespace {
 
-constexpr uint64_t kMomentNs = 500000;     // sleep of a thread that nobody wakes
-constexpr uint64_t kSleepNs = 50000000;    // longest sleep without a look at the peers
-constexpr uint64_t kCloseNs = 1000000000;  // longest wait for drivers when closing
+constexpr uint64_t kMomentNs = 500000;      // sleep of a thread that nobody wakes
+constexpr uint64_t kSleepNs = 50000000;     // longest sleep without a look at the peers
+constexpr uint64_t kCloseNs = 1000000000;   // longest wait for drivers when closing
+constexpr uint64_t kVisitMove = 256 << 10;  // of a remote read at a time, by the progress thread
+constexpr unsigned kVisitRounds = 256;      // of progress in one visit
 constexpr uint64_t kWindowMin = 64 << 10;
 constexpr uint64_t kWindowMax = 4 << 20;
 
@@ -76,17 +78,20 @@ Ni::Ni(const NiConfig& config)
       wait_policy_(wait_policy(config)),
       threads_(config.threads),
       wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  lock_.use(NiLock::kind_for(threads_, false));
   if (!config_.clock) config_.clock = system_clock_ns;
   read_clock();
 }
 
 Ni::~Ni() {
+  stop_progress_thread();
   if (wake_fd_ >= 0) ::close(wake_fd_);
 }
 
 std::unique_ptr<Ni> Ni::open(const NiConfig& config, std::string* why) {
   auto ni = std::make_unique<Ni>(config);
   if (!ni->open_drivers(why)) return nullptr;
+  if (params().progress_thread) ni->start_progress_thread();
   return ni;
 }
 
@@ -174,9 +179,8 @@ int Ni::wait(int milliseconds) {
     const uint64_t now = now_ns();
     if (now >= deadline) return 0;
     if (now < spin_until) continue;
-    lock();
-    sleep_ns(deadline - now);
-    unlock();
+    NiGuard guard(*this);
+    if (!callbacks_due()) sleep_ns(deadline - now);
   }
 }
 
@@ -187,7 +191,7 @@ int Ni::rest(Waiter& waiter) {
   if (what == Waiter::Rest::none) return 0;
   lock();
   // What another thread's callback did meanwhile may be what this one waits for.
-  const bool told = waiter.seen_callbacks == callbacks_run_;
+  const bool told = waiter.seen_callbacks == callbacks_run_ && !callbacks_due();
   waiter.seen_callbacks = callbacks_run_;
   const bool slept = what == Waiter::Rest::sleep && told && sleep_ns(most);
   unlock();
@@ -234,23 +238,31 @@ bool Ni::sleep_ns(uint64_t most) {
   const timespec time = {0, long(std::min(most, kSleepNs))};
   polled_ = false;
   callbacks_told_ = callbacks_run_;
-  sleeping_ = watch_sleeper_ = true;
-  if (threads_) mutex_.unlock();
+  sleeping_ = watch_sleeper_ = watched_ = true;
+  lock_.unlock();
   ppoll(set.data(), set.size(), &time, nullptr);
   lock();
   sleeping_ = watch_sleeper_ = false;
+  watched_ = watch_thread_;
   eventfd_t ignored;
   if (wake_fd_ >= 0) eventfd_read(wake_fd_, &ignored);
   now_ns_ = now_ns();
   return true;
 }
 
-// Another thread leaves while one sleeps: does that one have to know? A poll has disarmed the
-// drivers, a callback may be what it waits for, and what waits for room needs somebody who looks.
-void Ni::wake_sleeper() {
-  if (!polled_ && callbacks_told_ == callbacks_run_ && protocol_.drained()) return;
-  watch_sleeper_ = false;  // once is enough
-  wake();
+// A thread leaves while others sleep: do they have to know? A poll has disarmed the drivers, a
+// callback may be what one waits for, and what waits for room needs somebody who looks.
+void Ni::wake_sleepers() {
+  const bool work = polled_ || !protocol_.drained();
+  if (watch_sleeper_ && (work || callbacks_told_ != callbacks_run_)) {
+    watch_sleeper_ = false;  // once is enough
+    wake();
+  }
+  if (watch_thread_ && work) {
+    watch_thread_ = false;
+    progress_thread_->wake();
+  }
+  watched_ = watch_sleeper_ || watch_thread_;
 }
 
 void Ni::wake() {
@@ -296,7 +308,75 @@ Status Ni::open_group(std::string_view name, std::span<Peer* const> members, Gro
   return status;
 }
 
+bool Ni::start_progress_thread() {
+  lock_.use(NiLock::kind_for(threads_, true));
+  auto thread = std::make_unique<ProgressThread>(*this);
+  if (const int error = thread->start()) {
+    lock_.use(NiLock::kind_for(threads_, false));
+    TORII_WARN(
+        "the progress thread could not be started: %s; running without it (raise the limit "
+        "of processes, ulimit -u)",
+        strerror(error));
+    return false;
+  }
+  progress_thread_ = std::move(thread);
+  if (params().report)
+    std::fprintf(stderr,
+                 "torii report: rank %u: a progress thread works while the application "
+                 "computes\n",
+                 config_.self.rank);
+  return true;
+}
+
+bool Ni::stop_progress_thread() {
+  if (!progress_thread_) return false;
+  progress_thread_.reset();
+  watch_thread_ = false;
+  watched_ = watch_sleeper_;
+  lock_.use(NiLock::kind_for(threads_, false));
+  return true;
+}
+
+void Ni::enable_threads() {
+  if (threads_) return;
+  const bool with_thread = stop_progress_thread();
+  threads_ = true;
+  lock_.use(NiLock::kind_for(true, false));
+  if (with_thread) start_progress_thread();
+}
+
+// Callbacks stay queued: they are the application's to run. A remote read is done in small pieces,
+// so that the application does not wait long if it comes back meanwhile.
+Ni::Visit Ni::visit(uint32_t turns, std::vector<int>* descriptors, unsigned* events) {
+  if (lock_.turns() != turns || !lock_.visit()) return Visit::refused;
+  watch_thread_ = false;
+  watched_ = watch_sleeper_;
+  Visit result = Visit::refused;
+  if (lock_.turns() == turns) result = sleeping_ ? Visit::asleep : stand_in(descriptors, events);
+  lock_.leave();
+  return result;
+}
+
+Ni::Visit Ni::stand_in(std::vector<int>* descriptors, unsigned* events) {
+  read_clock();
+  protocol_.limit_moves(kVisitMove);
+  unsigned sum = 0, found = 1;
+  for (unsigned round = 0; found && round < kVisitRounds && !lock_.visitor_in_the_way(); ++round)
+    sum += found = progress_locked();
+  protocol_.limit_moves(~uint64_t{0});
+  counters_.thread_events += sum;
+  *events += sum;
+  if (lock_.visitor_in_the_way()) return Visit::refused;
+  if (found) return Visit::moved;
+  if (!protocol_.arm(descriptors)) return sum ? Visit::moved : Visit::waiting;
+  ++counters_.thread_sleeps;
+  polled_ = false;
+  watch_thread_ = watched_ = true;
+  return Visit::armed;
+}
+
 void Ni::close() {
+  stop_progress_thread();
   lock();
   const uint64_t give_up = now_ns() + kCloseNs;
   while (!protocol_.drained() && now_ns() < give_up) progress_locked();

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -14,6 +13,8 @@
 #include "core/base/status.h"
 #include "core/memory/allocations.h"
 #include "core/multicast/group.h"
+#include "core/ni/ni_lock.h"
+#include "core/ni/progress_thread.h"
 #include "core/ni/waiter.h"
 #include "core/portals/portals.h"
 #include "core/protocol/protocol.h"
@@ -55,16 +56,15 @@ class Ni final : public Upper, public PortalsHost {
   explicit Ni(const NiConfig& config);
   ~Ni();
 
-  void lock() override {
-    if (threads_) mutex_.lock();
-  }
-  bool try_lock() { return !threads_ || mutex_.try_lock(); }
+  void lock() override { lock_.lock(); }
+  bool try_lock() { return lock_.try_lock(); }
   void unlock() override {
-    if (!threads_) return;
-    if (__builtin_expect(watch_sleeper_, 0)) wake_sleeper();
-    mutex_.unlock();
+    if (lock_.kind() == NiLock::Kind::none) return;
+    if (__builtin_expect(watched_, 0)) wake_sleepers();
+    lock_.unlock();
   }
-  void enable_threads() { threads_ = true; }
+  // While nobody uses the interface.
+  void enable_threads();
 
   Protocol& protocol() { return protocol_; }
   Ports& ports() { return ports_; }
@@ -117,6 +117,16 @@ class Ni final : public Upper, public PortalsHost {
   // Makes a group, as Groups::open, and reports the path; the caller holds the lock.
   Status open_group(std::string_view name, std::span<Peer* const> members, Group** out,
                     std::string* why);
+  // Starts the thread that makes progress while the application computes. Once, and while nobody
+  // uses the interface. False, with the reason in the log: there is none.
+  bool start_progress_thread();
+  // Ends it. False: there was none.
+  bool stop_progress_thread();
+  // The application has begun an operation of so many bytes, which goes on: the progress thread
+  // is to be ready soon. With the lock or without it.
+  void begun(uint64_t bytes) override {
+    if (__builtin_expect(bytes >= kBigBytes && progress_thread_, 0)) progress_thread_->call();
+  }
   // For Portals, which names processes by (nid, pid); must outlive the interface.
   void set_directory(Directory* directory) { directory_ = directory; }
   // Hands everything accepted to the drivers, for at most a second, and takes leave.
@@ -127,10 +137,23 @@ class Ni final : public Upper, public PortalsHost {
     peer_down_arg_ = arg;
   }
 
+  // For the progress thread.
+  enum class Visit {
+    refused,  // the application is inside, or was since `turns`
+    asleep,   // it sleeps inside
+    moved,    // something was done, and more may be to do
+    armed,    // nothing to do: sleep on the descriptors
+    waiting   // nothing to do now, and the drivers cannot wake the thread
+  };
+  // Adds to *events how many it handled.
+  Visit visit(uint32_t turns, std::vector<int>* descriptors, unsigned* events);
+  uint32_t turns() const { return lock_.turns(); }
+
   unsigned references = 1;  // of torii_open
 
  private:
   static constexpr uint32_t kClockEvery = 64;  // rounds of progress between looks at the clock
+  static constexpr uint64_t kBigBytes = 16 << 10;
 
   void on_tagged(Peer& peer, wire::Tagged header, std::span<const std::byte> payload) override {
     ports_.on_tagged(peer, header, payload);
@@ -150,7 +173,8 @@ class Ni final : public Upper, public PortalsHost {
   Waiter& waiter() { return __builtin_expect(threads_, 0) ? t_waiter : waiter_; }
   [[gnu::noinline]] int rest(Waiter& waiter);
   void yield(Waiter& waiter);
-  [[gnu::noinline]] void wake_sleeper();
+  Visit stand_in(std::vector<int>* descriptors, unsigned* events);
+  [[gnu::noinline]] void wake_sleepers();
   bool sleep_ns(uint64_t most);
   void read_clock();
   bool needless(const std::string& name) const;
@@ -170,11 +194,13 @@ class Ni final : public Upper, public PortalsHost {
   Waiter waiter_;
   bool sleeping_ = false;        // a thread that the drivers and wake() wake
   bool watch_sleeper_ = false;   // and it has not been woken yet
-  bool polled_ = false;          // since that thread armed the drivers
+  bool watch_thread_ = false;    // the same for the progress thread
+  bool watched_ = false;         // one of the two
+  bool polled_ = false;          // since the drivers were armed
   uint64_t callbacks_run_ = 0;   // times that callbacks were run
   uint64_t callbacks_told_ = 0;  // as the sleeper knows it
-  std::mutex mutex_;
-  bool threads_;
+  NiLock lock_;
+  bool threads_;  // of the application
   uint64_t now_ns_ = 0;
   uint32_t clock_age_ = 0;
   std::vector<std::string> refused_;  // drivers that did not open, and why
@@ -183,6 +209,7 @@ class Ni final : public Upper, public PortalsHost {
   Directory* directory_ = nullptr;
   torii_peer_down_t peer_down_ = nullptr;
   void* peer_down_arg_ = nullptr;
+  std::unique_ptr<ProgressThread> progress_thread_;
 };
 
 // Holds the interface's lock for a scope.

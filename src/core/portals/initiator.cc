@@ -80,7 +80,8 @@ Transfer* Portals::make_transfer(Transfer::Kind kind, Md* md, const Peer& peer,
 
 // The protocol has the operation; its transfer may be gone already. A program that only begins
 // operations makes progress this way, too.
-int Portals::begun() {
+int Portals::begun(uint64_t bytes) {
+  host_.begun(bytes);
   host_.progress();
   return PTL_OK;
 }
@@ -109,7 +110,7 @@ int Portals::put(ptl_handle_md_t handle, const MdRegion* region, const PortalsRe
   env.want_ack = t->ack_due;
   const Status s = protocol_.put(*peer, env, t->memory.data(),
                                  Owner{&Portals::notify, t, nullptr, {0, 0}}, nullptr);
-  if (s == Status::pending) return begun();
+  if (s == Status::pending) return begun(memory.bytes());
   t->ack_due = false;
   on_event(t, OpEvent::sent, s, memory.bytes());
   return PTL_OK;
@@ -165,7 +166,7 @@ int Portals::get(ptl_handle_md_t handle, const MdRegion* region, const PortalsRe
   ++md->pending;
   const Status s = protocol_.get(*peer, envelope(request, memory.bytes()), t->memory.data(),
                                  Owner{&Portals::notify, t, nullptr, {0, 0}}, nullptr);
-  if (s == Status::pending) return begun();
+  if (s == Status::pending) return begun(memory.bytes());
   on_event(t, OpEvent::received, s, memory.bytes());
   return PTL_OK;
 }
@@ -202,7 +203,7 @@ int Portals::getput(ptl_handle_md_t get_handle, ptl_handle_md_t put_handle,
                                     Owner{&Portals::notify, t, nullptr, {0, 0}}, nullptr);
   const bool copied = s == Status::ok || s == Status::pending;
   sent(send, copied ? PTL_NI_OK : fail_type(s));  // the source has been copied
-  if (s == Status::pending) return begun();
+  if (s == Status::pending) return begun(length);
   on_event(t, OpEvent::received, s, length);
   return PTL_OK;
 }

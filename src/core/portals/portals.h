@@ -45,6 +45,8 @@ class PortalsHost {
   // Ends the sleep() of another thread. Called with the lock held, while a thread sleeps.
   virtual void wake() = 0;
   virtual uint64_t now_ns() = 0;
+  // An operation of so many bytes has begun and goes on. Called with the lock held.
+  virtual void begun(uint64_t /* bytes */) {}
   // The job: how many processes, and the ids of one; false: no such rank. Under the lock.
   virtual uint32_t job_size() = 0;
   virtual bool rank_ids(uint32_t rank, uint32_t* nid, uint32_t* pid) = 0;
@@ -189,7 +191,7 @@ class Portals final {
   Transfer* make_transfer(Transfer::Kind kind, Md* md, const Peer& peer,
                           const PortalsRequest& request, uint64_t length);
   static Envelope envelope(const PortalsRequest& request, uint64_t length);
-  int begun();
+  int begun(uint64_t bytes);
   void sent(Transfer* t, ptl_ni_fail_t fail);
   void acked(Transfer* t, uint64_t bytes, ptl_ni_fail_t fail);
   void replied_to(Transfer* t, uint64_t bytes, ptl_ni_fail_t fail);

@@ -70,7 +70,7 @@ unsigned Protocol::move_step(Op* op) {
     iovec pieces[kPieces];
     Rma rma;
     uint64_t covered = 0;
-    const uint64_t want = std::min(op->accepted - op->moved, caps.remote_max);
+    const uint64_t want = std::min({op->accepted - op->moved, caps.remote_max, move_max_});
     rma.piece_count =
         op->data.slice(op->moved, want, pieces, std::min(kPieces, caps.pieces_max), &covered);
     rma.peer = peer.route;

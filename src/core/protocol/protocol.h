@@ -195,6 +195,8 @@ class Protocol final {
   }
   // Nothing is waiting to be handed to a driver.
   bool drained() const { return listed_ == nullptr && moves_.empty(); }
+  // Most bytes that one remote read or write moves from now on.
+  void limit_moves(uint64_t bytes) { move_max_ = bytes; }
   // Arms every driver; fills descriptors to sleep on. False: work is waiting, or a driver
   // cannot sleep.
   bool arm(std::vector<int>* fds);
@@ -303,6 +305,7 @@ class Protocol final {
   SlotPool<Op> ops_;
   SlotPool<Region> regions_;
   OpList<&Op::queue> moves_;             // remote reads and writes with bytes left to issue
+  uint64_t move_max_ = ~uint64_t{0};     // bytes of one of them
   Peer* listed_ = nullptr;               // peers with something to send
   Op* starting_ = nullptr;               // operation inside its initiating call ...
   bool started_done_ = false;            // ... and it finished there,

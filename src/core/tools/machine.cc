@@ -17,6 +17,8 @@
 #include <sstream>
 
 #include "core/base/log.h"
+#include "core/base/param.h"
+#include "core/ni/ni_lock.h"
 
 namespace torii {
 namespace {
@@ -136,6 +138,13 @@ std::string cores_fact() {
   std::string fact = format_text("%d of %d", affinity, online);
   if (quota <= 0) return fact + " by affinity, no quota";
   return fact + format_text(" by affinity, quota %.4g", quota);
+}
+
+std::string progress_thread_fact() {
+  if (!params().progress_thread) return "none; TORII_PROGRESS_THREAD=1 starts one";
+  const bool biased = NiLock::kind_for(false, true) == NiLock::Kind::biased;
+  return biased ? "runs; calls from one thread take no lock for it"
+                : "runs; every call takes a lock for it (this kernel has no membarrier)";
 }
 
 std::string shared_memory_fact() {

@@ -15,6 +15,8 @@ std::string attach_fact();
 std::string cores_fact();
 // Size and free bytes of /dev/shm.
 std::string shared_memory_fact();
+// Whether interfaces run a progress thread, and what that costs the application's own calls.
+std::string progress_thread_fact();
 // Whether processes are numbered in a namespace of their own, as in containers.
 std::string pid_namespace_fact();
 

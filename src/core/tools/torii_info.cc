@@ -251,6 +251,7 @@ Table machine_table() {
   table.rows = {{"known to torii-tune as", signature_of(hardware())},
                 {"cross-memory attach", attach_fact()},
                 {"usable cores", cores_fact()},
+                {"progress thread", progress_thread_fact()},
                 {"/dev/shm", shared_memory_fact()},
                 {"process numbers", pid_namespace_fact()}};
   return table;

@@ -471,6 +471,7 @@ void ShmDriver::check_peers(uint64_t now_ns) {
 }
 
 void ShmDriver::say_goodbye() {
+  header_->sleeping.store(0, std::memory_order_relaxed);  // nobody need wake it any more
   for (Peer& peer : peers_) {
     if (peer.stage != Stage::up || !peer.there) continue;
     if (peer.details->out_claim != kNoClaim)
