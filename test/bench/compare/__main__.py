@@ -17,7 +17,7 @@ import instructions
 import shortage
 import two_ranks
 from rounds import Floor, Lock
-from transports import MPICC, RunFailed, first_match, make_transports
+from transports import MPICC, RunFailed, first_match, make_transports, with_thread
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCES = os.path.dirname(HERE)
@@ -33,6 +33,7 @@ class Session:
         self.sources = SOURCES
         self.programs = programs
         self.transports = transports
+        self.threaded = with_thread(transports[0])
         self.lock = Lock(args.lock)
         self.floor = Floor(os.path.join(SOURCES, "floor.c"), programs)
         self._rounds, self._lammps_rounds = args.rounds, args.lammps_rounds

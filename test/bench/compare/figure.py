@@ -37,6 +37,7 @@ class Figure:
     run_seconds: float = 60
     slow: str = ""  # what a run that does not end in time says about the transport
     plot: str = ""  # the plot's name, if not the figure's
+    with_thread: bool = False  # also over Torii with its progress thread
     # [(kind, largest)]: shown as multiples of the floor
     multiples: list = field(default_factory=list)
 
@@ -50,7 +51,10 @@ class Figure:
                 results.update(self._one_program(session, transport, [program, *arguments]))
             return results
 
-        outcome = run_rounds(session, self.name, session.transports, session.rounds(self.rounds),
+        transports = session.transports
+        if self.with_thread:
+            transports = [transports[0], session.threaded, *transports[1:]]
+        outcome = run_rounds(session, self.name, transports, session.rounds(self.rounds),
                              self.seconds, one_run)
         show(session, self.name, self.title, self.kinds, outcome, self.plot)
         for kind, largest in self.multiples:

@@ -23,6 +23,9 @@ OVERSUBSCRIBED = "oversubscribed"  # more ranks than cores, and the launcher kno
 UNANNOUNCED = "unannounced"  # not bound, and the launcher knows of no shortage
 
 
+THREADED = "Torii, thread"
+
+
 class RunFailed(Exception):
     pass
 
@@ -100,6 +103,12 @@ def torii_environment(prefix):
     text = subprocess.run(["sh", "-c", script, "sh", tool], stdout=subprocess.PIPE, check=True)
     pairs = (item.split("=", 1) for item in text.stdout.decode().split("\0") if "=" in item)
     return dict(pairs)
+
+
+def with_thread(torii):
+    """Torii with its progress thread."""
+    return Transport(THREADED, torii.compiler, torii.launcher, torii.layouts,
+                     dict(torii.environment, TORII_PROGRESS_THREAD="1"), torii.rank_variable)
 
 
 def open_mpi(name, options, environment, cores):
