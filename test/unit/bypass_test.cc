@@ -442,6 +442,19 @@ TEST_P(Bypass, IdleMeansAsleep) {
   EXPECT_LE(sleeps, 15u);
 }
 
+// A flag is set by the thread, and a wait for it ends although nothing is left to happen.
+TEST_P(Bypass, AWaitForAFlagEnds) {
+  uint8_t in = 0, out = 1;
+  torii_flag_t flag{};
+  post(flat(&in, 1), torii_flag, &flag);
+  ASSERT_TRUE(send(flat(&out, 1)));
+  const auto begin = std::chrono::steady_clock::now();
+  while (!__atomic_load_n(&flag.done, __ATOMIC_ACQUIRE)) torii_wait(handle(1), 5000);
+  torii_wait(handle(1), 5000);  // as a thread that looked at the flag just before it was set
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(4));
+  EXPECT_EQ(flag.result.bytes, 1u);
+}
+
 // An application that waits inside Torii, awake or asleep, is left alone, and woken as ever.
 TEST_P(Bypass, AWaitingApplicationIsLeftAlone) {
   constexpr unsigned kRounds = 20;

@@ -180,8 +180,16 @@ int Ni::wait(int milliseconds) {
     if (now >= deadline) return 0;
     if (now < spin_until) continue;
     NiGuard guard(*this);
+    if (missed(waiter())) return 1;
     if (!callbacks_due()) sleep_ns(deadline - now);
   }
+}
+
+// The progress thread did something since this one last asked: a flag may have been set.
+bool Ni::missed(Waiter& waiter) {
+  const bool moved = waiter.seen_visits != visits_;
+  waiter.seen_visits = visits_;
+  return moved;
 }
 
 // What a waiting thread does after some polls without an event.
@@ -191,7 +199,7 @@ int Ni::rest(Waiter& waiter) {
   if (what == Waiter::Rest::none) return 0;
   lock();
   // What another thread's callback did meanwhile may be what this one waits for.
-  const bool told = waiter.seen_callbacks == callbacks_run_ && !callbacks_due();
+  const bool told = !missed(waiter) && waiter.seen_callbacks == callbacks_run_ && !callbacks_due();
   waiter.seen_callbacks = callbacks_run_;
   const bool slept = what == Waiter::Rest::sleep && told && sleep_ns(most);
   unlock();
@@ -365,6 +373,7 @@ Ni::Visit Ni::stand_in(std::vector<int>* descriptors, unsigned* events) {
     sum += found = progress_locked();
   protocol_.limit_moves(~uint64_t{0});
   counters_.thread_events += sum;
+  visits_ += sum > 0;
   *events += sum;
   if (lock_.visitor_in_the_way()) return Visit::refused;
   if (found) return Visit::moved;

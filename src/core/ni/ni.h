@@ -172,6 +172,7 @@ class Ni final : public Upper, public PortalsHost {
   void wake() override;
   Waiter& waiter() { return __builtin_expect(threads_, 0) ? t_waiter : waiter_; }
   [[gnu::noinline]] int rest(Waiter& waiter);
+  bool missed(Waiter& waiter);
   void yield(Waiter& waiter);
   Visit stand_in(std::vector<int>* descriptors, unsigned* events);
   [[gnu::noinline]] void wake_sleepers();
@@ -199,6 +200,7 @@ class Ni final : public Upper, public PortalsHost {
   bool polled_ = false;          // since the drivers were armed
   uint64_t callbacks_run_ = 0;   // times that callbacks were run
   uint64_t callbacks_told_ = 0;  // as the sleeper knows it
+  uint64_t visits_ = 0;          // times that the progress thread found something to do
   NiLock lock_;
   bool threads_;  // of the application
   uint64_t now_ns_ = 0;

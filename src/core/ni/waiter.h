@@ -46,7 +46,9 @@ class Waiter {
   // It slept.
   void slept(ThreadUse (*use)());
 
-  uint64_t seen_callbacks = 0;  // the interface's count when this thread last rested
+  // The interface's counts when this thread last rested.
+  uint64_t seen_callbacks = 0;
+  uint64_t seen_visits = 0;
 
  private:
   static constexpr uint32_t kGlances = 16;  // while nobody else wants the processor
