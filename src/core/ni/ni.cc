@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "core/base/log.h"
@@ -32,6 +33,13 @@ uint64_t system_clock_ns(void*) {
   timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return uint64_t(t.tv_sec) * 1000000000u + uint64_t(t.tv_nsec);
+}
+
+// Where an interface's counts begin: a thread's waiter, which remembers them, meets several
+// interfaces.
+uint64_t count_base() {
+  static std::atomic<uint64_t> opened{0};
+  return ++opened << 40;
 }
 
 ProtocolConfig protocol_config(const NiConfig& config) {
@@ -76,6 +84,8 @@ Ni::Ni(const NiConfig& config)
       portals_(protocol_, counters_, *this, Portals::grant(nullptr)),
       allocations_(protocol_.drivers(), counters_),
       wait_policy_(wait_policy(config)),
+      callbacks_run_(count_base()),
+      visits_(callbacks_run_),
       threads_(config.threads),
       wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   lock_.use(NiLock::kind_for(threads_, false));

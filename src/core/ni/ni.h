@@ -198,9 +198,9 @@ class Ni final : public Upper, public PortalsHost {
   bool watch_thread_ = false;    // the same for the progress thread
   bool watched_ = false;         // one of the two
   bool polled_ = false;          // since the drivers were armed
-  uint64_t callbacks_run_ = 0;   // times that callbacks were run
+  uint64_t callbacks_run_;       // counts the times that callbacks were run
   uint64_t callbacks_told_ = 0;  // as the sleeper knows it
-  uint64_t visits_ = 0;          // times that the progress thread found something to do
+  uint64_t visits_;              // counts the times that the progress thread found something to do
   NiLock lock_;
   bool threads_;  // of the application
   uint64_t now_ns_ = 0;
