@@ -117,6 +117,10 @@ TORII_PUBLIC int torii_wait_step(torii_ni_t* ni);
 /* The same for a caller that waits for one message: ends with the first event, so that the caller
  * learns of it as soon as can be. One that goes on waiting then should call torii_wait_step. */
 TORII_PUBLIC int torii_wait_first(torii_ni_t* ni);
+/* torii_wait_step in two halves, for a caller that has a lock of its own: under it torii_progress,
+ * and so the callbacks, then this without it, with what torii_progress returned. Returns nonzero if
+ * it gave the processor away. */
+TORII_PUBLIC int torii_rest(torii_ni_t* ni, int events);
 /* Progress that may sleep: returns after the first event or after `milliseconds` (-1: no
  * limit), with the number of events or 0. */
 TORII_PUBLIC int torii_wait(torii_ni_t* ni, int milliseconds);

@@ -113,6 +113,31 @@ TEST(Waiter, TheFirstSleepIsAsLongAsTheWait) {
   EXPECT_LE(t.sleep_ns, 400 * kUs);
 }
 
+// Yields that reach nobody of the job end at once; the processor is free for the others in a sleep.
+TEST(Waiter, SleepsSoonWhenYieldsAreInVain) {
+  Thread t(WaitMode::automatic, true);
+  t.policy.apart = true;
+  t.yield_ns = 300;
+  t.poll_for(100 * kUs);
+  EXPECT_GT(t.yields, 0u);
+  EXPECT_GT(t.sleeps, 0u);
+  t.waiter.busy();
+  const unsigned sleeps = t.sleeps;
+  t.poll_for(10 * kUs);
+  EXPECT_EQ(t.sleeps, sleeps) << "another wait begins with polls";
+  t.poll_for(40 * kUs);
+  EXPECT_GT(t.sleeps, sleeps);
+}
+
+TEST(Waiter, YieldsThatReachSomebodyAreNotInVain) {
+  Thread t(WaitMode::automatic, true);
+  t.policy.apart = true;
+  t.yield_ns = 5 * kUs;
+  t.poll_for(200 * kUs);
+  EXPECT_GT(t.yields, 20u);
+  EXPECT_EQ(t.sleeps, 0u);
+}
+
 TEST(Waiter, SleepsWhenAskedTo) {
   Thread t(WaitMode::sleep, false, 50 * kUs);
   t.poll_for(40 * kUs);
@@ -280,6 +305,33 @@ TEST(Processors, ThisMachineHasSome) {
   EXPECT_LE(usable_processors(), double(sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
+// A process of another session is not reached where the kernel makes groups of sessions.
+TEST(Processors, AYieldStaysInItsSessionsGroup) {
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    setsid();
+    if (write(ready[1], "x", 1) != 1) _exit(1);
+    pause();
+  }
+  ASSERT_GT(child, 0);
+  char byte;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  char autogroups = '0';
+  if (FILE* file = std::fopen("/proc/sys/kernel/sched_autogroup_enabled", "r")) {
+    autogroups = char(std::fgetc(file));
+    std::fclose(file);
+  }
+  EXPECT_EQ(yield_reaches(uint32_t(child)), autogroups != '1');
+  EXPECT_TRUE(yield_reaches(uint32_t(getpid())));
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  close(ready[0]);
+  close(ready[1]);
+}
+
 double cpu_seconds() {
   timespec t;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -321,7 +373,13 @@ bool play(Shared& shared, int side, double* cpu) {
     torii_send(port, peer, TORII_STANDARD, 1, 0, &data, received, &done, nullptr);
   }
   const double before = cpu_seconds();
-  while (!done) torii_wait_step(ni);
+  while (!done) {
+    if (side == 0) {
+      torii_wait_step(ni);
+    } else {
+      torii_rest(ni, torii_progress(ni));
+    }
+  }
   *cpu = cpu_seconds() - before;
   if (side == 1) torii_send(port, peer, TORII_STANDARD, 1, 0, &data, received, &done, nullptr);
   torii_port_close(port);
@@ -329,7 +387,8 @@ bool play(Shared& shared, int side, double* cpu) {
   return true;
 }
 
-// A process that sleeps in torii_wait_step uses next to nothing and is woken by the message.
+// A process that sleeps in torii_wait_step, or torii_rest, uses next to nothing and is woken by the
+// message.
 TEST(Wait, ASleeperIsWoken) {
   setenv("TORII_WAIT", "sleep", 1);
   auto* shared = static_cast<Shared*>(

@@ -115,4 +115,10 @@ double usable_processors() {
                            online > 0 ? double(online) : 1.0);
 }
 
+bool yield_reaches(uint32_t pid) {
+  const pid_t other = getsid(pid_t(pid));
+  if (other < 0 || other == getsid(0)) return true;
+  return read_file("/proc/sys/kernel/sched_autogroup_enabled").substr(0, 1) != "1";
+}
+
 }  // namespace torii

@@ -4,6 +4,7 @@
 // How many processors the processes on this node may use together.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace torii {
@@ -16,5 +17,9 @@ double usable_processors();
 // The same for a list of control groups as in /proc/self/cgroup, and the place where their
 // hierarchies are mounted. Both versions; `online` if nothing there says less.
 double usable_processors(const std::string& cgroups, const std::string& mount, double online);
+
+// May sched_yield in this process let process `pid` of this node run? Not if the kernel shares the
+// processors among sessions first (autogroups) and that one belongs to another session.
+bool yield_reaches(uint32_t pid);
 
 }  // namespace torii

@@ -307,6 +307,7 @@ Status Ni::connect(std::span<const std::byte> address, Peer** out, std::string* 
   const uint64_t before = counters_.peers_connected;
   const Status status = protocol_.connect(address, out, why);
   if (status == Status::unreachable) *why += left_out_;
+  if (wait_policy_.scarce && !yield_known_ && status == Status::ok) learn_of_yield((*out)->id);
   if (params().report && status == Status::ok && counters_.peers_connected != before) {
     std::string notes = (*out)->path_note;
     for (const std::string& refused : refused_) notes += " " + refused + ";";
@@ -315,6 +316,16 @@ Status Ni::connect(std::span<const std::byte> address, Peer** out, std::string* 
                  notes.empty() ? "" : "; refused:", notes.c_str());
   }
   return status;
+}
+
+// One other process of the job and node shows how the launcher starts them all.
+void Ni::learn_of_yield(const Identity& other) {
+  const Identity& self = config_.self;
+  if (other.job != self.job || other.os_pid == self.os_pid ||
+      std::strcmp(other.host, self.host) != 0)
+    return;
+  yield_known_ = true;
+  wait_policy_.apart = !yield_reaches(other.os_pid);
 }
 
 Status Ni::open_group(std::string_view name, std::span<Peer* const> members, Group** out,

@@ -91,10 +91,15 @@ class Ni final : public Upper, public PortalsHost {
   template <Round round = Round::all>
   int wait_step() {
     const int events = make_progress<round>();
+    const int rested = rest_after(events);
+    return events > 0 ? events : rested;
+  }
+  // As torii_rest; the caller does not hold the lock.
+  int rest_after(int events) {
     Waiter& w = waiter();
     if (events > 0) {
       w.busy();
-      return events;
+      return 0;
     }
     return __builtin_expect(w.idle(), 0) ? rest(w) : 0;
   }
@@ -178,6 +183,7 @@ class Ni final : public Upper, public PortalsHost {
   [[gnu::noinline]] void wake_sleepers();
   bool sleep_ns(uint64_t most);
   void read_clock();
+  void learn_of_yield(const Identity& other);
   bool needless(const std::string& name) const;
   bool open_drivers(std::string* why);
   static void tell_peer_down(void* self, const torii_result_t* result);
@@ -192,6 +198,7 @@ class Ni final : public Upper, public PortalsHost {
   Allocations allocations_;
   static thread_local Waiter t_waiter;
   WaitPolicy wait_policy_;
+  bool yield_known_ = false;  // wait_policy_.apart was found out
   Waiter waiter_;
   bool sleeping_ = false;        // a thread that the drivers and wake() wake
   bool watch_sleeper_ = false;   // and it has not been woken yet

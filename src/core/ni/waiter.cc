@@ -27,6 +27,7 @@ constexpr uint64_t kSwitchNs = 1200;         // a yield that takes longer let so
 constexpr uint64_t kComputesNs = 400 * kUs;  // a yield that takes longer let somebody compute
 constexpr uint64_t kShortSpinNs = 20 * kUs;  // then, before a sleep: about what sleeping costs
 constexpr uint32_t kQuickYields = 256;       // in a row: nobody else is there any more
+constexpr uint32_t kVainYields = 8;          // in a row: those who are there were not reached
 constexpr uint32_t kScarceGlances = 1;       // polls that find nothing, worth a yield
 // A thread that uses more than this has work of its own: for a poll, with what else MPI does in its
 // loop, and for a rest, with a switch to another process.
@@ -95,9 +96,10 @@ Waiter::Rest Waiter::rest(const WaitPolicy& policy, uint64_t now_ns, ThreadUse (
     return Rest::none;
   }
   const bool busy_others = !policy.scarce && now_ns < computing_until_ns_;
+  const bool in_vain = policy.apart && quick_yields_ >= kVainYields;
   const Rest meanwhile = scarce && !busy_others ? Rest::yield : Rest::none;
   const uint64_t waited = now_ns - begin_ns_;
-  const uint64_t limit = asked ? policy.spin_ns : busy_others ? kShortSpinNs : kYieldNs;
+  const uint64_t limit = asked ? policy.spin_ns : busy_others || in_vain ? kShortSpinNs : kYieldNs;
   if (waited < limit / 2) return meanwhile;
   if (!sampled_) {
     sample_ = use();
@@ -124,11 +126,10 @@ Waiter::Rest Waiter::rest(const WaitPolicy& policy, uint64_t now_ns, ThreadUse (
 void Waiter::yielded(uint64_t now_ns, uint64_t took_ns) {
   glances_ = took_ns >= kSwitchNs ? kScarceGlances : kGlances;
   if (took_ns >= kComputesNs) computing_until_ns_ = now_ns + kBusyNs;
-  if (crowded_until_ns_ == 0) return;
   if (took_ns >= kSwitchNs) {
-    crowded_until_ns_ = now_ns + kCrowdedNs;
+    if (crowded_until_ns_ != 0) crowded_until_ns_ = now_ns + kCrowdedNs;
     quick_yields_ = 0;
-  } else if (++quick_yields_ >= kQuickYields) {
+  } else if (quick_yields_ < kQuickYields && ++quick_yields_ == kQuickYields) {
     crowded_until_ns_ = 0;
   }
 }

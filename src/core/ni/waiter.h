@@ -17,6 +17,7 @@ struct WaitPolicy {
   WaitMode mode = WaitMode::automatic;
   bool scarce = false;   // the node has more processes than processors
   uint64_t spin_ns = 0;  // WaitMode::sleep: before the first sleep
+  bool apart = false;    // a yield may not reach the job's other processes
 };
 
 // What the calling thread has used so far.
