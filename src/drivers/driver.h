@@ -102,6 +102,7 @@ struct Rma {
   uint32_t piece_count = 0;
   uint64_t bytes = 0;   // at most remote_max
   uint64_t cookie = 0;  // nonzero, for done() if the call answers `pending`
+  bool alone = false;   // the other process has moves of its own: do not ask for its help
 };
 
 // The core, as a driver sees it.

@@ -449,6 +449,56 @@ TEST_P(PortsOver, FloodOfUnexpectedMessagesIsBounded) {
   EXPECT_EQ(w.ni(0).protocol().ops().used(), 0u);
 }
 
+// While both send more than the network takes at once, long messages are read; later no more.
+TEST(PortsCrossing, LongMessagesThatMeetAreRead) {
+  constexpr unsigned kMessages = 16;
+  World w(options_with(kGet, false, 0, 4), 2, 2);
+  torii_peer_t* const peer[2] = {pub(w.peer(0, 1)), pub(w.peer(1, 0))};
+  torii_port_t* const port[2] = {w.port(0), w.port(1)};
+  const size_t bytes = w.ni(0).protocol().peers()[0]->eager_max;
+  const std::vector<uint8_t> out = pattern(bytes, 5);
+  std::vector<std::vector<uint8_t>> in(2 * kMessages);
+  std::vector<Outcome> received(2 * kMessages), sent(2 * kMessages);
+  // Messages of these processes, all at once; how many of those of process 0 were announced.
+  const auto window = [&](std::initializer_list<unsigned> senders, unsigned messages) {
+    const uint64_t before = w.ni(0).counters().rendezvous_sent;
+    for (unsigned from : senders) {
+      for (unsigned i = from * kMessages; i < from * kMessages + messages; ++i) {
+        in[i].assign(bytes + 1, 0);
+        received[i] = {};
+        torii_data_t d = flat(in[i].data(), bytes);
+        torii_result_t now{};
+        EXPECT_EQ(TORII_PENDING, torii_recv(port[1 - from], peer[1 - from], 0, 0, &d, note,
+                                            &received[i], nullptr, &now));
+      }
+      for (unsigned i = from * kMessages; i < from * kMessages + messages; ++i) {
+        torii_data_t d = flat(const_cast<uint8_t*>(out.data()), bytes);
+        EXPECT_GE(
+            torii_send(port[from], peer[from], TORII_STANDARD, 0, 0, &d, note, &sent[i], nullptr),
+            0);
+      }
+    }
+    w.run();
+    for (unsigned from : senders)
+      for (unsigned i = from * kMessages; i < from * kMessages + messages; ++i) {
+        EXPECT_EQ(received[i].calls, 1);
+        EXPECT_EQ(std::memcmp(in[i].data(), out.data(), bytes), 0);
+      }
+    return w.ni(0).counters().rendezvous_sent - before;
+  };
+  EXPECT_EQ(window({0}, kMessages), 0u);
+  EXPECT_EQ(window({0}, 1), 0u);
+  window({0, 1}, kMessages);
+  EXPECT_EQ(window({0, 1}, kMessages), kMessages);
+  EXPECT_EQ(window({0, 1}, kMessages), kMessages);
+  for (int i = 0; i < 2; ++i) window({0}, kMessages);
+  EXPECT_EQ(window({0}, kMessages), 0u);
+  window({0, 1}, kMessages);
+  window({0, 1}, kMessages);
+  for (int i = 0; i < 2; ++i) window({0}, 1);
+  EXPECT_EQ(window({0}, 1), 0u);
+}
+
 // The driver has no news of dead peers, and nothing is under way that would miss an answer.
 TEST(PortsOverSilence, AReceiveEndsWhenItsSenderVanishes) {
   constexpr uint64_t kDeadlineMs = 100;

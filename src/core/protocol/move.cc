@@ -79,6 +79,7 @@ unsigned Protocol::move_step(Op* op) {
     rma.pieces = pieces;
     rma.bytes = covered;
     rma.cookie = ops_.handle(op);
+    rma.alone = announced_ > 0;
     const Status status = reading ? driver.get(rma) : driver.put(rma);
     if (status == Status::again) return events;
     if (status == Status::denied || status == Status::unsupported) {

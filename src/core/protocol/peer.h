@@ -51,6 +51,7 @@ struct Peer {
   bool remote_denied = false;  // remote read and write were refused once: use frames
   bool flushing = false;       // its backlog is being served further up the stack
   bool listed = false;         // in the list of peers with something to send
+  uint8_t crossing = 0;        // long messages come and go at once; 0: they do not
   uint8_t rail = 0;            // index of the driver among the interface's
   PeerId route = kNoPeer;
   Driver* driver = nullptr;

@@ -211,6 +211,7 @@ class Protocol final {
 
  private:
   static constexpr unsigned kPollBudget = 64;  // events of one driver in a round of progress
+  static constexpr uint8_t kCrossing = 2;
 
   // One driver with the peers it names; its upcalls come back here.
   struct Rail final : Sink {
@@ -243,7 +244,9 @@ class Protocol final {
   Op* make_op(Peer& peer, OpRole role, const Owner& owner);
   void free_op(Op* op);
   static bool near(const Peer& peer, const Data& source);
+  static uint64_t remote_least(const Peer& peer);
   bool export_memory(Op* op, uint32_t access);
+  bool better_read(Peer& peer, const Data& source);
   void set_request_head(Op* op, wire::Kind kind, const Envelope& env);
   void set_control_head(Op* op, wire::Kind kind, Status status, uint64_t length);
   Status start(Op* op, Op** out);
@@ -306,6 +309,7 @@ class Protocol final {
   SlotPool<Region> regions_;
   OpList<&Op::queue> moves_;             // remote reads and writes with bytes left to issue
   uint64_t move_max_ = ~uint64_t{0};     // bytes of one of them
+  uint32_t announced_ = 0;               // own messages that wait to be read, or are about to be
   Peer* listed_ = nullptr;               // peers with something to send
   Op* starting_ = nullptr;               // operation inside its initiating call ...
   bool started_done_ = false;            // ... and it finished there,

@@ -111,6 +111,7 @@ void Protocol::on_request(Peer& peer, const wire::Frame& frame) {
   a.key = frame.key;
   a.peer_op = h.op;
   a.credit = units;
+  if (h.kind == Kind::put_announce && announced_ > 0) peer.crossing = kCrossing;
   if (h.kind == Kind::get || h.kind == Kind::getput) return upper_->on_get(a);
   upper_->on_put(a);
 }
@@ -236,6 +237,7 @@ void Protocol::on_more(Peer& peer, const wire::Frame& frame) {
     return bad_frame(&peer, "continuation of no message");
   const uint64_t at = op->moved;
   op->moved += size;
+  if (!peer.backlog.empty()) peer.crossing = kCrossing;
   if (op->moved == op->length) peer.inflow = nullptr;
   if (op->role == OpRole::held) {
     std::memcpy(op->buffer + at, frame.payload.data(), size);
@@ -371,6 +373,7 @@ Status Protocol::reply(Arrival& a, const Data& source, uint64_t accepted, const 
   op->length = op->accepted = accepted;
   op->peer_op = a.peer_op;
   op->announced = accepted > peer.eager_max || (accepted == source.bytes() && near(peer, source));
+  announced_ += op->announced;
   op->head_bytes = sizeof(wire::Control);
   if (op->announced) export_memory(op, kRemoteRead);
   set_control_head(op, op->announced ? Kind::reply_announce : Kind::reply, Status::ok, accepted);

@@ -35,6 +35,7 @@ Op* Protocol::make_op(Peer& peer, OpRole role, const Owner& owner) {
 
 void Protocol::free_op(Op* op) {
   TORII_ASSERT(op->pending_dones == 0);
+  announced_ -= op->role == OpRole::send && op->announced;
   op->peer->ops.remove(op);
   if (op->region) {
     op->peer->driver->dereg(*op->region);
@@ -54,13 +55,29 @@ bool Protocol::near(const Peer& peer, const Data& source) {
          peer.driver->near(peer.route, source.at(0));
 }
 
+// The shortest message that moves by remote read or write.
+uint64_t Protocol::remote_least(const Peer& peer) {
+  const DriverCaps& caps = peer.driver->caps();
+  const uint64_t least = peer.crossing ? caps.remote_min / 2 + 1 : caps.remote_min;
+  return caps.flags & kNeedsReg ? std::max(least, kWorthRegistering) : least;
+}
+
+// While both processes have more to send than the other takes at once, each copies in and out in
+// turn and nothing overlaps: then the one copy of a remote read pays earlier. Two messages that
+// meet nothing else under way end it.
+bool Protocol::better_read(Peer& peer, const Data& source) {
+  if (!peer.crossing || source.bytes() <= peer.eager_max / 2 || source.bytes() < remote_least(peer))
+    return false;
+  if (announced_ == 0) --peer.crossing;
+  return (peer.driver->caps().flags & kGet) && !peer.remote_denied && source.contiguous();
+}
+
 // Makes op->data reachable for the peer and appends the key to op->head. False: use frames.
 bool Protocol::export_memory(Op* op, uint32_t access) {
   Peer& peer = *op->peer;
   const DriverCaps& caps = peer.driver->caps();
   const bool able = caps.flags & (access == kRemoteRead ? kGet : kPut);
-  const uint64_t least =
-      caps.flags & kNeedsReg ? std::max(caps.remote_min, kWorthRegistering) : caps.remote_min;
+  const uint64_t least = remote_least(peer);
   if (!able || peer.remote_denied || !op->data.contiguous() || op->accepted == 0) return false;
   if (op->accepted < least && !peer.driver->near(peer.route, op->data.at(0))) return false;
   Region* region = regions_.get();
@@ -124,8 +141,10 @@ Status Protocol::put(Peer& peer, const Envelope& env, const Data& source, const 
 
   const uint64_t cost = wire::credit_units(op->length);
   const bool room = cost <= peer.credit;
-  op->announced = op->length > peer.eager_max || !room || near(peer, source);
+  op->announced =
+      op->length > peer.eager_max || !room || near(peer, source) || better_read(peer, source);
   if (op->announced) {
+    ++announced_;
     ++counters_->rendezvous_sent;
     if (!room && op->length <= peer.eager_max) ++counters_->credit_stalls;
     set_request_head(op, wire::Kind::put_announce, env);

@@ -61,21 +61,21 @@ iovec remote_range(uint64_t address, uint64_t bytes) {
 Status attach_read(const Transfer& t, int* error) {
   Cookie seen{};
   const iovec lead{&seen, sizeof(seen)};
-  Remaining local(t, &lead);
+  Remaining local(t, t.cookie ? &lead : nullptr);
   uint64_t moved = 0;
   while (moved < t.bytes) {
-    const bool first = moved == 0;
+    const bool prove = t.cookie && moved == 0;
     const iovec remote[2] = {remote_range(t.cookie_address, sizeof(Cookie)),
                              remote_range(t.remote_base + moved, t.bytes - moved)};
     const ssize_t n =
-        process_vm_readv(t.pid, local.ranges(), local.count(), remote + !first, first ? 2 : 1, 0);
+        process_vm_readv(t.pid, local.ranges(), local.count(), remote + !prove, prove ? 2 : 1, 0);
     if (n < 0) {
       *error = errno;
       // The cookie comes first: if not even that is mapped, the driver there is closed.
-      return first && *error == EFAULT ? Status::peer_dead : status_of(*error);
+      return prove && *error == EFAULT ? Status::peer_dead : status_of(*error);
     }
     size_t got = static_cast<size_t>(n);
-    if (first) {
+    if (prove) {
       if (got < sizeof(seen) || !(seen == *t.cookie)) return Status::peer_dead;
       if (got == sizeof(seen)) return status_of(*error = EFAULT);
       local.advance(sizeof(seen));
@@ -89,8 +89,10 @@ Status attach_read(const Transfer& t, int* error) {
 }
 
 Status attach_write(const Transfer& t, int* error) {
-  const Status same = attach_prove(t.pid, t.cookie_address, *t.cookie, error);
-  if (same != Status::ok) return same;
+  if (t.cookie) {
+    const Status same = attach_prove(t.pid, t.cookie_address, *t.cookie, error);
+    if (same != Status::ok) return same;
+  }
   Remaining local(t, nullptr);
   uint64_t moved = 0;
   while (moved < t.bytes) {

@@ -26,7 +26,7 @@ struct Transfer {
   uint32_t piece_count;
   uint64_t bytes;
   // The process must have this cookie at this address. It proves that the pid still names the
-  // process it was: on a read in the same call, on a write in a call before.
+  // process it was: on a read in the same call, on a write in a call before. Null: proved already.
   const Cookie* cookie;
   uint64_t cookie_address;
 };

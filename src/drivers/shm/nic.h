@@ -93,6 +93,7 @@ class ShmDriver final : public Driver {
     bool direct = false;   // put and get are proved
     alignas(shm::kLine) shm::RingReceiver in;  // base is null until its claim is adopted
     uint64_t last_frame = 0;                   // value of ticks_
+    uint64_t proved = 0;                       // the moment in which its pid was seen to be its own
     bool known = false;                        // the core has this id
     bool hot = false;
     bool listed = false;         // in hot_ or idle_
@@ -178,8 +179,8 @@ class ShmDriver final : public Driver {
   // remote.cc
   Status check_rma(const Rma& rma, uint32_t access, Peer** peer) const;
   Status move(const Rma& rma, bool write);
-  static shm::Transfer transfer_with(const Peer& peer, uint64_t remote, const iovec* pieces,
-                                     uint32_t piece_count, uint64_t bytes);
+  Status attach(Peer& peer, bool write, uint64_t remote, const iovec* pieces, uint32_t piece_count,
+                uint64_t bytes, int* error);
   void downgrade(Peer& peer, int error);
   Status refuse_key(const Peer& peer, const char* what);
 

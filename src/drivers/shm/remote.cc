@@ -2,6 +2,10 @@
 // Copyright (c) 2026, the Torii authors
 //
 // Put and get: by cross-memory attach, unless the memory is mapped (direct.cc).
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
 #include <cstring>
 
 #include "core/base/log.h"
@@ -9,6 +13,19 @@
 #include "drivers/shm/nic.h"
 
 namespace torii {
+
+namespace {
+
+// Counts spans of 3 to 10 ms; always 0 where the processor has no counter for it.
+uint64_t moment() {
+#if defined(__x86_64__)
+  return __rdtsc() >> 24;
+#else
+  return 0;
+#endif
+}
+
+}  // namespace
 
 Status ShmDriver::reg(void* base, uint64_t bytes, uint32_t access, Region* out) {
   if (!(caps_.flags & kGet)) return Status::unsupported;
@@ -117,25 +134,34 @@ Status ShmDriver::move(const Rma& rma, bool write) {
   status = move_direct(*peer, rma, write);
   if (status != Status::unsupported) return status;
   if (!peer->direct) return Status::denied;
-  const shm::Transfer transfer =
-      transfer_with(*peer, imports_[rma.remote].key.base + rma.remote_offset, rma.pieces,
-                    rma.piece_count, rma.bytes);
   int error = 0;
-  status = write ? shm::attach_write(transfer, &error) : shm::attach_read(transfer, &error);
+  status = attach(*peer, write, imports_[rma.remote].key.base + rma.remote_offset, rma.pieces,
+                  rma.piece_count, rma.bytes, &error);
   if (status == Status::denied) downgrade(*peer, error);
   return status;
 }
 
-shm::Transfer ShmDriver::transfer_with(const Peer& peer, uint64_t remote, const iovec* pieces,
-                                       uint32_t piece_count, uint64_t bytes) {
+// By cross-memory attach. A proof of the peer holds for a moment: its pid names nobody else before
+// it has ended, was waited for, and all other pids have been given out.
+Status ShmDriver::attach(Peer& peer, bool write, uint64_t remote, const iovec* pieces,
+                         uint32_t piece_count, uint64_t bytes, int* error) {
+  if (!peer.there ||
+      peer.there->life.load(std::memory_order_acquire) != static_cast<uint32_t>(shm::Life::open))
+    return Status::peer_dead;
+  const uint64_t now = moment();
+  const bool proved = now != 0 && now == peer.proved;
   const shm::Segment& segment = peer.details->segment;
-  return {static_cast<pid_t>(segment.address.pid),
-          remote,
-          pieces,
-          piece_count,
-          bytes,
-          &segment.address.cookie,
-          segment.self_address + shm::kCookieOffset};
+  const shm::Transfer transfer{static_cast<pid_t>(segment.address.pid),
+                               remote,
+                               pieces,
+                               piece_count,
+                               bytes,
+                               proved ? nullptr : &segment.address.cookie,
+                               segment.self_address + shm::kCookieOffset};
+  const Status status =
+      write ? shm::attach_write(transfer, error) : shm::attach_read(transfer, error);
+  if (status == Status::ok) peer.proved = now;
+  return status;
 }
 
 // From now on frames carry everything between us and that peer.

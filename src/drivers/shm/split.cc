@@ -57,7 +57,7 @@ bool take_pages(shm::Split& split, uint32_t serial, uint32_t pages, uint32_t* fi
 // A reader that has the memory mapped is as fast alone, unless the other process has the reader's
 // memory mapped as well.
 bool ShmDriver::worth_splitting(const Rma& rma, const Peer& peer) const {
-  if (rma.cookie == 0 || rma.piece_count != 1 || peer.out.room < 2) return false;
+  if (rma.cookie == 0 || rma.alone || rma.piece_count != 1 || peer.out.room < 2) return false;
   if (!imports_[rma.remote].key.arena.serial) return true;
   return rma.bytes >= kMappedMin && arena_key(rma.pieces[0].iov_base, rma.bytes).serial != 0;
 }
@@ -185,15 +185,13 @@ void ShmDriver::join_split(Peer& peer, const std::byte* bytes) {
     const uint64_t offset = uint64_t{first} * shm::kPage;
     const uint64_t part = std::min(uint64_t{count} * shm::kPage, request.bytes - offset);
     const iovec piece{reinterpret_cast<void*>(request.source + offset), part};
-    const shm::Transfer transfer =
-        transfer_with(peer, request.destination + offset, &piece, 1, part);
     int error = 0;
     Status status = Status::ok;
     if (mapped) {
       std::memcpy(mapped + offset, piece.iov_base, part);
       counters_.direct_bytes += part;
     } else {
-      status = shm::attach_write(transfer, &error);
+      status = attach(peer, true, request.destination + offset, &piece, 1, part, &error);
     }
     if (status != Status::ok) {
       split.refused_first.store(first, std::memory_order_relaxed);
