@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What a NIC must do to carry Torii: six required functions, thirteen optional ones. A driver moves
+// What a NIC must do to carry Torii: six required functions, fourteen optional ones. A driver moves
 // frames (at most caps().mtu bytes) between processes and, if it can, reads and writes a peer's
 // memory. It knows nothing of matching, messages or MPI, and keeps no retry policy.
 //
@@ -13,7 +13,8 @@
 //  4. Frames between two processes that the driver takes are delivered once, unchanged and in
 //     order, if it declares kReliable and kOrdered; with kMulticast that includes frames to groups.
 //  5. A body of at most caps().inline_max bytes, and every head, is copied before send() returns.
-//     A longer body belongs to the driver until done(cookie); then cookie must not be 0.
+//     A longer body, or one that is lent, belongs to the driver until done(cookie); then cookie
+//     must not be 0.
 //  6. done(cookie) comes exactly once for every accepted nonzero cookie, also when the peer dies.
 //  7. A driver reads no clock: time comes in with poll().
 //  8. A function whose capability is not declared answers `unsupported`.
@@ -59,6 +60,7 @@ struct DriverCaps {
   uint32_t flags = 0;          // Cap bits
   uint32_t mtu = 0;            // largest frame (head and body), at least 512
   uint32_t inline_max = 0;     // largest body copied before send() returns; at least 256
+  uint32_t lend_min = 0;       // shortest body that it would rather read later, if lent; 0: none
   uint32_t pieces_max = 1;     // most address ranges of one body, put or get
   uint32_t batch_max = 1;      // most frames of one send() worth offering
   uint32_t address_bytes = 0;  // length of an address, at most kAddressMax
@@ -80,6 +82,7 @@ struct Tx {
   uint32_t piece_count = 0;
   uint32_t body_bytes = 0;  // sum of the ranges
   uint64_t cookie = 0;      // nonzero: report done(cookie)
+  bool lent = false;        // even a short body stays unchanged until done(cookie)
 };
 
 enum Access : uint32_t { kRemoteRead = 1, kRemoteWrite = 2 };
@@ -153,6 +156,9 @@ class Driver {
   virtual unsigned poll(uint64_t now_ns, unsigned budget) = 0;
 
   // --- optional ---------------------------------------------------------------------------
+  // For messages to the user: how the peer is reached and when it was last heard of, as far as the
+  // driver can tell ("eth0 to 10.0.0.2:4000, last packet 30.1 s ago"); else empty.
+  virtual std::string path_text(PeerId peer) const;
   // Sends the frame that most small messages are: a head of two words (in memory order), a body of
   // at most inline_max bytes in one range, no cookie. True: taken. Worth writing where building and
   // reading a Tx is a good part of the work; otherwise this calls send().

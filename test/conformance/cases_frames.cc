@@ -178,6 +178,35 @@ void long_bodies_are_kept_until_done(Bed& bed) {
   serials(b);
 }
 
+// The same for a short one that is lent.
+void lent_bodies_are_kept_until_done(Bed& bed) {
+  Node& a = bed.node();
+  Node& b = bed.node();
+  const PeerId to = a.connect(b);
+  const DriverCaps& caps = a.caps();
+  if (caps.lend_min == 0) return;
+  const size_t size = std::max<size_t>(caps.lend_min, body_max(caps, 16) / 2);
+  for (uint64_t i = 1; i <= 50; i++) {
+    std::string& frame = bed.keep(pattern(i, 16 + size));
+    const iovec piece{frame.data() + 16, size};
+    Tx tx;
+    tx.peer = to;
+    tx.head = frame.data();
+    tx.head_bytes = 16;
+    tx.pieces = &piece;
+    tx.piece_count = 1;
+    tx.body_bytes = static_cast<uint32_t>(size);
+    tx.cookie = a.new_cookie();
+    tx.lent = true;
+    ASSERT_TRUE(bed.run([&] { return a.send(tx); }));
+    for (int j = 0; j < 3 && !a.pending.empty(); j++) a.poll(bed.now_ns += 1000);
+    ASSERT_TRUE(bed.run([&] { return a.pending.empty(); })) << "rule 6: never done";
+    std::fill(frame.begin(), frame.end(), '!');
+  }
+  ASSERT_TRUE(bed.run([&] { return b.frames.size() == 50; }));
+  serials(b);
+}
+
 // Rule 6, whatever becomes of the frames.
 void every_cookie_is_done_once(Bed& bed) {
   Node& a = bed.node();
@@ -361,6 +390,8 @@ constexpr Case kCases[] = {
     {"short_bodies_are_copied", "rule 5", kReliable, false, short_bodies_are_copied},
     {"long_bodies_are_kept_until_done", "rule 5", kReliable, false,
      long_bodies_are_kept_until_done},
+    {"lent_bodies_are_kept_until_done", "rule 5", kReliable, false,
+     lent_bodies_are_kept_until_done},
     {"every_cookie_is_done_once", "rule 6", 0, false, every_cookie_is_done_once},
     {"refused_frames_leave_no_trace", "rule 3", kSure, false, refused_frames_leave_no_trace},
     {"short_frames", "send_short() is send()", kSure, false, short_frames},

@@ -122,6 +122,30 @@ struct DoneTooEarly final : Honest {
   void done(uint64_t, Status) override {}
   std::vector<uint64_t> early_;
 };
+struct LendsTooBriefly final : Honest {  // reads lent bodies after done()
+  using Honest::Honest;
+  bool begin() override {
+    caps_.lend_min = caps_.inline_max + 1;
+    return true;
+  }
+  size_t send(std::span<const Tx> batch) override {
+    const bool lent = batch[0].lent;
+    Tx tx = batch[0];
+    if (lent) tx.cookie = kOwn;
+    if (!below_->send({&tx, 1})) return 0;
+    if (lent) early_.push_back(batch[0].cookie);
+    return 1;
+  }
+  unsigned poll(uint64_t now_ns, unsigned budget) override {
+    for (const uint64_t cookie : std::exchange(early_, {})) upper_.done(cookie, Status::ok);
+    return below_->poll(now_ns, budget);
+  }
+  void done(uint64_t cookie, Status status) override {
+    if (cookie != kOwn) upper_.done(cookie, status);
+  }
+  static constexpr uint64_t kOwn = ~uint64_t{0};
+  std::vector<uint64_t> early_;
+};
 struct DoneTwice final : Honest {
   using Honest::Honest;
   void done(uint64_t cookie, Status status) override {
@@ -363,6 +387,7 @@ const Lie kLies[] = {
     {LIE(LongAddress), "addresses_are_stable"},
     {LIE(CopiesLater), "short_bodies_are_copied"},
     {LIE(DoneTooEarly), "long_bodies_are_kept_until_done"},
+    {LIE(LendsTooBriefly), "lent_bodies_are_kept_until_done"},
     {LIE(DoneTwice), "every_cookie_is_done_once"},
     {LIE(DoneForgotten), "every_cookie_is_done_once"},
     {LIE(DoneInsideSend), "every_cookie_is_done_once"},

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/link/congestion.h"
+#include "core/link/link_driver.h"
 #include "core/link/timer.h"
 #include "drivers/random.h"
 #include "unit/link_kit.h"
@@ -37,7 +38,7 @@ TEST(Crc32c, KnownValues) {
 
 TEST(Crc32c, BothWaysAgreeAndContinue) {
   Random random(1);
-  std::string data(300, '\0');
+  std::string data(1500, '\0');
   for (char& c : data) c = static_cast<char>(random.next());
   for (size_t size = 0; size < data.size(); size++) {
     const uint32_t whole = crc32c_table(0, data.data(), size);
@@ -55,7 +56,7 @@ TEST(LinkHeader, GoldenBytes) {
     hex += "0123456789abcdef"[c >> 4];
     hex += "0123456789abcdef"[c & 15];
   }
-  EXPECT_EQ(hex.substr(0, 8), "4c4b0301");
+  EXPECT_EQ(hex.substr(0, 8), "4c4b0401");
   EXPECT_EQ(hex.substr(16, 48), "04030201080706050c0b0a09100f0e0d1817161514131211");
 }
 
@@ -158,6 +159,57 @@ TEST(CongestionWindow, GrowsUntilALossAndGivesWayOnceForAWindow) {
   EXPECT_EQ(window.frames(), link::CongestionWindow::kLeast);
   window.arrived(2);
   EXPECT_GE(window.frames(), link::CongestionWindow::kLeast);
+}
+
+// All was taken for lost, but then something is acknowledged that was not sent again.
+TEST(CongestionWindow, IsAsItWasIfThePeerWasOnlyLate) {
+  link::CongestionWindow window(64);
+  window.arrived(48);
+  window.stalled(100);
+  EXPECT_EQ(window.frames(), link::CongestionWindow::kLeast);
+  window.stalled(110);
+  window.was_late();
+  EXPECT_EQ(window.frames(), 64u);
+  window.stalled(200);
+  window.arrived(1);
+  window.was_late();
+  EXPECT_LT(window.frames(), 10u) << "something has arrived meanwhile: a real loss";
+}
+
+TEST(LinkSlots, HoldAWindowOfFramesAndNameSome) {
+  link::Slots slots;
+  const std::byte one[1] = {};
+  for (const uint64_t first : {uint64_t{0}, uint64_t{63}, uint64_t{200}, uint64_t{1} << 33}) {
+    EXPECT_EQ(slots.bits(first), 0u);
+    for (const uint64_t distance : {0u, 1u, 62u, 63u, 64u, 255u}) {
+      EXPECT_FALSE(slots.has(first + distance));
+      slots.put(first + distance, one);
+      EXPECT_TRUE(slots.has(first + distance));
+    }
+    EXPECT_EQ(slots.bits(first), uint64_t{3} << 62 | 3);
+    EXPECT_EQ(slots.take(first + 63).size(), 1u);
+    EXPECT_EQ(slots.bits(first), uint64_t{1} << 62 | 3);
+    EXPECT_TRUE(slots.any());
+    slots.clear();
+    EXPECT_FALSE(slots.any());
+  }
+}
+
+TEST(SentFrames, StayInOrderWhileTheRingGrows) {
+  link::SentFrames frames;
+  uint64_t in = 0, out = 0;
+  for (const int step : {5, -3, 20, -20, 100, -50, 200, -252}) {
+    for (int i = 0; i < step; i++) frames.push_back({.cookie = in++});
+    for (int i = 0; i > step; i--) {
+      EXPECT_EQ(frames.front().cookie, out++);
+      frames.pop_front();
+    }
+    for (size_t i = 0; i < frames.size(); i++) ASSERT_EQ(frames[i].cookie, out + i);
+  }
+  EXPECT_TRUE(frames.empty());
+  frames.release();
+  frames.push_back({.cookie = 7});
+  EXPECT_EQ(frames.front().cookie, 7u);
 }
 
 TEST(RetransmitTimer, FollowsTheRoundTripAndBacksOff) {

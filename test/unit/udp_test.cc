@@ -375,6 +375,10 @@ TEST_F(Udp, AnotherAddressIsFoundWhenOneGoesSilent) {
   EXPECT_TRUE(a.send(to, "still by the first"));
   EXPECT_GE(first.received().size(), 2u) << "the frame, and a question";
   answer(second);
+  EXPECT_TRUE(a.send(to, "by the first, which may be slow"));
+  EXPECT_TRUE(second.received().empty());
+  poll({&a}, 40);  // it stays silent
+  second.received();
   EXPECT_TRUE(a.send(to, "by the second"));
   const auto arrived = second.received();
   ASSERT_FALSE(arrived.empty());

@@ -24,6 +24,7 @@ class CongestionWindow {
   // So many frames have arrived, while the window was what held the sender back.
   void arrived(uint32_t frames) {
     const auto count = static_cast<float>(frames);
+    before_ = 0;
     window_ += window_ < threshold_ ? count : kGrowth * count / window_;
     window_ = std::min(window_, most_);
   }
@@ -38,10 +39,13 @@ class CongestionWindow {
 
   // Nothing arrives any more: begin anew.
   void stalled(uint64_t next) {
+    before_ = std::max(before_, window_);
     recovered_at_ = next;
     threshold_ = std::max(window_ * kBeta, float{kLeast});
     window_ = kLeast;
   }
+  // What was taken for lost had arrived: the peer was late.
+  void was_late() { threshold_ = window_ = std::max(window_, before_); }
 
  private:
   static constexpr float kBeta = 0.7f;
@@ -50,6 +54,7 @@ class CongestionWindow {
   float most_;
   float window_ = kFirst;
   float threshold_;            // above it, careful
+  float before_ = 0;           // the window when everything stalled, until something arrives
   uint64_t recovered_at_ = 0;  // losses of frames before this one have been paid for
 };
 

@@ -26,6 +26,7 @@ constexpr size_t kTagAt = 32;
 constexpr uint8_t kKindBits = 0x0f;
 constexpr uint8_t kSendersKey = 0x10;
 constexpr uint8_t kWhole = 0x20;
+constexpr uint8_t kAsk = 0x40;
 
 uint64_t tag_of(const std::byte* bytes, const Header& header, const Key& key,
                 std::span<const std::byte> payload) {
@@ -43,7 +44,8 @@ uint64_t tag_of(const std::byte* bytes, const Header& header, const Key& key,
 
 void write_header(const Header& header, uint32_t payload_crc, const Key& key,
                   std::span<const std::byte> payload, std::byte* out) {
-  const int flags = (header.senders_key ? kSendersKey : 0) | (header.whole ? kWhole : 0);
+  const int flags = (header.senders_key ? kSendersKey : 0) | (header.whole ? kWhole : 0) |
+                    (header.ask ? kAsk : 0);
   store<uint16_t>(out, kMagic);
   store<uint8_t>(out + 2, kVersion);
   store<uint8_t>(out + 3, static_cast<uint8_t>(static_cast<int>(header.kind) | flags));
@@ -65,13 +67,14 @@ bool parse_header(std::span<const std::byte> frame, Header* out) {
   out->kind = static_cast<Kind>(kind & kKindBits);
   out->senders_key = kind & kSendersKey;
   out->whole = kind & kWhole;
+  out->ask = kind & kAsk;
   out->session = load<uint32_t>(bytes + 8);
   out->to_session = load<uint32_t>(bytes + 12);
   out->seq = load<uint32_t>(bytes + 16);
   out->ack = load<uint32_t>(bytes + 20);
   out->sack = load<uint64_t>(bytes + 24);
   const bool known = out->kind >= Kind::data && out->kind <= Kind::probe &&
-                     !(kind & ~(kKindBits | kSendersKey | kWhole));
+                     !(kind & ~(kKindBits | kSendersKey | kWhole | kAsk));
   return known && out->session && (out->kind == Kind::data || frame.size() == kHeaderBytes);
 }
 

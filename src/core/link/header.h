@@ -9,7 +9,7 @@
 //    +-------+------+------+----------+-----------+------------+--------+--------+-------+-------+
 //
 // kind        bits 0-3: see Kind; bit 4: tagged with the sender's key, else with the receiver's;
-//             bit 5: the tag covers the payload
+//             bit 5: the tag covers the payload; bit 6: acknowledge it at once
 // session     the sender's, one for each opening of a driver; a restarted process has another
 // to session  the receiver's as far as the sender knows it, else 0; `ack` and `sack` count only
 //             with it
@@ -18,8 +18,7 @@
 // sack        bit i: frame ack + 1 + i has arrived
 // checksum    CRC-32C of the payload, then of the header with this field 0, without the tag
 // tag         SipHash-2-4 of the 32 bytes before it, the high halves of seq and ack, and the
-// payload
-//             if bit 5 says so
+//             payload if bit 5 says so
 #pragma once
 
 #include <cstddef>
@@ -31,9 +30,10 @@
 namespace torii::link {
 
 inline constexpr uint16_t kMagic = 0x4b4c;
-inline constexpr uint8_t kVersion = 3;
+inline constexpr uint8_t kVersion = 4;
 inline constexpr size_t kHeaderBytes = 40;
-inline constexpr uint32_t kWindow = 64;  // frames of a pair under way: as many as `sack` can name
+inline constexpr uint32_t kSackBits = 64;
+inline constexpr uint32_t kWindow = 256;  // frames of a pair under way; a power of 2
 
 enum class Kind : uint8_t {
   data = 1,  // payload follows
@@ -51,6 +51,7 @@ struct Header {
   uint64_t sack = 0;
   bool senders_key = false;
   bool whole = false;  // the tag covers the payload
+  bool ask = false;    // acknowledge it at once
 };
 
 // Writes the header of a frame; `payload_crc` is the CRC-32C of the payload, which need only be

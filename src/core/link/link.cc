@@ -21,7 +21,10 @@ namespace {
 constexpr uint64_t kTimeoutMaxNs = 1000000000;
 constexpr uint64_t kTriesPerDeadline = 16;  // the longest timeout leaves at least so many
 constexpr uint64_t kQuietPart = 2;          // a peer is probed after this part of the deadline
-constexpr int kByes = 8;                    // nobody answers a bye, so it goes more than once
+constexpr uint32_t kLendMin = 512;          // shorter bodies are copied as quickly
+constexpr uint32_t kBytesUnderWay = 1 << 20;
+constexpr uint32_t kWindowLeast = 64;
+constexpr int kByes = 8;  // nobody answers a bye, so it goes more than once
 
 }  // namespace
 
@@ -54,7 +57,12 @@ bool LinkDriver::open(const OpenBelow& open_below, const DriverEnv& env) {
   }
   probes_ = !(caps_.flags & kPeerDown);
   caps_.flags = (caps_.flags & ~kMulticast) | kReliable | kOrdered | kPeerDown;
+  pool_.set_capacity(caps_.mtu);
+  window_ = std::clamp(kBytesUnderWay / caps_.mtu, kWindowLeast, kWindow);
   caps_.mtu -= kHeaderBytes;
+  // A frame with lent memory is read by the driver below in two pieces, and at once.
+  const bool lends = !whole_tags_ && caps_.pieces_max > 0 && caps_.inline_max >= caps_.mtu;
+  caps_.lend_min = lends ? kLendMin : 0;
   caps_.inline_max = caps_.mtu;
   caps_.pieces_max = 16;
   // Differs between processes, and between openings in one process.
@@ -74,12 +82,17 @@ LinkDriver::~LinkDriver() {
     for (int i = 0; i < kByes; i++) send_control(id, *peers_[id], Kind::bye);
   }
   below_.reset();  // before the memory of frames
+  for (const auto& [number, operation] : operations_)
+    if (operation.memory) pool_.put(operation.memory);
+  for (const auto& peer : peers_)
+    if (peer) drop_sent(*peer, Status::peer_closed);
 }
 
 Peer& LinkDriver::peer_of(PeerId id) {
   if (id >= peers_.size()) peers_.resize(id + 1);
   if (!peers_[id]) {
-    peers_[id] = std::make_unique<Peer>(std::min(kTimeoutMaxNs, deadline_ns_ / kTriesPerDeadline));
+    peers_[id] =
+        std::make_unique<Peer>(std::min(kTimeoutMaxNs, deadline_ns_ / kTriesPerDeadline), window_);
     peers_[id]->waiting_since_ns = now_ns_;
   }
   return *peers_[id];
@@ -132,9 +145,7 @@ void LinkDriver::disconnect(PeerId id) {
   if (known && peers_[id]->down == Status::ok) return;
   if (known) {
     std::erase(active_, id);
-    for (const Sent& sent : peers_[id]->sent) {
-      if (sent.cookie) completed_.push_back({sent.cookie, peers_[id]->down});
-    }
+    drop_sent(*peers_[id], peers_[id]->down);
     peers_[id].reset();
   }
   below_->disconnect(id);
@@ -150,10 +161,7 @@ unsigned LinkDriver::poll(uint64_t now_ns, unsigned budget) {
   for (size_t i = 0; i < active_.size(); i++) hand_up_waiting(active_[i], *peers_[active_[i]]);
   unsigned count = budget - budget_;
   count += below_->poll(now_ns, budget_);
-  for (const auto& [cookie, status] : std::exchange(completed_, {})) {
-    upper_.done(cookie, status);
-    count++;
-  }
+  count += tell_completed();
   forget_strangers();
   for (size_t i = 0; i < active_.size();) {
     const PeerId id = active_[i];
@@ -176,6 +184,17 @@ unsigned LinkDriver::poll(uint64_t now_ns, unsigned budget) {
   return count;
 }
 
+// What is completed meanwhile is told the next time.
+unsigned LinkDriver::tell_completed() {
+  if (completed_.empty()) return 0;
+  std::vector<std::pair<uint64_t, Status>> now = std::exchange(completed_, std::move(spare_));
+  for (const auto& [cookie, status] : now) upper_.done(cookie, status);
+  const auto count = static_cast<unsigned>(now.size());
+  now.clear();
+  spare_ = std::move(now);
+  return count;
+}
+
 // Whoever cannot make a tag leaves nothing behind.
 void LinkDriver::forget_strangers() {
   if (strangers_.empty()) return;
@@ -189,11 +208,12 @@ void LinkDriver::forget_strangers() {
 bool LinkDriver::service(PeerId id, Peer& peer) {
   if (peer.down != Status::ok) return !peer.reported;
   find_losses(peer);
-  send_waiting(id, peer, kWindow);
-  if (peer.owes_ack && send_control(id, peer, Kind::ack)) peer.owes_ack = false;
+  if (!peer.sent.empty()) send_waiting(id, peer, kWindow);
+  if (peer.owes_ack && ack_is_due(peer)) send_ack(id, peer);
   if (!peer.sent.empty() && now_ns_ - peer.waiting_since_ns >= deadline_ns_)
     end(id, peer, Status::peer_dead);
-  return peer.down != Status::ok || peer.owes_ack || !peer.sent.empty() || (peer.waiting & 1);
+  return peer.down != Status::ok || peer.owes_ack || !peer.sent.empty() ||
+         peer.slots.has(peer.expected);
 }
 
 // Asks connected peers that have been quiet for some time for a sign of life. One that owes an
@@ -206,6 +226,7 @@ void LinkDriver::probe_quiet_peers() {
     if (!peer.watched || peer.down != Status::ok || !peer.sent.empty()) continue;
     const uint64_t quiet_ns = now_ns_ - peer.waiting_since_ns;
     if (quiet_ns < deadline_ns_ / kQuietPart) continue;
+    peer.sent.release();
     if (quiet_ns - deadline_ns_ / kQuietPart >= deadline_ns_) {
       end(id, peer, Status::peer_dead);
     } else if (send_control(id, peer, Kind::probe)) {
@@ -216,14 +237,22 @@ void LinkDriver::probe_quiet_peers() {
 
 // --- the end of a peer ----------------------------------------------------------------------
 
+// Nobody will acknowledge these any more.
+void LinkDriver::drop_sent(Peer& peer, Status status) {
+  for (; !peer.sent.empty(); peer.sent.pop_front()) {
+    const Sent& sent = peer.sent.front();
+    if (sent.cookie) completed_.push_back({sent.cookie, status});
+    if (sent.memory) pool_.put(sent.memory);
+  }
+  peer.sent.release();
+  peer.flying = peer.lost = 0;
+}
+
 void LinkDriver::end(PeerId id, Peer& peer, Status status) {
   if (peer.down != Status::ok) return;
   peer.down = status;
-  for (const Sent& sent : std::exchange(peer.sent, {}))
-    if (sent.cookie) completed_.push_back({sent.cookie, status});
-  peer.flying = 0;
-  peer.slots.reset();
-  peer.waiting = 0;
+  drop_sent(peer, status);
+  peer.slots.clear();
   activate(id, peer);
 }
 
@@ -232,10 +261,22 @@ bool LinkDriver::report(PeerId id, Peer& peer) {
   if (peer.reported) return false;
   for (const auto& [number, operation] : operations_)
     if (operation.peer == id && operation.cookie) return false;
-  for (const auto& [cookie, status] : std::exchange(completed_, {})) upper_.done(cookie, status);
+  tell_completed();
   peer.reported = true;
   upper_.peer_down(id, peer.down);
   return true;
+}
+
+// Time in which nobody polled is not counted: nothing could be heard.
+std::string LinkDriver::path_text(PeerId id) const {
+  const std::string below = below_->path_text(id);
+  const Peer* peer = id < peers_.size() ? peers_[id].get() : nullptr;
+  if (!peer) return below;
+  const std::string heard = peer->session == 0
+                                ? "no packet ever came"
+                                : format_text("last packet %.1f s ago",
+                                              static_cast<double>(now_ns_ - peer->heard_ns) / 1e9);
+  return below.empty() ? heard : below + ", " + heard;
 }
 
 void LinkDriver::peer_down(PeerId id, Status status) { end(id, peer_of(id), status); }
@@ -244,6 +285,7 @@ void LinkDriver::done(uint64_t number, Status status) {
   const auto it = operations_.find(number);
   TORII_ASSERT(it != operations_.end());
   const uint64_t cookie = it->second.cookie;
+  if (it->second.memory) pool_.put(it->second.memory);
   operations_.erase(it);
   if (cookie) upper_.done(cookie, status);
 }
@@ -262,12 +304,6 @@ Status LinkDriver::transfer(const Rma& rma, Cap cap) {
   const Status status = cap == kPut ? below_->put(inner) : below_->get(inner);
   if (status != Status::pending) operations_.erase(inner.cookie);
   return status;
-}
-
-// Nothing rings when a timeout ends, so there is no sleep while an answer is outstanding.
-Status LinkDriver::arm(int* fd) {
-  if ((caps_.flags & kWait) && (!active_.empty() || !completed_.empty())) return Status::again;
-  return below_->arm(fd);
 }
 
 }  // namespace link

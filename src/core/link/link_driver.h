@@ -6,62 +6,107 @@
 #pragma once
 
 #include <array>
-#include <deque>
 #include <memory>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/link/congestion.h"
 #include "core/link/header.h"
 #include "core/link/link.h"
+#include "core/link/sent_frames.h"
 #include "core/link/timer.h"
 
 namespace torii::link {
 
-using Bytes = std::shared_ptr<std::vector<std::byte>>;
+// Frames that came before their turn: those of `expected` up to a window further, each in the slot
+// of its number.
+class Slots {
+ public:
+  bool any() const { return count_ != 0; }
+  bool has(uint64_t number) const { return count_ && present_[word(number)] & bit(number); }
+  void put(uint64_t number, std::span<const std::byte> payload) {
+    if (!frames_) frames_ = std::make_unique<std::array<std::vector<std::byte>, kWindow>>();
+    (*frames_)[number % kWindow].assign(payload.begin(), payload.end());
+    present_[word(number)] |= bit(number);
+    count_++;
+  }
+  std::vector<std::byte> take(uint64_t number) {
+    present_[word(number)] &= ~bit(number);
+    count_--;
+    return std::exchange((*frames_)[number % kWindow], {});
+  }
+  // Bit i: frame first + i is here.
+  uint64_t bits(uint64_t first) const {
+    if (!count_) return 0;
+    const uint64_t low = present_[word(first)], high = present_[word(first + 63)];
+    const unsigned shift = first % 64;
+    return shift ? low >> shift | high << (64 - shift) : low;
+  }
+  void clear() {
+    frames_.reset();
+    present_ = {};
+    count_ = 0;
+  }
 
-// A frame taken from the core and not yet acknowledged.
-struct Sent {
-  enum class Stage : uint8_t {
-    waiting,  // never sent, or lost
-    flying,
-    arrived,  // but not all before it
-  };
+ private:
+  static size_t word(uint64_t number) { return number % kWindow / 64; }
+  static uint64_t bit(uint64_t number) { return uint64_t{1} << number % 64; }
 
-  Bytes bytes;  // with room for the header; shared while the driver below reads it
-  uint32_t payload_crc = 0;
-  uint32_t transmissions = 0;
-  Stage stage = Stage::waiting;
-  uint64_t sent_ns = 0;  // the last time
-  uint64_t cookie = 0;   // the core's
+  std::array<uint64_t, kWindow / 64> present_{};
+  uint32_t count_ = 0;
+  std::unique_ptr<std::array<std::vector<std::byte>, kWindow>> frames_;
 };
 
 struct Peer {
-  explicit Peer(uint64_t timeout_max_ns) : timer(timeout_max_ns) {}
+  static constexpr uint32_t kPromptAcks = 16;
+
+  Peer(uint64_t timeout_max_ns, uint32_t frames) : timer(timeout_max_ns), window(frames) {}
 
   // Sending: frames first..first+sent.size()-1 are taken, those from fresh() on were never sent.
-  std::deque<Sent> sent;
+  SentFrames sent;
   uint64_t first = 0;
-  uint64_t next = 0;    // the first that was never sent
-  uint32_t flying = 0;  // how many of `sent` are
+  uint64_t next = 0;      // the first that was never sent
+  uint64_t asked = 0;     // frames before this one are covered by a question for an ack
+  uint32_t flying = 0;    // how many of `sent` are
+  uint32_t lost = 0;      // how many were sent and have to go again
+  bool has_gaps = false;  // the last ack named frames beyond a missing one
   RetransmitTimer timer;
-  CongestionWindow window{kWindow};
+  CongestionWindow window;
   bool held_back = false;         // by the window, since something arrived
+  uint64_t heard_ns = 0;          // last packet of the peer's
   uint64_t waiting_since_ns = 0;  // last sign of life, or when the first of `sent` left
 
   // Receiving: frames before `expected` were handed up; slot seq % kWindow holds those after it.
   uint32_t session = 0;  // the peer's; 0: never heard of it
   uint64_t expected = 0;
-  uint64_t waiting = 0;  // bit i: frame expected + i is in its slot (bit 0: poll()'s budget ended)
-  std::unique_ptr<std::array<std::vector<std::byte>, kWindow>> slots;
+  Slots slots;
 
   Key key{};  // the peer's, if it was connected
   bool has_key = false;
   bool owes_ack = false;
-  bool watched = false;      // probed when it is quiet
-  bool listed = false;       // in active_
-  Status down = Status::ok;  // peer_dead or peer_closed
+  bool ack_at_once = false;  // asked for, or something is amiss
+  uint64_t owes_since_ns = 0;
+  uint32_t prompt_acks = kPromptAcks;  // how many more go without waiting for company
+  bool watched = false;                // probed when it is quiet
+  bool listed = false;                 // in active_
+  Status down = Status::ok;            // peer_dead or peer_closed
   bool reported = false;
+};
+
+// A descriptor to sleep on that has an end.
+class Alarm {
+ public:
+  Alarm() = default;
+  Alarm(const Alarm&) = delete;
+  ~Alarm();
+  int set(int other, uint64_t ns);
+
+ private:
+  int timer_ = -1;
+  int both_ = -1;
+  int other_ = -1;
+  bool timer_listed_ = false;
 };
 
 class LinkDriver final : public Decorator {
@@ -75,6 +120,7 @@ class LinkDriver final : public Decorator {
   void disconnect(PeerId peer) override;
   size_t send(std::span<const Tx> batch) override;
   unsigned poll(uint64_t now_ns, unsigned budget) override;
+  std::string path_text(PeerId peer) const override;
   Status reg(void* base, uint64_t bytes, uint32_t access, Region* out) override {
     return remote() ? below_->reg(base, bytes, access, out) : Status::unsupported;
   }
@@ -96,7 +142,7 @@ class LinkDriver final : public Decorator {
   struct Operation {
     PeerId peer;
     uint64_t cookie;  // the core's, for put and get
-    Bytes bytes;
+    FrameMemory* memory;
   };
 
   void packet(PeerId from, std::span<const std::byte> frame) override;
@@ -110,7 +156,9 @@ class LinkDriver final : public Decorator {
   void probe_quiet_peers();
   void activate(PeerId id, Peer& peer);
   bool service(PeerId id, Peer& peer);
+  unsigned tell_completed();
   void forget_strangers();
+  void drop_sent(Peer& peer, Status status);
   void end(PeerId id, Peer& peer, Status status);
   bool report(PeerId id, Peer& peer);
   Status transfer(const Rma& rma, Cap cap);
@@ -123,12 +171,20 @@ class LinkDriver final : public Decorator {
   size_t transmit(PeerId id, Peer& peer, std::span<const size_t> indices);
   bool send_control(PeerId id, const Peer& peer, Kind kind);
   void find_losses(Peer& peer);
+  void find_overtaken(Peer& peer);
+  void time_out(Peer& peer);
   void lost(Peer& peer, Sent& frame);
+  bool ack_is_due(const Peer& peer) const;
+  void send_ack(PeerId id, Peer& peer);
+  static void acknowledgement_left(Peer& peer);
+
+  uint64_t rest_of(PeerId id, Peer& peer);  // sleeping.cc
 
   // receiving.cc
   bool genuine(PeerId from, std::span<const std::byte> frame, Header* header);
   void acknowledged(Peer& peer, const Header& header);
   void retire(Peer& peer, Sent& sent);
+  void owe_ack(Peer& peer, bool at_once);
   void received(PeerId from, Peer& peer, uint64_t seq, std::span<const std::byte> payload);
   void hand_up_waiting(PeerId from, Peer& peer);
 
@@ -145,9 +201,13 @@ class LinkDriver final : public Decorator {
   uint64_t next_probes_ns_ = 0;
   unsigned budget_ = 0;                       // of the present poll(), for frames that were waiting
   std::vector<std::unique_ptr<Peer>> peers_;  // by PeerId; null: nothing was ever exchanged
+  uint32_t window_ = kWindow;                 // most frames under way to a peer
   std::vector<PeerId> active_;                // peers that service() has to look at
   std::vector<PeerId> strangers_;             // numbers below that nobody genuine has
   std::vector<std::pair<uint64_t, Status>> completed_;  // done() for the next poll
+  std::vector<std::pair<uint64_t, Status>> spare_;      // its memory
+  FramePool pool_;
+  Alarm alarm_;
   std::unordered_map<uint64_t, Operation> operations_;
   uint64_t next_operation_ = 1;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
+#include <bit>
 #include <utility>
 
 #include "core/base/log.h"
@@ -53,11 +54,12 @@ void LinkDriver::packet(PeerId from, std::span<const std::byte> frame) {
     return;
   }
   peer.session = header.session;
-  peer.waiting_since_ns = now_ns_;
+  peer.waiting_since_ns = peer.heard_ns = now_ns_;
   if (acknowledges && header.ack - peer.first <= kWindow) acknowledged(peer, header);
-  if (header.kind == Kind::probe) peer.owes_ack = true;
+  if (header.kind == Kind::probe) owe_ack(peer, true);
   if (header.kind == Kind::data) {
     watch(peer);
+    owe_ack(peer, header.ask);
     received(from, peer, header.seq, frame.subspan(kHeaderBytes));
   }
   if (header.kind == Kind::bye) end(from, peer, Status::peer_closed);
@@ -72,9 +74,12 @@ void LinkDriver::acknowledged(Peer& peer, const Header& header) {
     peer.sent.pop_front();
   }
   const size_t under_way = static_cast<size_t>(peer.next - peer.first);
-  for (uint32_t i = 0; i < 64 && i + 1 < under_way; i++) {
-    if (!(header.sack >> i & 1) || peer.sent[i + 1].stage == Sent::Stage::arrived) continue;
-    retire(peer, peer.sent[i + 1]);
+  peer.has_gaps = header.sack != 0;
+  for (uint64_t rest = header.sack; rest; rest &= rest - 1) {
+    const auto i = static_cast<size_t>(std::countr_zero(rest)) + 1;
+    if (i >= under_way) break;
+    if (peer.sent[i].stage == Sent::Stage::arrived) continue;
+    retire(peer, peer.sent[i]);
     news++;
   }
   // Known to be there is enough: nothing would make the peer say so again.
@@ -90,42 +95,50 @@ void LinkDriver::acknowledged(Peer& peer, const Header& header) {
 // The frame has arrived; it may stay in the window until those before it have, too.
 void LinkDriver::retire(Peer& peer, Sent& sent) {
   if (sent.stage == Sent::Stage::arrived) return;
-  if (sent.stage == Sent::Stage::flying) peer.flying--;
+  if (sent.stage == Sent::Stage::flying) {
+    peer.flying--;
+  } else {
+    peer.lost--;
+    if (sent.transmissions == 1) peer.window.was_late();
+  }
   sent.stage = Sent::Stage::arrived;
   // After a second transmission nobody knows which one was answered.
   if (sent.transmissions == 1) peer.timer.measured(now_ns_ - sent.sent_ns);
   if (sent.cookie) completed_.push_back({sent.cookie, Status::ok});
   sent.cookie = 0;
-  sent.bytes.reset();
+  pool_.put(std::exchange(sent.memory, nullptr));
+}
+
+// Something arrived that is to be acknowledged: with the next frame that goes there anyway, or by a
+// frame of its own, now or after a while.
+void LinkDriver::owe_ack(Peer& peer, bool at_once) {
+  if (!std::exchange(peer.owes_ack, true)) peer.owes_since_ns = now_ns_;
+  peer.ack_at_once |= at_once || peer.slots.any();
 }
 
 void LinkDriver::received(PeerId from, Peer& peer, uint64_t seq,
                           std::span<const std::byte> payload) {
-  peer.owes_ack = true;
   const uint64_t distance = seq - peer.expected;
-  if (distance >= kWindow || (peer.waiting >> distance & 1)) {
+  if (distance >= kWindow || peer.slots.has(seq)) {
     counters_.link_duplicates++;
+    peer.ack_at_once = true;
     return;
   }
   if (distance == 0) {
     peer.expected++;
-    peer.waiting >>= 1;
     upper_.packet(from, payload);
-    hand_up_waiting(from, peer);
+    if (peer.slots.any()) hand_up_waiting(from, peer);
     return;
   }
-  if (!peer.slots) peer.slots = std::make_unique<std::array<std::vector<std::byte>, kWindow>>();
-  (*peer.slots)[seq % kWindow].assign(payload.begin(), payload.end());
-  peer.waiting |= uint64_t{1} << distance;
+  peer.slots.put(seq, payload);
+  peer.ack_at_once = true;
 }
 
 void LinkDriver::hand_up_waiting(PeerId from, Peer& peer) {
-  for (; (peer.waiting & 1) && budget_; budget_--) {
-    const std::vector<std::byte> payload =
-        std::exchange((*peer.slots)[peer.expected % kWindow], {});
+  for (; peer.slots.has(peer.expected) && budget_; budget_--) {
+    const std::vector<std::byte> payload = peer.slots.take(peer.expected);
     peer.expected++;
-    peer.waiting >>= 1;
-    peer.owes_ack = true;  // a frame sent by an earlier upcall did not tell of this one
+    owe_ack(peer, false);  // a frame sent by an earlier upcall did not tell of this one
     upper_.packet(from, payload);
   }
 }

@@ -10,26 +10,37 @@
 namespace torii::link {
 namespace {
 
+constexpr uint64_t kAckDelayNs = 100000;
+constexpr uint64_t kAckLateNs = 4 * kAckDelayNs;
+
 constexpr uint32_t kOvertakenMax = 3;  // later frames that may arrive before one is missed
 constexpr uint32_t kAtOnce = 2;        // frames under way up to which one is sent by send() itself
-constexpr size_t kBatch = 32;          // frames for the driver below at a time
+constexpr size_t kBatch = 64;          // frames for the driver below at a time
+constexpr uint32_t kAcksPerWindow = 4;
 
 }  // namespace
 
 Sent LinkDriver::frame_of(const Tx& tx) {
   Sent frame;
   frame.cookie = tx.cookie;
-  frame.bytes = std::make_shared<std::vector<std::byte>>();
-  frame.bytes->reserve(kHeaderBytes + tx.head_bytes + tx.body_bytes);
-  frame.bytes->resize(kHeaderBytes);
-  const auto* head = static_cast<const std::byte*>(tx.head);
-  frame.bytes->insert(frame.bytes->end(), head, head + tx.head_bytes);
-  for (const iovec& piece : std::span(tx.pieces, tx.piece_count)) {
-    const auto* base = static_cast<const std::byte*>(piece.iov_base);
-    frame.bytes->insert(frame.bytes->end(), base, base + piece.iov_len);
+  frame.memory = pool_.get();
+  const bool lent = tx.lent && tx.piece_count == 1 && caps_.lend_min;
+  if (lent) {
+    frame.lent = tx.pieces[0].iov_base;
+    frame.lent_bytes = tx.body_bytes;
+  }
+  frame.memory->size =
+      static_cast<uint32_t>(kHeaderBytes + tx.head_bytes + (lent ? 0 : tx.body_bytes));
+  std::byte* out = frame.memory->bytes + kHeaderBytes;
+  std::memcpy(out, tx.head, tx.head_bytes);
+  out += tx.head_bytes;
+  for (const iovec& piece : std::span(tx.pieces, lent ? 0 : tx.piece_count)) {
+    std::memcpy(out, piece.iov_base, piece.iov_len);
+    out += piece.iov_len;
   }
   frame.payload_crc =
-      crc32c(0, frame.bytes->data() + kHeaderBytes, frame.bytes->size() - kHeaderBytes);
+      crc32c(0, frame.memory->bytes + kHeaderBytes, frame.memory->size - kHeaderBytes);
+  if (lent) frame.payload_crc = crc32c(frame.payload_crc, frame.lent, frame.lent_bytes);
   return frame;
 }
 
@@ -44,7 +55,7 @@ size_t LinkDriver::send(std::span<const Tx> batch) {
       taken++;
       continue;
     }
-    if (peer.sent.size() >= kWindow) break;
+    if (peer.sent.size() >= window_) break;
     if (peer.sent.empty()) peer.waiting_since_ns = now_ns_;
     peer.sent.push_back(frame_of(tx));
     if (peer.flying < kAtOnce) send_waiting(tx.peer, peer, 1);
@@ -55,22 +66,22 @@ size_t LinkDriver::send(std::span<const Tx> batch) {
 }
 
 Header LinkDriver::header_for(const Peer& peer, Kind kind, uint64_t seq) const {
-  return {kind,          session_,          peer.session,  seq,
-          peer.expected, peer.waiting >> 1, !peer.has_key, whole_tags_};
+  return {kind,          session_,      peer.session,
+          seq,           peer.expected, peer.slots.bits(peer.expected + 1),
+          !peer.has_key, whole_tags_,   false};
 }
 
 // Sends frames that wait, at most `most`, as far as the window allows.
 void LinkDriver::send_waiting(PeerId id, Peer& peer, uint32_t most) {
-  size_t at = 0;
-  while (most > 0) {
+  size_t at = peer.lost ? 0 : static_cast<size_t>(peer.next - peer.first);
+  while (most > 0 && at < peer.sent.size()) {
     size_t indices[kBatch], count = 0;
     const uint32_t window = peer.window.frames();
     const size_t room = std::min<size_t>(most, window > peer.flying ? window - peer.flying : 0);
     for (; at < peer.sent.size() && count < std::min(room, kBatch); at++) {
       const Sent& frame = peer.sent[at];
       // The driver below may still read an earlier transmission.
-      if (frame.stage == Sent::Stage::waiting && frame.bytes.use_count() == 1)
-        indices[count++] = at;
+      if (frame.stage == Sent::Stage::waiting && frame.memory->users == 1) indices[count++] = at;
     }
     if (room == 0 && peer.first + peer.sent.size() > peer.next) peer.held_back = true;
     if (count == 0 || transmit(id, peer, {indices, count}) < count) return;
@@ -82,16 +93,23 @@ void LinkDriver::send_waiting(PeerId id, Peer& peer, uint32_t most) {
 size_t LinkDriver::transmit(PeerId id, Peer& peer, std::span<const size_t> indices) {
   Tx batch[kBatch];
   iovec pieces[kBatch];
+  // Four times in a window the sender has to hear what has arrived.
+  const uint32_t part = std::max(peer.window.frames() / kAcksPerWindow, 1u);
   for (size_t i = 0; i < indices.size(); i++) {
-    Sent& frame = peer.sent[indices[i]];
-    std::vector<std::byte>& bytes = *frame.bytes;
-    write_header(header_for(peer, Kind::data, peer.first + indices[i]), frame.payload_crc,
-                 key_for(peer), std::span(bytes).subspan(kHeaderBytes), bytes.data());
-    const size_t head = std::min(bytes.size(), kHeadMax);
-    pieces[i] = {bytes.data() + head, bytes.size() - head};
+    const Sent& frame = peer.sent[indices[i]];
+    std::byte* bytes = frame.memory->bytes;
+    Header header = header_for(peer, Kind::data, peer.first + indices[i]);
+    header.ask = frame.transmissions > 0 ||
+                 (peer.flying + i + 1 >= part && header.seq + 1 - peer.asked >= part);
+    if (header.ask) peer.asked = std::max(peer.asked, header.seq + 1);
+    write_header(header, frame.payload_crc, key_for(peer),
+                 {bytes + kHeaderBytes, frame.memory->size - kHeaderBytes}, bytes);
+    const size_t head = std::min<size_t>(frame.memory->size, kHeadMax);
+    pieces[i] = {bytes + head, frame.memory->size - head};
+    if (frame.lent) pieces[i] = {const_cast<void*>(frame.lent), frame.lent_bytes};
     Tx& tx = batch[i];
     tx.peer = id;
-    tx.head = bytes.data();
+    tx.head = bytes;
     tx.head_bytes = static_cast<uint32_t>(head);
     tx.pieces = &pieces[i];
     tx.piece_count = pieces[i].iov_len ? 1 : 0;
@@ -101,16 +119,25 @@ size_t LinkDriver::transmit(PeerId id, Peer& peer, std::span<const size_t> indic
   const size_t taken = below_->send({batch, indices.size()});
   for (size_t i = 0; i < taken; i++) {
     Sent& frame = peer.sent[indices[i]];
-    if (batch[i].cookie) operations_[batch[i].cookie] = {id, 0, frame.bytes};
-    if (frame.transmissions++) counters_.link_retransmits++;
+    if (batch[i].cookie) {
+      operations_[batch[i].cookie] = {id, 0, frame.memory};
+      frame.memory->users++;
+    }
+    if (frame.transmissions++) {
+      counters_.link_retransmits++;
+      peer.lost--;
+    }
     frame.stage = Sent::Stage::flying;
     frame.sent_ns = now_ns_;
     peer.flying++;
     peer.next = std::max(peer.next, peer.first + indices[i] + 1);
-    peer.owes_ack = false;
+    acknowledgement_left(peer);
   }
   return taken;
 }
+
+// A frame that goes to the peer tells it what has arrived.
+void LinkDriver::acknowledgement_left(Peer& peer) { peer.owes_ack = peer.ack_at_once = false; }
 
 bool LinkDriver::send_control(PeerId id, const Peer& peer, Kind kind) {
   std::byte bytes[kHeaderBytes];
@@ -122,23 +149,43 @@ bool LinkDriver::send_control(PeerId id, const Peer& peer, Kind kind) {
   return below_->send({&tx, 1}) == 1;
 }
 
+// Not yet, if a frame may soon go there that tells it: who answers saves a frame. One that was so
+// late is not polling while it waits for something to say; its next ones do not wait.
+bool LinkDriver::ack_is_due(const Peer& peer) const {
+  return peer.ack_at_once || peer.prompt_acks > 0 || now_ns_ - peer.owes_since_ns >= kAckDelayNs;
+}
+
+void LinkDriver::send_ack(PeerId id, Peer& peer) {
+  if (!send_control(id, peer, Kind::ack)) return;
+  if (now_ns_ - peer.owes_since_ns >= kAckLateNs) {
+    peer.prompt_acks = Peer::kPromptAcks;
+  } else if (peer.prompt_acks > 0) {
+    peer.prompt_acks--;
+  }
+  acknowledgement_left(peer);
+}
+
 void LinkDriver::lost(Peer& peer, Sent& frame) {
   frame.stage = Sent::Stage::waiting;
   peer.flying--;
+  peer.lost++;
 }
 
-// Which frames have to go again? Those that later ones have overtaken; and after the timeout first
+// Which frames have to go again? Those that later ones have overtaken, and after the timeout first
 // the oldest, for the answer itself may be late or lost, then all.
 void LinkDriver::find_losses(Peer& peer) {
   if (!peer.flying) return;
-  size_t last_arrived = 0, oldest = peer.sent.size();
-  const size_t under_way = static_cast<size_t>(peer.next - peer.first);
-  for (size_t i = 0; i < under_way; i++) {
+  if (peer.has_gaps) find_overtaken(peer);
+  time_out(peer);
+}
+
+void LinkDriver::find_overtaken(Peer& peer) {
+  const auto under_way = std::min(static_cast<size_t>(peer.next - peer.first), size_t{kSackBits});
+  size_t last_arrived = 0;
+  for (size_t i = 0; i < under_way; i++)
     if (peer.sent[i].stage == Sent::Stage::arrived) last_arrived = i;
-    if (peer.sent[i].stage == Sent::Stage::flying) oldest = std::min(oldest, i);
-  }
   const uint64_t round_trip_ns = peer.timer.smoothed_ns();
-  for (size_t i = oldest; i + kOvertakenMax <= last_arrived; i++) {
+  for (size_t i = 0; i + kOvertakenMax <= last_arrived; i++) {
     Sent& frame = peer.sent[i];
     if (frame.stage != Sent::Stage::flying) continue;
     const uint64_t age_ns = now_ns_ - frame.sent_ns;
@@ -147,9 +194,15 @@ void LinkDriver::find_losses(Peer& peer) {
     lost(peer, frame);
     peer.window.lost(peer.first + i, peer.next);
   }
+}
+
+void LinkDriver::time_out(Peer& peer) {
+  const size_t under_way = static_cast<size_t>(peer.next - peer.first);
+  size_t oldest = 0;
+  while (oldest < under_way && peer.sent[oldest].stage != Sent::Stage::flying) oldest++;
+  if (oldest == under_way) return;
   Sent& first = peer.sent[oldest];
-  if (first.stage != Sent::Stage::flying || now_ns_ - first.sent_ns < peer.timer.timeout_ns())
-    return;
+  if (now_ns_ - first.sent_ns < peer.timer.timeout_ns()) return;
   lost(peer, first);
   if (peer.timer.timed_out() > 1) {
     for (size_t i = oldest + 1; i < under_way; i++)

@@ -436,7 +436,8 @@ void Ni::on_get(Arrival& arrival) {
 
 void Ni::on_peer_down(Peer& peer, Status why) {
   if (why == Status::peer_dead)
-    TORII_ERROR("%s died; operations with it end with an error", protocol_.describe(peer).c_str());
+    TORII_ERROR("%s died; operations with it end with an error",
+                protocol_.describe_path(peer).c_str());
   ports_.on_peer_down(peer, why);
   portals_.on_peer_down(peer, why);
   if (!peer_down_) return;

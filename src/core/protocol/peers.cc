@@ -343,4 +343,9 @@ std::string Protocol::describe(const Peer& peer) const {
                      peer.id.os_pid, path.c_str());
 }
 
+std::string Protocol::describe_path(const Peer& peer) const {
+  const std::string path = peer.driver ? peer.driver->path_text(peer.route) : "";
+  return describe(peer) + (path.empty() ? "" : " (" + path + ")");
+}
+
 }  // namespace torii

@@ -122,6 +122,8 @@ class Protocol final {
   static Status down_status(const Peer& peer);
   // "rank 3 on n1 (pid 77) by shm" and so on.
   std::string describe(const Peer& peer) const;
+  // The same with what the driver says of the path, if it says something.
+  std::string describe_path(const Peer& peer) const;
 
   // --- initiator ----------------------------------------------------------------------------
   // Sends a put. `ok`: the memory may be reused and nothing follows. `pending`: owes `sent`, and

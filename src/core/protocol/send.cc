@@ -14,7 +14,7 @@ namespace torii {
 namespace {
 
 constexpr uint64_t kWorthRegistering = 64 << 10;  // where registration is expensive
-constexpr unsigned kStreamTurn = 4;  // data frames of one stream before the next has its turn
+constexpr uint32_t kStreamTurnBytes = 64 << 10;   // of streams, before others have their turn
 
 uint8_t request_flags(const Envelope& env) {
   return uint8_t((env.want_ack ? wire::kWantAck : 0) | (env.ready ? wire::kReady : 0) |
@@ -285,7 +285,8 @@ unsigned Protocol::flush(Peer& peer) {
     room = send_next_frame(op);
     frames += room;
   }
-  for (unsigned turn = 0; room && !peer.streams.empty() && turn < kStreamTurn; ++turn) {
+  const unsigned turns = kStreamTurnBytes / peer.driver->caps().mtu + 1;
+  for (unsigned turn = 0; room && !peer.streams.empty() && turn < turns; ++turn) {
     Op* op = peer.streams.head;
     room = stream_next_frame(op);
     frames += room;
@@ -376,7 +377,9 @@ bool Protocol::send_frame(Op* op, const std::byte* head, uint32_t head_bytes, ui
   tx.head_bytes = head_bytes;
   tx.pieces = pieces;
   tx.body_bytes = uint32_t(bytes);
-  const bool borrowed = bytes > caps.inline_max;
+  // The memory of a stream is the protocol's until its target has all of it.
+  tx.lent = op->announced && !packed && caps.lend_min && bytes >= caps.lend_min;
+  const bool borrowed = bytes > caps.inline_max || tx.lent;
   if (borrowed) tx.cookie = ops_.handle(op);
   if (driver.send({&tx, 1}) != 1) {
     if (packed && op->functions) {  // pack functions run once for every byte

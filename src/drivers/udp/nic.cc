@@ -166,6 +166,7 @@ PeerId UdpDriver::new_peer(uint64_t number) {
 
 void UdpDriver::forget(PeerId id) {
   std::erase(probing_, id);
+  if (last_sender_ == id) last_sender_ = kNoPeer;
   peers_[id] = Peer{};
   free_.push_back(id);
 }

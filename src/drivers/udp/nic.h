@@ -31,9 +31,11 @@ class Inbox {
   bool fill(const Socket& socket);
   bool empty() const { return index_ == count_; }
   // The next datagram; valid until the next fill(). False: it was cut short, or nothing is left.
-  bool next(std::span<const std::byte>* datagram, sockaddr_in6* from);
+  bool next(std::span<const std::byte>* datagram, const sockaddr_in6** from);
 
  private:
+  void begin(msghdr& m, size_t total);
+
   std::unique_ptr<std::byte[]> memory_;  // pages that are never used are never there
   std::array<mmsghdr, kDatagrams> messages_{};
   std::array<iovec, kDatagrams> pieces_{};
@@ -45,6 +47,8 @@ class Inbox {
   size_t count_ = 0;
   size_t index_ = 0;
   size_t offset_ = 0;  // in a buffer of joined datagrams
+  size_t one_ = 0;     // bytes of each of them, but the last
+  sockaddr_in6 sender_{};
 };
 
 class UdpDriver final : public Driver {
@@ -62,20 +66,25 @@ class UdpDriver final : public Driver {
   Status join(std::span<const std::byte> group, PeerId* peer) override;
   void leave(PeerId peer) override;
   Status arm(int* fd) override;
+  std::string path_text(PeerId peer) const override;
 
  private:
+  static constexpr size_t kNoInterface = ~size_t{0};
   struct Peer {
     bool used = false;
     bool group = false;
     bool has_path = false;
-    bool probing = false;    // listed in probing_
-    bool segments = true;    // the kernel may cut a long buffer into datagrams
-    uint64_t number = 0;     // of the process, or of the group
-    sockaddr_in6 path{};     // where it answered
-    uint64_t nonce = 0;      // of the pings under way
-    uint64_t heard_ns = 0;   // last datagram from it
-    uint64_t pinged_ns = 0;  // last pings
-    uint64_t gap_ns = 0;     // from then to the next
+    bool probing = false;             // listed in probing_
+    bool segments = true;             // the kernel may cut a long buffer into datagrams
+    uint64_t number = 0;              // of the process, or of the group
+    sockaddr_in6 path{};              // where it answered
+    size_t interface = kNoInterface;  // by which it is reached; in interfaces_
+    uint64_t nonce = 0;               // of the pings under way
+    uint64_t heard_ns = 0;            // last datagram from it
+    uint64_t pinged_ns = 0;           // last pings
+    uint64_t rescue_ns = 0;           // when another path than `path` first answered; 0: none did
+    size_t rescue = 0;                // the candidate that did
+    uint64_t gap_ns = 0;              // from then to the next
     std::vector<sockaddr_in6> candidates;
     Socket inbox;      // of a group
     std::string name;  // of a group
@@ -95,6 +104,7 @@ class UdpDriver final : public Driver {
   void ping_again();
   void answer_ping(const Header& header, size_t size, const sockaddr_in6& from);
   void take_pong(const Header& header);
+  void change_path(PeerId id);
   void chose(PeerId id, const sockaddr_in6& path);
   void send_small(const sockaddr_in6& to, std::span<const std::byte> datagram);
 
@@ -120,11 +130,13 @@ class UdpDriver final : public Driver {
   std::vector<Peer> peers_;  // by PeerId
   std::vector<PeerId> free_;
   std::unordered_map<uint64_t, PeerId> by_number_;  // processes, not groups
+  PeerId last_sender_ = kNoPeer;                    // probably the next one, too
   std::vector<PeerId> probing_;
   std::vector<PeerId> groups_;
   std::vector<uint64_t> done_;  // cookies for the next poll
   Inbox inbox_;
-  size_t next_socket_ = 0;      // that fill() asks
+  size_t next_socket_ = 0;  // that fill() asks
+  unsigned empty_polls_ = 0;
   unsigned polls_to_skip_ = 0;  // a system call that finds nothing is not made at every poll
   uint64_t polled_ns_ = 0;      // clock at the last one
   int sleep_fd_ = -1;           // epoll of all sockets, while there are groups

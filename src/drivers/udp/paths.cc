@@ -20,6 +20,7 @@ namespace {
 constexpr uint64_t kFirstGapNs = 10000000;
 constexpr uint64_t kLongestGapNs = 1000000000;
 constexpr uint64_t kQuietNs = 100000000;  // then the path is doubted
+constexpr uint64_t kGraceNs = 30000000;   // that it has to answer when another one did
 
 }  // namespace
 
@@ -37,6 +38,7 @@ void UdpDriver::look_for(PeerId id) {
   if (peer.probing) return;
   peer.probing = true;
   peer.nonce = random_.next();
+  peer.rescue_ns = 0;
   peer.gap_ns = kFirstGapNs;
   probing_.push_back(id);
   ping(id, peer);
@@ -76,7 +78,8 @@ void UdpDriver::ping_again() {
       continue;
     }
     i++;
-    if (now_ns_ - peer.pinged_ns < peer.gap_ns) continue;
+    if (peer.rescue_ns && now_ns_ - peer.rescue_ns >= kGraceNs) change_path(id);
+    if (!peer.probing || now_ns_ - peer.pinged_ns < peer.gap_ns) continue;
     peer.gap_ns = std::min(2 * peer.gap_ns, kLongestGapNs);
     ping(id, peer);
   }
@@ -106,11 +109,27 @@ void UdpDriver::take_pong(const Header& header) {
     return;
   }
   Peer& peer = peers_[id];
+  const sockaddr_in6& where = peer.candidates[header.candidate];
+  if (peer.has_path && !same_place(peer.path, where)) {
+    if (peer.rescue_ns) return;
+    peer.rescue_ns = now_ns_;
+    peer.rescue = header.candidate;
+    return;
+  }
   peer.heard_ns = now_ns_;
   peer.probing = false;  // the first one decides
-  const sockaddr_in6& where = peer.candidates[header.candidate];
-  if (peer.has_path && same_place(peer.path, where)) return;
-  chose(id, where);
+  if (!peer.has_path) chose(id, where);
+}
+
+// The way that frames went is silent, and another one answers.
+void UdpDriver::change_path(PeerId id) {
+  Peer& peer = peers_[id];
+  const std::string before = path_text(id);
+  peer.probing = false;
+  peer.heard_ns = now_ns_;
+  chose(id, peer.candidates[peer.rescue]);
+  TORII_WARN("udp: process %016llx does not answer by %s any more, but by %s, which is used now",
+             static_cast<unsigned long long>(peer.number), before.c_str(), path_text(id).c_str());
 }
 
 void UdpDriver::chose(PeerId id, const sockaddr_in6& path) {
@@ -118,6 +137,7 @@ void UdpDriver::chose(PeerId id, const sockaddr_in6& path) {
   peer.segments = segments_;
   peer.path = path;
   peer.has_path = true;
+  peer.interface = kNoInterface;
   Route route;
   if (!find_route(path, &route)) return;
   std::string by = "?";
@@ -130,6 +150,7 @@ void UdpDriver::chose(PeerId id, const sockaddr_in6& path) {
     };
     if (!has(one.ipv4) && !has(one.ipv6) && !has(one.link_local)) continue;
     by = one.name;
+    peer.interface = i;
     paths_by_interface_[i]++;
     const auto most = std::max_element(paths_by_interface_.begin(), paths_by_interface_.end());
     set_multicast_interface(
@@ -139,6 +160,18 @@ void UdpDriver::chose(PeerId id, const sockaddr_in6& path) {
   TORII_INFO("udp: process %016llx answers at %s by %s, path MTU %u",
              static_cast<unsigned long long>(peer.number), to_text(path).c_str(), by.c_str(),
              route.path_mtu);
+}
+
+std::string UdpDriver::path_text(PeerId id) const {
+  if (id >= peers_.size() || !peers_[id].used) return {};
+  const Peer& peer = peers_[id];
+  if (peer.has_path)
+    return (peer.interface == kNoInterface ? "?" : interfaces_[peer.interface].name) + " to " +
+           to_text(peer.path);
+  std::string out;
+  for (const sockaddr_in6& where : peer.candidates)
+    out += (out.empty() ? "" : ", ") + to_text(where);
+  return "none of its addresses answered: " + out;
 }
 
 // May be lost, like any other datagram.

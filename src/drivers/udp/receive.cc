@@ -14,6 +14,7 @@ namespace torii::udp {
 namespace {
 
 constexpr unsigned kSkippedPolls = 7;
+constexpr unsigned kEagerPolls = 64;  // after a datagram: more may be coming
 
 }  // namespace
 
@@ -39,21 +40,27 @@ bool Inbox::fill(const Socket& socket) {
   return n > 0;
 }
 
-bool Inbox::next(std::span<const std::byte>* datagram, sockaddr_in6* from) {
-  if (empty()) return false;
-  msghdr& m = messages_[index_].msg_hdr;
-  const size_t total = messages_[index_].msg_len;
-  size_t one = total;
+// How long are the datagrams of this buffer, and whose are they?
+void Inbox::begin(msghdr& m, size_t total) {
+  one_ = total;
   for (cmsghdr* c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
     int size = 0;
     if (c->cmsg_level != SOL_UDP || c->cmsg_type != UDP_GRO) continue;
     std::memcpy(&size, CMSG_DATA(c), sizeof(size));
-    if (size > 0) one = static_cast<size_t>(size);
+    if (size > 0) one_ = static_cast<size_t>(size);
   }
+  sender_ = from_native(from_[index_]);
+}
+
+bool Inbox::next(std::span<const std::byte>* datagram, const sockaddr_in6** from) {
+  if (empty()) return false;
+  msghdr& m = messages_[index_].msg_hdr;
+  const size_t total = messages_[index_].msg_len;
+  if (offset_ == 0) begin(m, total);
   const bool cut = m.msg_flags & (MSG_TRUNC | MSG_CTRUNC);
-  const size_t take = std::min(one, total - offset_);
+  const size_t take = std::min(one_, total - offset_);
   *datagram = {static_cast<const std::byte*>(pieces_[index_].iov_base) + offset_, take};
-  *from = from_native(from_[index_]);
+  *from = &sender_;
   offset_ += take;
   if (cut || offset_ == total) {
     index_++;
@@ -97,16 +104,17 @@ unsigned UdpDriver::receive(unsigned budget) {
   polls_to_skip_ = 0;
   while (count < budget) {
     if (inbox_.empty() && !fill()) {
-      if (count == 0) polls_to_skip_ = kSkippedPolls;
+      if (count == 0 && ++empty_polls_ > kEagerPolls) polls_to_skip_ = kSkippedPolls;
       break;
     }
     std::span<const std::byte> datagram;
-    sockaddr_in6 from;
+    const sockaddr_in6* from = nullptr;
     if (!inbox_.next(&datagram, &from)) {
       counters_.udp_foreign++;
       continue;
     }
-    count += take(datagram, from);
+    empty_polls_ = 0;
+    count += take(datagram, *from);
   }
   return count;
 }
@@ -141,13 +149,15 @@ bool UdpDriver::take(std::span<const std::byte> datagram, const sockaddr_in6& fr
 
 // Who sends without having been connected is reached where the datagram came from.
 PeerId UdpDriver::sender_of(const Header& header, const sockaddr_in6& from) {
-  PeerId id = known(header.from);
+  PeerId id = last_sender_;
+  if (id == kNoPeer || peers_[id].number != header.from) id = known(header.from);
   if (id == kNoPeer) {
     id = new_peer(header.from);
     if (id == kNoPeer) return kNoPeer;
     by_number_[header.from] = id;
     add_candidate(peers_[id], from);
   }
+  last_sender_ = id;
   Peer& peer = peers_[id];
   peer.heard_ns = now_ns_;
   if (!peer.has_path) {

@@ -12,7 +12,7 @@ namespace torii::udp {
 namespace {
 
 constexpr size_t kFrames = 64;        // of one system call; as many as one buffer may be cut into
-constexpr size_t kPieces = 2 + 16;    // of a frame: header, head, body
+constexpr size_t kPieces = 1 + 16;    // of a frame: header and head, body
 constexpr size_t kBufferMax = 65000;  // bytes that the kernel cuts into datagrams
 
 }  // namespace
@@ -44,10 +44,11 @@ class UdpDriver::Outbox {
     header.kind = peer.group ? Kind::group : Kind::data;
     header.to = tag_of(peer.number);
     header.from = nic_.own_.number;
+    // Few long pieces: each of them costs the kernel as much as copying some hundred bytes.
     std::byte* bytes = headers_[frames_++];
     write_header(header, bytes);
-    add_piece(bytes, kHeaderBytes);
-    add_piece(const_cast<void*>(tx.head), tx.head_bytes);
+    std::memcpy(bytes + kHeaderBytes, tx.head, tx.head_bytes);
+    add_piece(bytes, kHeaderBytes + tx.head_bytes);
     for (uint32_t i = 0; i < tx.piece_count; i++)
       add_piece(tx.pieces[i].iov_base, tx.pieces[i].iov_len);
     m->frames++;
@@ -104,8 +105,8 @@ class UdpDriver::Outbox {
   size_t frames_ = 0;
   size_t pieces_used_ = 0;
   size_t count_ = 0;
-  std::byte headers_[kFrames][kHeaderBytes];
-  iovec pieces_[kFrames * 4];
+  std::byte headers_[kFrames][kHeaderBytes + kHeadMax];
+  iovec pieces_[kFrames * 3];
   Message messages_[kFrames];
   mmsghdr native_[kFrames];
   NativeAddress to_[kFrames];

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// When the link acknowledges, what it does with lent memory until then, and sleeping meanwhile.
+#include <poll.h>
+
+#include <tuple>
+
+#include "unit/link_fixture.h"
+
+namespace torii {
+namespace {
+
+using test::End;
+using test::kDeadlineMs;
+using test::kMs;
+using LinkAckTest = test::LinkTest;
+
+// Who answers every frame acknowledges with the answers: no frame goes for that alone.
+TEST_F(LinkAckTest, AnAnswerCarriesTheAcknowledgement) {
+  const auto a = linked(), b = linked();
+  const PeerId to_b = a->connect(*b), to_a = b->connect(*a);
+  unsigned alone = 0;
+  for (int i = 0; i < 100; i++) {
+    for (auto [from, at, to] : {std::tuple{a.get(), b.get(), to_b}, {b.get(), a.get(), to_a}}) {
+      ASSERT_TRUE(from->send(to, "x"));
+      const unsigned events = at->driver->poll(now_ns += 2000, 100);
+      if (i >= 20) alone += events - 1;
+    }
+  }
+  EXPECT_EQ(a->sink.packets.size(), 100u);
+  EXPECT_EQ(alone, 0u);
+  EXPECT_EQ(a->counters.link_retransmits, 0u);
+}
+
+// Who has nothing to answer acknowledges after a while; who was late with that does it at once from
+// then on.
+TEST_F(LinkAckTest, AnAcknowledgementWaitsForCompanyNotForLong) {
+  const auto a = linked(), b = linked();
+  const PeerId to_b = a->connect(*b), to_a = b->connect(*a);
+  for (int i = 0; i < 20; i++) {
+    ASSERT_TRUE(a->send(to_b, "x"));
+    b->driver->poll(now_ns += 2000, 100);
+    ASSERT_TRUE(b->send(to_a, "y"));
+    a->driver->poll(now_ns += 2000, 100);
+  }
+  uint64_t cookie = 0;
+  const auto acknowledged_after = [&](uint64_t step_ns) {
+    EXPECT_TRUE(a->send(to_b, "x", {}, ++cookie));
+    const uint64_t begin_ns = now_ns;
+    while (a->sink.dones.size() < cookie && now_ns < begin_ns + 10 * kMs) {
+      b->driver->poll(now_ns += step_ns, 100);
+      a->driver->poll(now_ns += 2000, 100);
+    }
+    return now_ns - begin_ns;
+  };
+  for (int i = 0; i < 20; i++) acknowledged_after(2000);
+  const uint64_t usual_ns = acknowledged_after(2000);
+  EXPECT_GT(usual_ns, 50000u);
+  EXPECT_LT(usual_ns, 200000u);
+  EXPECT_EQ(a->counters.link_retransmits, 0u);
+  ASSERT_TRUE(a->send(to_b, "x", {}, ++cookie));
+  b->driver->poll(now_ns += 2000, 100);
+  now_ns += 3 * kMs;  // b computes
+  b->driver->poll(now_ns, 100);
+  a->driver->poll(now_ns += 2000, 100);
+  for (int i = 0; i < 10; i++) EXPECT_LT(acknowledged_after(2000), 10000u);
+}
+
+// A body that was lent is read again for each transmission, and is the lender's after done().
+TEST_F(LinkAckTest, LentBodiesAreReadUntilTheyAreAcknowledged) {
+  SimFabric copying({.inline_max = 4096, .latency_min_ns = 1000, .latency_max_ns = 1000});
+  const auto open = [&](const char* faults) {
+    return [&copying, faults](const DriverEnv& env) {
+      FaultPlan plan;
+      std::string why;
+      EXPECT_EQ(parse_fault_plan(faults, &plan, &why), Status::ok);
+      return wrap_link(
+          [&](const DriverEnv& inner) {
+            return wrap_fault([&](const DriverEnv& bare) { return copying.open(bare); }, inner,
+                              plan);
+          },
+          env);
+    };
+  };
+  End a(open("drop#1")), b(open(""));
+  const uint32_t least = a.driver->caps().lend_min;
+  ASSERT_GT(least, 0u);
+  std::string body(least, 'a');
+  const iovec piece{body.data(), body.size()};
+  Tx tx;
+  tx.peer = a.connect(b);
+  tx.head = "head";
+  tx.head_bytes = 4;
+  tx.pieces = &piece;
+  tx.piece_count = 1;
+  tx.body_bytes = least;
+  tx.cookie = 7;
+  tx.lent = true;
+  ASSERT_EQ(a.driver->send({&tx, 1}), 1u);
+  run({&a, &b}, now_ns + kMs);
+  EXPECT_TRUE(a.sink.dones.empty());
+  run({&a, &b}, now_ns + 20 * kMs);
+  ASSERT_EQ(a.sink.dones.size(), 1u);
+  body.assign(least, 'b');
+  run({&a, &b}, now_ns + 20 * kMs);
+  ASSERT_EQ(b.sink.packets.size(), 1u);
+  EXPECT_EQ(b.sink.packets[0].bytes, "head" + std::string(least, 'a'));
+  // A peer dies with it.
+  ASSERT_EQ(a.driver->send({&tx, 1}), 1u);
+  run({&a}, now_ns + 2 * kDeadlineMs * kMs);
+  ASSERT_EQ(a.sink.dones.size(), 2u);
+  EXPECT_EQ(a.sink.dones[1].status, Status::peer_dead);
+}
+
+// A sleeper is woken when a frame has to go again, and has acknowledged what it got.
+TEST_F(LinkAckTest, SleepsWhileAnAnswerIsOutstanding) {
+  const auto a = linked(), b = linked();
+  ASSERT_TRUE(a->send(a->connect(*b), "x", {}, 7));
+  a->driver->poll(now_ns, 100);
+  int fd = -1;
+  ASSERT_EQ(a->driver->arm(&fd), Status::ok);
+  pollfd asleep{fd, POLLIN, 0};
+  EXPECT_EQ(poll(&asleep, 1, 0), 0);
+  EXPECT_EQ(poll(&asleep, 1, 1000), 1) << "the timeout is 5 ms";
+  a->driver->poll(now_ns += 6 * kMs, 100);
+  EXPECT_EQ(a->counters.link_retransmits, 1u);
+  b->driver->poll(now_ns += 2000, 100);
+  ASSERT_EQ(b->driver->arm(&fd), Status::ok);
+  a->driver->poll(now_ns += 2000, 100);
+  EXPECT_EQ(a->sink.dones.size(), 1u);
+  ASSERT_EQ(a->driver->arm(&fd), Status::ok);
+  asleep.fd = fd;
+  EXPECT_EQ(poll(&asleep, 1, 10), 0) << "nothing is outstanding";
+}
+
+}  // namespace
+}  // namespace torii
