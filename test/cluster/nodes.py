@@ -29,6 +29,16 @@ def port(node, rail):
     return f"{node}-{rail}"
 
 
+def loss_program(percent):
+    """For tc: classic BPF that draws a random number (ancillary data 56) and drops below a limit."""
+    limit = min(int(percent / 100 * 2**32), 2**32 - 1)
+    lines = [(0x20, 0, 0, 2**32 - 0x1000 + 56),  # load the number
+             (0x35, 1, 0, limit),  # not below: skip one line
+             (0x06, 0, 0, 2),  # drop
+             (0x06, 0, 0, 2**32 - 1)]  # let pass
+    return ",".join([str(len(lines)), *(" ".join(map(str, line)) for line in lines)])
+
+
 def ip(*words):
     result = subprocess.run(["ip", *words], capture_output=True, text=True, check=False)
     if result.returncode != 0:

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026, the Torii authors
+ *
+ * silence SECONDS [kill | stop SECONDS]: every rank exchanges with every other one for so long.
+ * After half a second of it, rank 1 kills itself or is stopped for a while. Who gets an error says
+ * so and when the last exchange had gone well, and ends; else rank 0 says "ok".
+ */
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BYTES 100000
+
+static void stop_for(double seconds) {
+  const pid_t self = getpid();
+  if (0 == fork()) {
+    usleep((useconds_t)(seconds * 1e6));
+    kill(self, SIGCONT);
+    _exit(0);
+  }
+  raise(SIGSTOP);
+}
+
+/* With all others in turn; whatever fails first. */
+static int round_trip(int rank, int size, char* out, char* in, int bytes) {
+  for (int distance = 0; distance < size; ++distance) {
+    const int other = (distance + size - rank) % size;
+    if (other == rank) continue;
+    const int code = MPI_Sendrecv(out, bytes, MPI_BYTE, other, 1, in, bytes, MPI_BYTE, other, 1,
+                                  MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (MPI_SUCCESS != code) return code;
+  }
+  return MPI_SUCCESS;
+}
+
+int main(int argc, char** argv) {
+  int rank, size, done = 0;
+  char *out = calloc(1, BYTES), *in = calloc(1, BYTES);
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (argc < 2 || NULL == out || NULL == in) MPI_Abort(MPI_COMM_WORLD, 2);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  const double begin = MPI_Wtime(), seconds = atof(argv[1]);
+  double good = begin;
+  for (int i = 0; !done; ++i) {
+    done = MPI_Wtime() - begin > seconds; /* rank 0 decides */
+    int code = round_trip(rank, size, out, in, i % 2 ? 8 : BYTES);
+    if (MPI_SUCCESS == code) code = MPI_Bcast(&done, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    if (MPI_SUCCESS != code) {
+      char text[MPI_MAX_ERROR_STRING];
+      int length;
+      MPI_Error_string(code, text, &length);
+      fprintf(stderr, "rank %d: error after %.1f s: %s\n", rank, MPI_Wtime() - good, text);
+      fflush(stderr);
+      _exit(0); /* MPI_Finalize would wait for the dead */
+    }
+    good = MPI_Wtime();
+    if (1 != rank || argc < 3 || good - begin < 0.5) continue;
+    if (0 == strcmp(argv[2], "kill")) raise(SIGKILL);
+    if (0 == strcmp(argv[2], "stop") && argc > 3) stop_for(atof(argv[3]));
+    argc = 2;
+  }
+  if (0 == rank) printf("ok\n");
+  free(out);
+  free(in);
+  MPI_Finalize();
+  return 0;
+}
