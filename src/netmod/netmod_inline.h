@@ -21,24 +21,21 @@
 
 /* --- progress ------------------------------------------------------------------------------ */
 
-MPL_STATIC_INLINE_PREFIX bool netmod_torii_has_threads(void) {
-#ifdef MPICH_IS_THREADED
-  return MPIR_ThreadInfo.isThreaded;
-#else
-  return false;
-#endif
-}
-
-/* A waiting process gives way and sleeps when processors are scarce. Not with threads: the others
- * would wait for MPICH's lock meanwhile. */
+/* A waiting process gives way and sleeps when processors are scarce. The first event may be the one
+ * that it waits for, and it comes back if it was not. */
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_progress(int vci, int blocking) {
   int mpi_errno = MPI_SUCCESS;
   (void)blocking;
   if (unlikely(0 != vci)) return MPI_SUCCESS;
-  if (netmod_torii_has_threads()) {
-    netmod_torii_poll();
+#ifdef MPICH_IS_THREADED
+  if (MPIR_ThreadInfo.isThreaded) {
+    netmod_torii_wait_among_threads();
+  } else
+#endif
+      if (MPIDI_TORII_global.came_back) {
+    MPIDI_TORII_global.came_back = 0 < torii_wait_step(MPIDI_TORII_global.ni);
   } else {
-    torii_wait_step(MPIDI_TORII_global.ni);
+    MPIDI_TORII_global.came_back = 0 < torii_wait_first(MPIDI_TORII_global.ni);
   }
   if (unlikely(MPI_SUCCESS != MPIDI_TORII_global.error)) {
     mpi_errno = MPIDI_TORII_global.error;

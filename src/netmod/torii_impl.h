@@ -7,8 +7,8 @@
  * MPI tag with MPICH's error bits (lower 32); the 32 user bits are the sender's rank. The other
  * port carries active messages; its tags are told in torii_am.c.
  *
- * Threads: MPICH calls the netmod under its lock, callbacks included, so Torii's interface is
- * opened without one.
+ * Threads: MPICH calls the netmod under its lock, callbacks included. In programs with
+ * MPI_THREAD_MULTIPLE Torii's interface has a lock too: a thread that rests has given up MPICH's.
  */
 #ifndef TORII_IMPL_H_INCLUDED
 #define TORII_IMPL_H_INCLUDED
@@ -40,8 +40,9 @@ typedef struct {
   uint64_t ignore;       /* bits of a tag that no receive looks at */
   uint64_t ignore_any;   /* the same for MPI_ANY_TAG */
   uint64_t job;
-  long pending; /* sends that are not over, which MPI_Finalize waits for */
-  int error;    /* MPI code of a failure that belongs to no operation; reported by progress */
+  int came_back; /* the last call for progress found an event */
+  long pending;  /* sends that are not over, which MPI_Finalize waits for */
+  int error;     /* MPI code of a failure that belongs to no operation; reported by progress */
   const struct netmod_torii_card* cards; /* of MPI_COMM_WORLD, by rank; one copy for a node */
   struct netmod_torii_stranger* strangers;
 } MPIDI_TORII_global_t;
@@ -60,8 +61,8 @@ int netmod_torii_refused(int code, const char* what);
 /* Finds the peer of a process of MPI_COMM_WORLD. Null: *mpi_errno has the reason. */
 torii_peer_t* netmod_torii_connect(MPIDI_av_entry_t* av, int* mpi_errno);
 
-/* Progress in programs with threads: gives way after a while without events, but does not sleep. */
-void netmod_torii_poll(void);
+/* torii_wait_step in programs with threads: the other threads are let in while this one rests. */
+void netmod_torii_wait_among_threads(void);
 
 static inline torii_peer_t* netmod_torii_peer(MPIDI_av_entry_t* av, int* mpi_errno) {
   torii_peer_t* peer = NETMOD_TORII_PEER(av);

@@ -56,8 +56,21 @@ static uint64_t job_number(void) {
   return 0 == number ? 1 : number;
 }
 
+/* Another libtorii may be found at run time than MPICH was built with. */
+static int check_version(void) {
+  char built[32], text[160];
+  snprintf(built, sizeof built, "%d.%d", TORII_VERSION_MAJOR, TORII_VERSION_MINOR);
+  if (0 == strcmp(built, torii_version())) return MPI_SUCCESS;
+  snprintf(
+      text, sizeof text,
+      "libtorii is %s, but this MPICH was built with %s; let LD_LIBRARY_PATH name the folder of "
+      "that one, or build MPICH anew",
+      torii_version(), built);
+  return make_error(TORII_ERR_UNSUPPORTED, "Torii cannot be opened", text);
+}
+
 int MPIDI_TORII_init_local(int* tag_bits) {
-  int mpi_errno = MPI_SUCCESS;
+  int mpi_errno = check_version();
   int code;
   torii_options_t options = {
       .struct_bytes = sizeof options,
@@ -67,7 +80,9 @@ int MPIDI_TORII_init_local(int* tag_bits) {
       .node = (uint32_t)MPIR_Process.node_map[MPIR_Process.rank],
       .local_rank = (uint32_t)MPIR_Process.local_rank,
       .local_size = (uint32_t)MPIR_Process.local_size,
+      .threads = MPI_THREAD_MULTIPLE == MPIR_ThreadInfo.thread_provided,
   };
+  MPIR_ERR_CHECK(mpi_errno);
   MPIDI_TORII_global.job = options.job;
   *tag_bits = MPIR_TAG_BITS_DEFAULT;
   code = torii_open(&options, &MPIDI_TORII_global.ni);
@@ -78,7 +93,10 @@ int MPIDI_TORII_init_local(int* tag_bits) {
   }
   if (TORII_OK != code) return netmod_torii_refused(code, "a port cannot be opened");
   mpi_errno = netmod_torii_am_open();
+fn_exit:
   return mpi_errno;
+fn_fail:
+  goto fn_exit;
 }
 
 /* Which bits of a tag no receive looks at: MPICH's error bits, and for MPI_ANY_TAG those that a
@@ -108,6 +126,9 @@ int MPIDI_TORII_init_world(void) {
   MPIR_ERR_CHECK(mpi_errno);
   MPIDI_TORII_global.cards = table;
   for (int i = 0; i < MPIR_Process.size; ++i) NETMOD_TORII_PEER(&MPIDIU_get_av(0, i)) = NULL;
+  /* Processes with drivers that do not reach each other are told now: some of MPICH's collective
+   * operations lose the error of a message. */
+  netmod_torii_connect(&MPIDIU_get_av(0, (MPIR_Process.rank + 1) % MPIR_Process.size), &mpi_errno);
 fn_exit:
   return mpi_errno;
 fn_fail:
@@ -137,17 +158,38 @@ torii_peer_t* netmod_torii_connect(MPIDI_av_entry_t* av, int* mpi_errno) {
 
 /* --- progress with threads ------------------------------------------------------------------ */
 
-#define POLLS_BEFORE_YIELD 64
+#ifdef MPICH_IS_THREADED
+/* MPICH's lock, which is held when it calls for progress. */
+#if MPICH_THREAD_GRANULARITY == MPICH_THREAD_GRANULARITY__VCI
+#define MPICH_LOCK MPIDI_VCI(0).lock
+#else
+#define MPICH_LOCK MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX
+#endif
 
-void netmod_torii_poll(void) {
-  static int empty_polls; /* under MPICH's lock */
-  if (0 != torii_progress(MPIDI_TORII_global.ni)) {
-    empty_polls = 0;
-  } else if (POLLS_BEFORE_YIELD <= ++empty_polls) {
-    empty_polls = 0;
-    MPL_thread_yield();
+/* Waits without MPICH's lock, as MPICH itself does when it yields. */
+static void rest_unlocked(void) {
+  MPIDU_Thread_mutex_t* lock = &MPICH_LOCK;
+  const int count = lock->count;
+  const MPL_thread_id_t owner = lock->owner;
+  int failed = 0;
+  lock->count = 0;
+  lock->owner = 0;
+  MPIDU_Thread_mutex_unlock(lock, &failed);
+  torii_rest(MPIDI_TORII_global.ni, 0);
+  MPIDU_Thread_mutex_lock(lock, &failed, MPL_THREAD_PRIO_LOW);
+  lock->count = count;
+  lock->owner = owner;
+}
+
+void netmod_torii_wait_among_threads(void) {
+  const int events = torii_progress(MPIDI_TORII_global.ni);
+  if (events > 0) {
+    torii_rest(MPIDI_TORII_global.ni, events);
+  } else {
+    rest_unlocked();
   }
 }
+#endif
 
 /* --- end ----------------------------------------------------------------------------------- */
 

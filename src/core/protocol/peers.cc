@@ -168,8 +168,12 @@ Status Protocol::connect(std::span<const std::byte> address, Peer** out, std::st
   if (!peer->driver) {
     std::string reasons;
     if (!reach(*peer, drivers.subspan(1), unsigned(drivers[0]), &reasons)) {
+      if (reasons.empty())
+        reasons =
+            " the two have no driver in common that reaches other processes; let TORII_DRIVERS be "
+            "the same for all processes, or leave it out";
       *why = format_text("no driver reaches rank %u on %s (pid %u):%s", id.rank, host_name(id),
-                         id.os_pid, reasons.empty() ? " it uses other drivers" : reasons.c_str());
+                         id.os_pid, reasons.c_str());
       return Status::unreachable;
     }
     peer->path_note = reasons;
