@@ -89,7 +89,9 @@ TORII_PUBLIC int torii_close(torii_ni_t* ni);
  * nothing is written. The bytes are opaque, the same on every machine, under 512. */
 TORII_PUBLIC size_t torii_address(torii_ni_t* ni, void* buffer, size_t capacity);
 /* The same in fewer bytes, for a place with little room such as a port's name: without the host,
- * which peers learn by the first message. Connects to the same peer. */
+ * which peers learn by the first message, and where all drivers together need much room, only
+ * with those that reach other nodes. Connects to the same peer. At most 118 bytes with the drivers
+ * that are there. */
 TORII_PUBLIC size_t torii_short_address(torii_ni_t* ni, void* buffer, size_t capacity);
 /* Finds or makes the peer with this address. Cheap to repeat. Nothing is sent until the first
  * message. Fails with UNREACHABLE, and the reasons of every driver in torii_error(). */

@@ -69,6 +69,17 @@ static int check_version(void) {
   return make_error(TORII_ERR_UNSUPPORTED, "Torii cannot be opened", text);
 }
 
+/* The parents of a spawned process may be on other nodes, and have said only how those reach them.
+ */
+static void want_all_drivers(void) {
+  for (size_t i = 0; i < torii_param_count(); ++i) {
+    torii_param_t param;
+    if (TORII_OK == torii_param_info(i, &param) && 0 == strcmp("drivers", param.name)) {
+      torii_param_set(param.name, param.default_value, "MPI_Comm_spawn");
+    }
+  }
+}
+
 int MPIDI_TORII_init_local(int* tag_bits) {
   int mpi_errno = check_version();
   int code;
@@ -85,6 +96,7 @@ int MPIDI_TORII_init_local(int* tag_bits) {
   MPIR_ERR_CHECK(mpi_errno);
   MPIDI_TORII_global.job = options.job;
   *tag_bits = MPIR_TAG_BITS_DEFAULT;
+  if (MPIR_Process.has_parent) want_all_drivers();
   code = torii_open(&options, &MPIDI_TORII_global.ni);
   if (TORII_OK != code) return netmod_torii_refused(code, "Torii cannot be opened");
   code = torii_port_open(MPIDI_TORII_global.ni, 0, &MPIDI_TORII_global.port);

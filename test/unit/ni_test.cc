@@ -197,11 +197,37 @@ TEST(Ni, ShortAddressesNameTheSamePeer) {
     ASSERT_EQ(torii_connect(here, full, full_bytes, &second), TORII_OK) << torii_error();
     EXPECT_EQ(first, second);
     EXPECT_EQ(torii_short_address(ni, brief, brief_bytes - 1), brief_bytes) << "too small a buffer";
-    for (size_t bytes = 0; bytes < 42; ++bytes)
+    for (size_t bytes = 0; bytes < 12; ++bytes)
       EXPECT_EQ(torii_connect(here, brief, bytes, &first), TORII_ERR_INVALID) << bytes;
   }
   EXPECT_EQ(torii_close(there), TORII_OK);
   EXPECT_EQ(torii_close(here), TORII_OK);
+}
+
+// With a driver for other nodes the name has room for that one alone.
+TEST(Ni, ShortAddressesHaveRoomForANetwork) {
+  std::string why;
+  ASSERT_EQ(param_set("drivers", "self,shm,udp", "test", &why), Status::ok) << why;
+  torii_ni_t* here = open_ni(5);
+  torii_ni_t* there = open_ni(6);
+  ASSERT_NE(here, nullptr) << torii_error();
+  ASSERT_NE(there, nullptr) << torii_error();
+  char brief[512];
+  const size_t bytes = torii_short_address(there, brief, sizeof(brief));
+  EXPECT_LE(bytes, 118u) << "MPICH's names of ports";
+  torii_peer_t* peer = nullptr;
+  ASSERT_EQ(torii_connect(here, brief, bytes, &peer), TORII_OK) << torii_error();
+  EXPECT_NE(std::string(torii_peer_text(here, peer)).find("by udp"), std::string::npos);
+  for (const unsigned char end : {0x00, 0xff}) {  // runs without a length, or too long
+    char wrong[600];
+    memset(wrong, end, sizeof(wrong));
+    wrong[0] = 0;
+    for (size_t i = 1; i < sizeof(wrong); i += 97)
+      EXPECT_EQ(torii_connect(here, wrong, i, &peer), TORII_ERR_INVALID) << i;
+  }
+  EXPECT_EQ(torii_close(there), TORII_OK);
+  EXPECT_EQ(torii_close(here), TORII_OK);
+  ASSERT_EQ(param_set("drivers", "self,shm", "test", &why), Status::ok) << why;
 }
 
 // A peer that is known by a short address has a host when it has said something.

@@ -204,8 +204,8 @@ size_t torii_address(torii_ni_t* ni, void* buffer, size_t capacity) {
 
 size_t torii_short_address(torii_ni_t* ni, void* buffer, size_t capacity) {
   NiGuard guard(*ni_of(ni));
-  return ni_of(ni)->protocol().address(static_cast<std::byte*>(buffer), buffer ? capacity : 0,
-                                       true);
+  return ni_of(ni)->protocol().short_address(static_cast<std::byte*>(buffer),
+                                             buffer ? capacity : 0);
 }
 
 int torii_connect(torii_ni_t* ni, const void* address, size_t bytes, torii_peer_t** out) {

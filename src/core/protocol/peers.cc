@@ -32,6 +32,49 @@ bool same_process(const Identity& a, const Identity& b) {
 // A process whose short address is all that is known of it has not said its host yet.
 const char* host_name(const Identity& id) { return id.host[0] ? id.host : "an unknown host"; }
 
+// A short address that all drivers together would make longer names only those for other nodes.
+constexpr size_t kBriefBytes = 110;
+
+// Short addresses begin with this, which no hello does; then a run of zeros is a zero and its
+// length, for most of an address is zeros.
+constexpr std::byte kPacked{0};
+
+bool is_network(const std::string& name) {
+  const auto drivers = driver_list();
+  return std::any_of(drivers.begin(), drivers.end(),
+                     [&](const DriverInfo& info) { return info.network && info.name == name; });
+}
+
+size_t pack_zeros(std::span<const std::byte> in, std::byte* out) {
+  size_t n = 0;
+  out[n++] = kPacked;
+  for (size_t i = 0; i < in.size();) {
+    out[n++] = in[i];
+    if (in[i++] != std::byte{0}) continue;
+    size_t run = 1;
+    for (; i < in.size() && in[i] == std::byte{0} && run < 255; ++i) ++run;
+    out[n++] = std::byte(run);
+  }
+  return n;
+}
+
+// What pack_zeros wrote, behind kPacked; the bytes written to out, 0: it makes no sense.
+size_t unpack_zeros(std::span<const std::byte> in, std::span<std::byte> out) {
+  size_t n = 0;
+  for (size_t i = 0; i < in.size(); ++i) {
+    const std::byte value = in[i];
+    size_t count = 1;
+    if (value == std::byte{0}) {
+      if (++i == in.size() || in[i] == std::byte{0}) return 0;
+      count = size_t(in[i]);
+    }
+    if (count > out.size() - n) return 0;
+    std::fill_n(out.begin() + ptrdiff_t(n), count, value);
+    n += count;
+  }
+  return n;
+}
+
 Identity identity_of(const wire::Hello& h) {
   Identity id;
   id.job = h.job;
@@ -99,8 +142,7 @@ wire::Hello Protocol::own_hello() const {
 // hello up to its host, length of host, host, number of drivers, then for each: length of name,
 // name, length of address, address. A short one has no host, and no driver that reaches nobody
 // else.
-size_t Protocol::address(std::byte* out, size_t capacity, bool brief) const {
-  std::byte text[kAddressBytes];
+size_t Protocol::write_address(std::byte* text, bool brief, bool far_only) const {
   const wire::Hello hello = own_hello();
   wire::encode(hello, text);
   size_t n = kHostAt;
@@ -111,7 +153,7 @@ size_t Protocol::address(std::byte* out, size_t capacity, bool brief) const {
   std::byte& count = text[n++] = std::byte{0};
   for (size_t i = 0; i < drivers_.size(); ++i) {
     const std::string& name = driver_names_[i];
-    if (brief && name == "self") continue;
+    if ((brief && name == "self") || (far_only && !is_network(name))) continue;
     count = std::byte(uint8_t(count) + 1);
     const uint32_t bytes = drivers_[i]->caps().address_bytes;
     TORII_ASSERT(name.size() < 64 && n + 2 + name.size() + bytes <= kAddressBytes);
@@ -122,7 +164,22 @@ size_t Protocol::address(std::byte* out, size_t capacity, bool brief) const {
     drivers_[i]->address(text + n);
     n += bytes;
   }
+  return n;
+}
+
+size_t Protocol::address(std::byte* out, size_t capacity) const {
+  std::byte text[kAddressBytes];
+  const size_t n = write_address(text, false, false);
   if (n <= capacity) std::memcpy(out, text, n);
+  return n;
+}
+
+size_t Protocol::short_address(std::byte* out, size_t capacity) const {
+  std::byte text[kAddressBytes], packed[2 * kAddressBytes];
+  size_t n = pack_zeros({text, write_address(text, true, false)}, packed);
+  if (n > kBriefBytes && std::any_of(driver_names_.begin(), driver_names_.end(), is_network))
+    n = pack_zeros({text, write_address(text, true, true)}, packed);
+  if (n <= capacity) std::memcpy(out, packed, n);
   return n;
 }
 
@@ -148,7 +205,10 @@ Status Protocol::connect(std::span<const std::byte> address, Peer** out, std::st
   Identity id;
   uint32_t window = 0;
   std::span<const std::byte> drivers;
-  std::byte own[kAddressBytes];
+  std::byte own[kAddressBytes], unpacked[kAddressBytes];
+  const size_t told = address.size();
+  if (told > 0 && address[0] == kPacked)
+    address = {unpacked, unpack_zeros(address.subspan(1), unpacked)};
   bool whole = parse_address(address, &id, &window, &drivers);
   // A short address of this process does not say how to reach itself.
   if (whole && same_process(id, config_.self))
@@ -157,7 +217,7 @@ Status Protocol::connect(std::span<const std::byte> address, Peer** out, std::st
     *why = format_text(
         "an address of %zu bytes is not one of this version of Torii; all processes of a job "
         "must use the same version",
-        address.size());
+        told);
     return Status::invalid;
   }
   Peer* peer = find_identity(id);

@@ -107,9 +107,11 @@ class Protocol final {
 
   // --- peers --------------------------------------------------------------------------------
   // This interface's address: identity and one address for each driver. At most kAddressBytes.
-  // A brief one leaves out what others learn by its first message, and what is for itself only.
+  // A short one leaves out what others learn by its first message, and what is for itself only; if
+  // it is long all the same, also the drivers that do not reach other nodes.
   static constexpr size_t kAddressBytes = 512;
-  size_t address(std::byte* out, size_t capacity, bool brief = false) const;
+  size_t address(std::byte* out, size_t capacity) const;
+  size_t short_address(std::byte* out, size_t capacity) const;
   // Finds or makes the peer with that address; *why says why no driver reaches it.
   Status connect(std::span<const std::byte> address, Peer** out, std::string* why);
   // The connected peer of this job with these ids, or null.
@@ -233,6 +235,7 @@ class Protocol final {
   Peer* make_peer(const Identity& id);
   void set_route(Peer& peer, uint8_t rail, PeerId route);
   wire::Hello own_hello() const;
+  size_t write_address(std::byte* text, bool brief, bool far_only) const;
   static bool parse_address(std::span<const std::byte> address, Identity* id, uint32_t* window,
                             std::span<const std::byte>* drivers);
   void queue_hello(Peer& peer);
