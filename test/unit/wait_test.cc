@@ -168,6 +168,30 @@ TEST(Waiter, SeesThatOthersWantTheProcessor) {
 }
 
 // A stranger that computes keeps the processor for whole time slices after a yield.
+// Two processes that wait for each other in turn on one processor: each polls until its time is up,
+// and when it is back its message is there.
+TEST(Waiter, SeesItAlsoIfTheTurnOfTheOthersEndsTheWait) {
+  Thread t(WaitMode::automatic);
+  for (int i = 0; i < 4; ++i) {
+    t.poll_for(1400 * kUs);
+    t.lose(1400 * kUs);
+    t.waiter.busy();
+  }
+  EXPECT_GT(t.yields, 0u);
+}
+
+TEST(Waiter, AnOldSampleTellsNothing) {
+  Thread t(WaitMode::automatic);
+  for (int i = 0; i < 50; ++i) {
+    t.poll_for(100 * kUs);
+    t.waiter.busy();
+    t.now += 200 * kMs;  // of computation
+    g_use.cpu_ns += 195 * kMs;
+    ++g_use.preempted;
+  }
+  EXPECT_EQ(t.yields + t.sleeps, 0u);
+}
+
 TEST(Waiter, SleepsSoonWhenStrangersCompute) {
   Thread t(WaitMode::automatic);
   t.poll_for(1 * kMs);

@@ -19,6 +19,7 @@ constexpr uint64_t kSleepLeastNs = 200 * kUs;
 constexpr uint64_t kSleepMostNs = 5 * kMs;
 constexpr uint64_t kWatchNs = 50 * kUs;      // of a wait, before the thread watches itself
 constexpr uint64_t kLookNs = 200 * kUs;      // between two samples
+constexpr uint64_t kRecentNs = 20 * kMs;     // between a sample and the next wait's
 constexpr uint64_t kLateNs = 50 * kUs;       // between two questions: something was in between
 constexpr uint64_t kLostNs = 500 * kUs;      // without the processor: somebody else had it
 constexpr uint64_t kCrowdedNs = 1000 * kMs;  // that long it is believed
@@ -61,7 +62,15 @@ bool Waiter::only_waits(ThreadUse (*use)()) {
   return only;
 }
 
-// While processors seem to be plentiful: are they?
+// The sample says so: since the one `before`, which was taken so long ago, somebody else had the
+// processor, and not because the thread slept.
+bool Waiter::deprived(const ThreadUse& before, uint64_t ago_ns) const {
+  return sample_.slept == before.slept && sample_.preempted != before.preempted &&
+         ago_ns >= sample_.cpu_ns - before.cpu_ns + kLostNs;
+}
+
+// While processors seem to be plentiful: are they? A wait may end with the turn of the others in
+// which its message was sent; then the next one tells.
 void Waiter::watch(uint64_t now_ns, ThreadUse (*use)()) {
   const bool late = now_ns - last_ns_ >= kLateNs;
   last_ns_ = now_ns;
@@ -69,14 +78,12 @@ void Waiter::watch(uint64_t now_ns, ThreadUse (*use)()) {
     return;
   const ThreadUse before = sample_;
   const bool only = only_waits(use);
-  if (!sampled_) {
-    if (late) begin(now_ns);
-  } else if (!only) {
-    begin(now_ns);
-  } else if (sample_.preempted != before.preempted &&
-             now_ns - sample_ns_ - (sample_.cpu_ns - before.cpu_ns) >= kLostNs) {
+  const uint64_t ago = now_ns - sample_ns_;
+  if (sampled_ ? only && deprived(before, ago) : ago < kRecentNs && deprived(before, ago)) {
     crowded_until_ns_ = now_ns + kCrowdedNs;
     quick_yields_ = 0;
+  } else if (sampled_ ? !only : late) {
+    begin(now_ns);
   }
   sampled_ = true;
   sample_ns_ = now_ns;

@@ -56,6 +56,7 @@ class Waiter {
 
   void begin(uint64_t now_ns);
   bool only_waits(ThreadUse (*use)());
+  bool deprived(const ThreadUse& before, uint64_t ago_ns) const;
   void watch(uint64_t now_ns, ThreadUse (*use)());
 
   uint32_t polls_ = 0;
