@@ -75,6 +75,21 @@ TEST(UdpWire, AnAddressHasRoomForSoManyHosts) {
   EXPECT_FALSE(add_host(&b, host("10.0.0.1")));
 }
 
+TEST(UdpWire, PaddingIsNoLongerThanTheDatagram) {
+  Bytes datagram(kPongBytes);
+  Header in{Kind::data, 7, 8}, out;
+  in.padding = kPaddingMax;
+  write_header(in, datagram.data());
+  EXPECT_FALSE(parse_header(datagram, &out));
+  datagram.resize(kHeaderBytes + kPaddingMax);
+  ASSERT_TRUE(parse_header(datagram, &out));
+  EXPECT_EQ(out.padding, kPaddingMax);
+  EXPECT_EQ(out.kind, Kind::data);
+  in.kind = Kind::ping;
+  write_header(in, datagram.data());
+  EXPECT_FALSE(parse_header(datagram, &out)) << "only frames are padded";
+}
+
 TEST(UdpWire, WrongAddressesAreRefused) {
   const Bytes good = written(address_of(7, 4000, {"10.1.2.3"}));
   Address out;
@@ -342,6 +357,37 @@ TEST_F(Udp, LongBatchesArriveAsTheyWere) {
   for (size_t i = 0; i < frames.size(); i++)
     ASSERT_EQ(b.sink.packets[before + i].bytes, frames[i]) << i;
   EXPECT_EQ(a.sink.dones.size(), frames.size());
+}
+
+// Frames of nearly one length travel in one buffer, made equal; what arrives is what was sent.
+TEST_F(Udp, FramesOfNearlyOneLengthArriveAsTheyWere) {
+  End a(open), b(open);
+  const PeerId to = a.connect(b);
+  ASSERT_TRUE(reaches(a, to, b));
+  const size_t before = b.sink.packets.size();
+  std::vector<std::string> frames;
+  for (const size_t size : {400, 399, 400, 369, 368, 400, 400, 1, 30, 31, 32, 62, 0})
+    frames.push_back(std::string(size, static_cast<char>('a' + frames.size())) + "end");
+  std::vector<Tx> batch;
+  for (const std::string& frame : frames) {
+    Tx tx;
+    tx.peer = to;
+    tx.head = frame.data();
+    tx.head_bytes = static_cast<uint32_t>(std::min<size_t>(frame.size(), 100));
+    batch.push_back(tx);
+  }
+  std::vector<iovec> pieces(frames.size());
+  for (size_t i = 0; i < frames.size(); i++) {
+    pieces[i] = {frames[i].data() + batch[i].head_bytes, frames[i].size() - batch[i].head_bytes};
+    batch[i].pieces = &pieces[i];
+    batch[i].piece_count = pieces[i].iov_len ? 1 : 0;
+    batch[i].body_bytes = static_cast<uint32_t>(pieces[i].iov_len);
+  }
+  ASSERT_EQ(a.driver->send(batch), batch.size());
+  poll({&a, &b}, 50);
+  ASSERT_EQ(b.sink.packets.size(), before + frames.size());
+  for (size_t i = 0; i < frames.size(); i++)
+    EXPECT_EQ(b.sink.packets[before + i].bytes, frames[i]) << i;
 }
 
 // A peer that has gone silent is looked for, also at an address that it was heard from.

@@ -16,6 +16,18 @@ namespace {
 constexpr uint64_t kWorthRegistering = 64 << 10;  // where registration is expensive
 constexpr uint32_t kStreamTurnBytes = 64 << 10;   // of streams, before others have their turn
 
+// How many of `want` bytes go with this frame. Where all payload travels in frames, those of a
+// message have the same length: drivers and cards send many frames of one length more cheaply.
+uint64_t share_of_frame(const DriverCaps& caps, uint32_t head_bytes, uint64_t want) {
+  const uint64_t most = caps.mtu - head_bytes;
+  if (want <= most) return want;
+  if (caps.flags & (kGet | kPut)) return most;
+  const uint64_t later = caps.mtu - sizeof(wire::Control);
+  const uint64_t more = (want - most + later - 1) / later;
+  const uint64_t all = want + head_bytes + more * sizeof(wire::Control);
+  return (all + more) / (more + 1) - head_bytes;
+}
+
 uint8_t request_flags(const Envelope& env) {
   return uint8_t((env.want_ack ? wire::kWantAck : 0) | (env.ready ? wire::kReady : 0) |
                  (env.space == Space::tagged ? wire::kTaggedSpace : 0));
@@ -348,7 +360,7 @@ bool Protocol::send_frame(Op* op, const std::byte* head, uint32_t head_bytes, ui
                           uint64_t want) {
   Driver& driver = *op->peer->driver;
   const DriverCaps& caps = driver.caps();
-  const uint64_t room = std::min<uint64_t>(want, caps.mtu - head_bytes);
+  const uint64_t room = share_of_frame(caps, head_bytes, want);
   iovec pieces[kPieces];
   Tx tx;
   uint64_t bytes = 0;

@@ -16,6 +16,10 @@ namespace {
 constexpr unsigned kSkippedPolls = 7;
 constexpr unsigned kEagerPolls = 64;  // after a datagram: more may be coming
 
+std::span<const std::byte> frame_in(std::span<const std::byte> datagram, const Header& header) {
+  return datagram.subspan(kHeaderBytes, datagram.size() - kHeaderBytes - header.padding);
+}
+
 }  // namespace
 
 Inbox::Inbox() : memory_(new std::byte[kDatagrams * kBytes]) {
@@ -133,7 +137,7 @@ bool UdpDriver::take(std::span<const std::byte> datagram, const sockaddr_in6& fr
     if (header.from == own_.number) return false;
     if (!mine) counters_.udp_foreign++;
     if (!mine) return false;
-    sink_.packet(known(header.from), datagram.subspan(kHeaderBytes));
+    sink_.packet(known(header.from), frame_in(datagram, header));
     return true;
   }
   if (header.to != tag_of(own_.number)) {
@@ -143,7 +147,7 @@ bool UdpDriver::take(std::span<const std::byte> datagram, const sockaddr_in6& fr
   if (header.kind == Kind::ping) answer_ping(header, datagram.size(), from);
   if (header.kind == Kind::pong) take_pong(header);
   if (header.kind != Kind::data) return false;
-  sink_.packet(sender_of(header, from), datagram.subspan(kHeaderBytes));
+  sink_.packet(sender_of(header, from), frame_in(datagram, header));
   return true;
 }
 

@@ -11,8 +11,9 @@
 namespace torii::udp {
 namespace {
 
-constexpr size_t kFrames = 64;        // of one system call; as many as one buffer may be cut into
-constexpr size_t kPieces = 1 + 16;    // of a frame: header and head, body
+constexpr size_t kFrames = 64;      // of one system call; as many as one buffer may be cut into
+constexpr size_t kPieces = 2 + 16;  // of a frame: header and head, body, padding
+constexpr std::byte kZeros[kPaddingMax]{};
 constexpr size_t kBufferMax = 65000;  // bytes that the kernel cuts into datagrams
 
 }  // namespace
@@ -38,9 +39,12 @@ class UdpDriver::Outbox {
     const size_t size = kHeaderBytes + tx.head_bytes + tx.body_bytes;
     Message* m = count_ ? &messages_[count_ - 1] : nullptr;
     const bool joins = m && m->peer == tx.peer && peer.segments && !m->closed && size <= m->size &&
-                       m->bytes + size <= kBufferMax;
+                       m->bytes + m->size <= kBufferMax;
     if (!joins) m = begin(tx.peer, peer, size);
+    // A few bytes less would end the buffer.
+    const size_t missing = m->size - size;
     Header header;
+    if (missing <= kPaddingMax) header.padding = static_cast<uint8_t>(missing);
     header.kind = peer.group ? Kind::group : Kind::data;
     header.to = tag_of(peer.number);
     header.from = nic_.own_.number;
@@ -51,9 +55,10 @@ class UdpDriver::Outbox {
     add_piece(bytes, kHeaderBytes + tx.head_bytes);
     for (uint32_t i = 0; i < tx.piece_count; i++)
       add_piece(tx.pieces[i].iov_base, tx.pieces[i].iov_len);
+    add_piece(const_cast<std::byte*>(kZeros), header.padding);
     m->frames++;
-    m->bytes += size;
-    m->closed = size < m->size;
+    m->bytes += size + header.padding;
+    m->closed = size + header.padding < m->size;
     return true;
   }
 

@@ -9,7 +9,8 @@ namespace torii::udp {
 namespace {
 
 constexpr uint16_t kMagic = 0x4455;
-constexpr uint8_t kVersion = 1;
+constexpr uint8_t kVersion = 2;
+constexpr unsigned kKindBits = 3;
 constexpr size_t kHostsAt = 16;  // in an address
 constexpr size_t kMappedAt = 12;
 
@@ -42,7 +43,8 @@ bool zeros(std::span<const std::byte> bytes) {
 size_t write_header(const Header& header, std::byte* out) {
   store<uint16_t>(out, kMagic);
   store<uint8_t>(out + 2, kVersion);
-  store<uint8_t>(out + 3, static_cast<uint8_t>(header.kind));
+  store<uint8_t>(out + 3, static_cast<uint8_t>(static_cast<unsigned>(header.kind) |
+                                               static_cast<unsigned>(header.padding) << kKindBits));
   store<uint32_t>(out + 4, header.to);
   store<uint64_t>(out + 8, header.from);
   if (header.kind == Kind::data || header.kind == Kind::group) return kHeaderBytes;
@@ -58,15 +60,18 @@ bool parse_header(std::span<const std::byte> datagram, Header* out) {
   if (datagram.size() < kHeaderBytes) return false;
   const std::byte* in = datagram.data();
   if (load<uint16_t>(in) != kMagic || load<uint8_t>(in + 2) != kVersion) return false;
-  const auto kind = load<uint8_t>(in + 3);
+  const unsigned kind = load<uint8_t>(in + 3) & ((1u << kKindBits) - 1);
   if (kind < static_cast<uint8_t>(Kind::data) || kind > static_cast<uint8_t>(Kind::pong))
     return false;
   *out = Header{};
   out->kind = static_cast<Kind>(kind);
   out->to = load<uint32_t>(in + 4);
   out->from = load<uint64_t>(in + 8);
+  out->padding = load<uint8_t>(in + 3) >> kKindBits;
   if (out->from == 0) return false;
-  if (out->kind == Kind::data || out->kind == Kind::group) return true;
+  if (out->kind == Kind::data || out->kind == Kind::group)
+    return datagram.size() - kHeaderBytes >= out->padding;
+  if (out->padding) return false;
   if (datagram.size() < kPingBytes) return false;
   out->nonce = load<uint64_t>(in + 16);
   out->candidate = load<uint8_t>(in + 24);

@@ -8,11 +8,12 @@
 //    | magic | ver. | kind |   to   |      from      |
 //    +-------+------+------+--------+----------------+
 //
+// kind   bits 0-2; the others are 0, but see data
 // to     the low half of the receiver's number, or of the group's: what is meant for another
 //        process at this address and port is recognized
 // from   the sender's number, drawn by lot when it opened
 //
-// data, group   a frame follows
+// data, group   a frame follows, then zeros, as many as the upper five bits of `kind` say
 // ping          nonce (8), candidate (1), zeros up to the largest datagram: does this path carry
 // it? pong          nonce (8), candidate (1), zeros (3), size of the ping (4)
 //
@@ -32,6 +33,7 @@ namespace torii::udp {
 inline constexpr size_t kHeaderBytes = 16;
 inline constexpr size_t kPingBytes = kHeaderBytes + 9;  // without the zeros
 inline constexpr size_t kPongBytes = kHeaderBytes + 16;
+inline constexpr size_t kPaddingMax = 31;
 inline constexpr size_t kAddressBytes = 64;
 inline constexpr size_t kCandidatesMax = 12;
 
@@ -45,6 +47,8 @@ struct Header {
   uint64_t nonce = 0;
   uint8_t candidate = 0;
   uint32_t size = 0;  // pong
+  // data and group: zeros behind the frame, at most kPaddingMax
+  uint8_t padding = 0;
 };
 
 inline uint32_t tag_of(uint64_t number) { return static_cast<uint32_t>(number); }
