@@ -112,7 +112,7 @@ TORII_PUBLIC int torii_progress(torii_ni_t* ni);
 /* Progress for a caller that waits in a loop of its own and has nothing else to do. While
  * processors are scarce, or if the parameter `wait` asks for it, it yields after some calls in a
  * row that found nothing, and later sleeps: until something arrives, and for about as long as the
- * wait has lasted, at least 0.2 ms and at most 5 ms. A caller that computes for more than 20 us
+ * wait has lasted, at most 5 ms. A caller that computes for more than 20 us
  * between the calls, or sleeps by itself, is not put to sleep. Returns as torii_progress, and
  * nonzero also if it gave the processor away. */
 TORII_PUBLIC int torii_wait_step(torii_ni_t* ni);

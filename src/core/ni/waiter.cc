@@ -123,7 +123,7 @@ Waiter::Rest Waiter::rest(const WaitPolicy& policy, uint64_t now_ns, ThreadUse (
   }
   // Others than Torii's drivers may have something for the caller: it is kept from looking for
   // about as long as it has waited already.
-  *sleep_ns = std::clamp(waited, kSleepLeastNs, kSleepMostNs);
+  *sleep_ns = std::clamp(waited, in_vain ? kShortSpinNs : kSleepLeastNs, kSleepMostNs);
   return Rest::sleep;
 }
 
