@@ -119,6 +119,10 @@ TORII_PUBLIC int torii_wait_step(torii_ni_t* ni);
 /* The same for a caller that waits for one message: ends with the first event, so that the caller
  * learns of it as soon as can be. One that goes on waiting then should call torii_wait_step. */
 TORII_PUBLIC int torii_wait_first(torii_ni_t* ni);
+/* Progress for a caller that looks in and goes on with work of its own, as MPI_Test does. While
+ * processors are scarce it yields after some calls in a row that found nothing; it sleeps, for
+ * less than 0.1 ms, only where yields do not reach the others. Returns as torii_wait_step. */
+TORII_PUBLIC int torii_test_step(torii_ni_t* ni);
 /* torii_wait_step in two halves, for a caller that has a lock of its own: under it torii_progress,
  * and so the callbacks, then this without it, with what torii_progress returned. Returns nonzero if
  * it gave the processor away. */

@@ -13,7 +13,8 @@ mca_mtl_torii_la_SOURCES = \
 	src/mtl/mtl_torii_data.c \
 	src/mtl/mtl_torii_data.h \
 	src/mtl/mtl_torii_direct.c \
-	src/mtl/mtl_torii_message.c
+	src/mtl/mtl_torii_message.c \
+	src/mtl/mtl_torii_tests.c
 mca_mtl_torii_la_CPPFLAGS = -I$(top_srcdir)/src/core \
 	-isystem $(OMPI_INCDIR) -isystem $(OMPI_INCDIR)/openmpi
 if OMPI_5

@@ -126,6 +126,7 @@ int mtl_torii_add_comm(struct mca_mtl_base_module_t* mtl, struct ompi_communicat
   (void)mtl;
   (void)comm;
   if (mtl_torii.direct) mtl_torii_open_direct();
+  mtl_torii_open_tests();
   return OMPI_SUCCESS;
 }
 
@@ -135,11 +136,15 @@ int mtl_torii_del_comm(struct mca_mtl_base_module_t* mtl, struct ompi_communicat
   return OMPI_SUCCESS;
 }
 
-int mtl_torii_progress(void) { return torii_wait_step(mtl_torii.ni); }
+int mtl_torii_progress(void) {
+  return OPAL_LIKELY(!mtl_torii_testing()) ? torii_wait_step(mtl_torii.ni)
+                                           : torii_test_step(mtl_torii.ni);
+}
 
 int mtl_torii_finalize(struct mca_mtl_base_module_t* mtl) {
   (void)mtl;
   mtl_torii_close_direct();
+  mtl_torii_close_tests();
   opal_progress_unregister(mtl_torii_progress);
   torii_port_close(mtl_torii.port);
   torii_close(mtl_torii.ni);

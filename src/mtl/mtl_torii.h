@@ -138,6 +138,30 @@ static inline void mtl_torii_status(const torii_result_t* result, uint32_t peers
 void mtl_torii_open_direct(void);
 void mtl_torii_close_direct(void);
 
+/* Calls of MPI_Test, MPI_Iprobe and their kin that are under way: nobody is put to sleep
+ * meanwhile. Opening again does nothing. */
+extern int mtl_torii_tests;
+void mtl_torii_open_tests(void);
+void mtl_torii_close_tests(void);
+
+static inline bool mtl_torii_testing(void) {
+  return 0 != __atomic_load_n(&mtl_torii_tests, __ATOMIC_RELAXED);
+}
+static inline void mtl_torii_begin_test(void) {
+  if (OPAL_UNLIKELY(opal_using_threads())) {
+    __atomic_add_fetch(&mtl_torii_tests, 1, __ATOMIC_RELAXED);
+  } else {
+    ++mtl_torii_tests;
+  }
+}
+static inline void mtl_torii_end_test(void) {
+  if (OPAL_UNLIKELY(opal_using_threads())) {
+    __atomic_sub_fetch(&mtl_torii_tests, 1, __ATOMIC_RELAXED);
+  } else {
+    --mtl_torii_tests;
+  }
+}
+
 /* Module functions; see ompi/mca/mtl/mtl.h. */
 int mtl_torii_send(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_t* comm, int dest,
                    int tag, struct opal_convertor_t* convertor, mca_pml_base_send_mode_t mode);

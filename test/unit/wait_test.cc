@@ -43,7 +43,7 @@ struct Thread {
       now += work_ns;
       g_use.cpu_ns += work_ns;
     } while (!waiter.idle());
-    const Waiter::Rest rest = waiter.rest(policy, now, use, &sleep_ns);
+    const Waiter::Rest rest = waiter.rest(policy, patient, now, use, &sleep_ns);
     if (rest == Waiter::Rest::yield) {
       ++yields;
       now += yield_ns;
@@ -69,6 +69,7 @@ struct Thread {
   }
 
   WaitPolicy policy;
+  bool patient = true;
   Waiter waiter;
   uint64_t now = kSecond;
   uint64_t yield_ns = 1 * kUs;
@@ -127,6 +128,26 @@ TEST(Waiter, SleepsSoonWhenYieldsAreInVain) {
   EXPECT_EQ(t.sleeps, sleeps) << "another wait begins with polls";
   while (t.sleeps == sleeps) t.poll();
   EXPECT_LE(t.sleep_ns, 50 * kUs) << "about as long as the wait";
+}
+
+TEST(Waiter, ACallerThatOnlyLooksInIsNotPutToSleep) {
+  Thread t(WaitMode::automatic, true);
+  t.patient = false;
+  t.poll_for(1 * kSecond);
+  EXPECT_GT(t.yields, 1000u);
+  EXPECT_EQ(t.sleeps, 0u);
+  t.patient = true;
+  t.poll_for(10 * kMs);
+  EXPECT_GT(t.sleeps, 0u);
+}
+
+TEST(Waiter, ACallerThatOnlyLooksInSleepsShortlyWhenYieldsAreInVain) {
+  Thread t(WaitMode::automatic, true);
+  t.patient = false;
+  t.policy.apart = true;
+  t.poll_for(1 * kSecond);
+  EXPECT_GT(t.sleeps, 1000u);
+  EXPECT_LE(t.slept_ns, 700 * kMs);
 }
 
 TEST(Waiter, YieldsThatReachSomebodyAreNotInVain) {
@@ -250,7 +271,7 @@ TEST(Waiter, ASleepThatIsRefusedIsAskedForAgain) {
     g_use.cpu_ns += 600;
     while (!t.waiter.idle()) {
     }
-    asked += t.waiter.rest(t.policy, t.now, use, &t.sleep_ns) == Waiter::Rest::sleep;
+    asked += t.waiter.rest(t.policy, true, t.now, use, &t.sleep_ns) == Waiter::Rest::sleep;
     t.now += t.yield_ns;
     t.waiter.yielded(t.now, t.yield_ns);
   }

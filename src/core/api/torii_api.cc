@@ -239,6 +239,13 @@ int torii_progress(torii_ni_t* ni) { return ni_of(ni)->make_progress(); }
 
 int torii_wait_step(torii_ni_t* ni) { return ni_of(ni)->wait_step(); }
 
+int torii_test_step(torii_ni_t* handle) {
+  Ni* ni = ni_of(handle);
+  const int events = ni->make_progress();
+  const int rested = ni->rest_after(events, false);
+  return events > 0 ? events : rested;
+}
+
 int torii_rest(torii_ni_t* ni, int events) { return ni_of(ni)->rest_after(events); }
 
 int torii_wait_first(torii_ni_t* ni) { return ni_of(ni)->wait_step<Ni::Round::first_event>(); }

@@ -203,9 +203,9 @@ bool Ni::missed(Waiter& waiter) {
 }
 
 // What a waiting thread does after some polls without an event.
-int Ni::rest(Waiter& waiter) {
+int Ni::rest(Waiter& waiter, bool patient) {
   uint64_t most = 0;
-  const Waiter::Rest what = waiter.rest(wait_policy_, now_ns(), thread_use, &most);
+  const Waiter::Rest what = waiter.rest(wait_policy_, patient, now_ns(), thread_use, &most);
   if (what == Waiter::Rest::none) return 0;
   lock();
   // What another thread's callback did meanwhile may be what this one waits for.

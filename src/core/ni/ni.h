@@ -95,13 +95,13 @@ class Ni final : public Upper, public PortalsHost {
     return events > 0 ? events : rested;
   }
   // As torii_rest; the caller does not hold the lock.
-  int rest_after(int events) {
+  int rest_after(int events, bool patient = true) {
     Waiter& w = waiter();
     if (events > 0) {
       w.busy();
       return 0;
     }
-    return __builtin_expect(w.idle(), 0) ? rest(w) : 0;
+    return __builtin_expect(w.idle(), 0) ? rest(w, patient) : 0;
   }
   // One round of progress; the caller holds the lock. Callbacks stay queued.
   template <Round round = Round::all>
@@ -176,7 +176,7 @@ class Ni final : public Upper, public PortalsHost {
   bool sleep(int milliseconds) override;
   void wake() override;
   Waiter& waiter() { return __builtin_expect(threads_, 0) ? t_waiter : waiter_; }
-  [[gnu::noinline]] int rest(Waiter& waiter);
+  [[gnu::noinline]] int rest(Waiter& waiter, bool patient);
   bool missed(Waiter& waiter);
   void yield(Waiter& waiter);
   Visit stand_in(std::vector<int>* descriptors, unsigned* events);

@@ -89,8 +89,8 @@ void Waiter::watch(uint64_t now_ns, ThreadUse (*use)()) {
   sample_ns_ = now_ns;
 }
 
-Waiter::Rest Waiter::rest(const WaitPolicy& policy, uint64_t now_ns, ThreadUse (*use)(),
-                          uint64_t* sleep_ns) {
+Waiter::Rest Waiter::rest(const WaitPolicy& policy, bool patient, uint64_t now_ns,
+                          ThreadUse (*use)(), uint64_t* sleep_ns) {
   allowed_cpu_ns_ += kRestCpuNs + polls_ * kPollCpuNs;
   polls_ = 0;
   if (policy.mode == WaitMode::spin) return Rest::none;
@@ -107,7 +107,7 @@ Waiter::Rest Waiter::rest(const WaitPolicy& policy, uint64_t now_ns, ThreadUse (
   const Rest meanwhile = scarce && !busy_others ? Rest::yield : Rest::none;
   const uint64_t waited = now_ns - begin_ns_;
   const uint64_t limit = asked ? policy.spin_ns : busy_others || in_vain ? kShortSpinNs : kYieldNs;
-  if (waited < limit / 2) return meanwhile;
+  if (waited < limit / 2 || (!patient && !in_vain)) return meanwhile;
   if (!sampled_) {
     sample_ = use();
     sample_ns_ = now_ns;
@@ -120,6 +120,12 @@ Waiter::Rest Waiter::rest(const WaitPolicy& policy, uint64_t now_ns, ThreadUse (
   if (!only_waits(use)) {
     begin(now_ns);
     return Rest::none;
+  }
+  // One that only looks in gives a turn now and then to those whom its yields do not reach.
+  if (!patient) {
+    begin_ns_ = 0;
+    *sleep_ns = kShortSpinNs;
+    return Rest::sleep;
   }
   // Others than Torii's drivers may have something for the caller: it is kept from looking for
   // about as long as it has waited already.

@@ -40,8 +40,9 @@ class Waiter {
   bool idle() { return ++polls_ >= glances_; }
 
   // What to do now; for `sleep`, at most *sleep_ns long. `now_ns` is monotonic and not 0; `use`
-  // asks for the thread's use.
-  Rest rest(const WaitPolicy& policy, uint64_t now_ns, ThreadUse (*use)(), uint64_t* sleep_ns);
+  // asks for the thread's use. A caller that is not patient has work of its own to go back to.
+  Rest rest(const WaitPolicy& policy, bool patient, uint64_t now_ns, ThreadUse (*use)(),
+            uint64_t* sleep_ns);
   // It yielded, for so long.
   void yielded(uint64_t now_ns, uint64_t took_ns);
   // It slept.
