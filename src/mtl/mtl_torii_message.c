@@ -166,9 +166,7 @@ int mtl_torii_iprobe(struct mca_mtl_base_module_t* mtl, struct ompi_communicator
   *flag = 0;
   code = torii_probe(mtl_torii.port, source, pattern.bits, pattern.ignore, &result);
   if (TORII_EMPTY == code) {
-    mtl_torii_begin_test();
     opal_progress();
-    mtl_torii_end_test();
     code = torii_probe(mtl_torii.port, source, pattern.bits, pattern.ignore, &result);
   }
   if (TORII_EMPTY == code) return OMPI_SUCCESS;
@@ -193,9 +191,7 @@ int mtl_torii_improbe(struct mca_mtl_base_module_t* mtl, struct ompi_communicato
   if (NULL == envelope) return OMPI_ERR_OUT_OF_RESOURCE;
   code = torii_mprobe(mtl_torii.port, source, pattern.bits, pattern.ignore, &taken, &result);
   if (TORII_EMPTY == code) {
-    mtl_torii_begin_test();
     opal_progress();
-    mtl_torii_end_test();
     code = torii_mprobe(mtl_torii.port, source, pattern.bits, pattern.ignore, &taken, &result);
   }
   if (TORII_OK != code) {
