@@ -62,6 +62,7 @@ class FakeDriver final : public Driver {
   std::vector<Sent> sent;      // the test may clear it
   unsigned refusals = 0;       // send() and remote access are refused so often
   Status remote = Status::ok;  // what put and get answer
+  Reach reach_says;            // of every guarded key
   size_t lent() const { return lent_.size(); }
   size_t registered() const { return regions_.size(); }
 
@@ -140,6 +141,11 @@ class FakeDriver final : public Driver {
     return Status::ok;
   }
   void drop(uint32_t remote) override { require(imports_.erase(remote) == 1); }
+  Status reach(uint32_t remote, Reach* out) override {
+    require(imports_.count(remote) == 1);
+    *out = reach_says;
+    return caps_.flags & kGuard ? Status::ok : Status::unsupported;
+  }
   Status put(const Rma& rma) override { return access(rma, false); }
   Status get(const Rma& rma) override { return access(rma, true); }
 

@@ -35,6 +35,7 @@ class Decorator : public Driver, protected Sink {
     return below_->import(peer, key, remote);
   }
   void drop(uint32_t remote) override { below_->drop(remote); }
+  Status reach(uint32_t remote, Reach* out) override { return below_->reach(remote, out); }
   Status alloc(uint64_t bytes, uint64_t alignment, void** base) override {
     return below_->alloc(bytes, alignment, base);
   }

@@ -22,6 +22,7 @@ Status Driver::reg(void*, uint64_t, uint32_t, Region*) { return Status::unsuppor
 void Driver::dereg(Region&) {}
 Status Driver::import(PeerId, std::span<const std::byte>, uint32_t*) { return Status::unsupported; }
 void Driver::drop(uint32_t) {}
+Status Driver::reach(uint32_t, Reach*) { return Status::unsupported; }
 Status Driver::alloc(uint64_t, uint64_t, void**) { return Status::unsupported; }
 void Driver::dealloc(void*) {}
 bool Driver::near(PeerId, const void*) const { return false; }

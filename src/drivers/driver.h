@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What a NIC must do to carry Torii: six required functions, fourteen optional ones. A driver moves
+// What a NIC must do to carry Torii: six required functions, fifteen optional ones. A driver moves
 // frames (at most caps().mtu bytes) between processes and, if it can, reads and writes a peer's
 // memory. It knows nothing of matching, messages or MPI, and keeps no retry policy.
 //
@@ -24,6 +24,7 @@
 #include <sys/uio.h>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -50,6 +51,7 @@ enum Cap : uint32_t {
   kMulticast = 1u << 6,  // join, leave and send to groups
   kWait = 1u << 7,       // arm: sleep until something arrives
   kAlloc = 1u << 8,      // alloc: memory that peers reach more cheaply than other memory
+  kGuard = 1u << 9,      // reg with kGuarded: keys that hold for as long as their owner says
 };
 
 inline constexpr size_t kAddressMax = 96;  // bytes of an address; a driver has 64, the link adds
@@ -85,7 +87,12 @@ struct Tx {
   bool lent = false;        // even a short body stays unchanged until done(cookie)
 };
 
-enum Access : uint32_t { kRemoteRead = 1, kRemoteWrite = 2 };
+enum Access : uint32_t {
+  kRemoteRead = 1,
+  kRemoteWrite = 2,
+  kRemoteUpdate = 4,  // atomic operations, where peers map the memory; for reach() only
+  kGuarded = 8,       // the key ends with dereg(), and one that was invented is recognized
+};
 
 // Local memory that peers may reach; filled by reg().
 struct Region {
@@ -94,6 +101,19 @@ struct Region {
   uint32_t access = 0;                   // Access bits
   std::array<std::byte, kKeyMax> key{};  // first caps().key_bytes bytes; sent to peers
   uint64_t driver_data = 0;              // the driver's own
+  uint64_t label = 0;                    // with kGuarded, set before reg(): for peers' reach()
+};
+
+// What the owner of a kGuarded region says of it, now, and not what the key says.
+struct Reach {
+  uint64_t bytes = 0;
+  uint32_t access = 0;  // Access bits
+  uint64_t label = 0;
+  // Where it is mapped in this process, for load, store and the processor's atomics, while *guard
+  // has the value `valid`; null: nowhere.
+  std::byte* at = nullptr;
+  const std::atomic<uint64_t>* guard = nullptr;
+  uint64_t valid = 0;
 };
 
 // A remote write or read: `bytes` bytes between local pieces and `remote` + `remote_offset`.
@@ -170,6 +190,9 @@ class Driver {
   // Turns a peer's key into a handle for put and get; drop() gives it back.
   virtual Status import(PeerId peer, std::span<const std::byte> key, uint32_t* remote);
   virtual void drop(uint32_t remote);
+  // The region of a kGuarded key (kGuard). It stays mapped, and *guard readable, until drop() or
+  // peer_down. `invalid`: the key is another one, or has ended.
+  virtual Status reach(uint32_t remote, Reach* out);
   // Memory for the user that is cheaper to register, put to and get from (kAlloc): aligned to
   // `alignment`, a power of two, and page-aligned if it is long. `no_memory`: the core takes other
   // memory. It stays usable until dealloc(), and if the driver closes before, from then on for

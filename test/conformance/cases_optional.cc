@@ -38,6 +38,12 @@ void undeclared_functions_answer_unsupported(Bed& bed) {
     EXPECT_EQ(a.driver().reg(memory, 64, kRemoteRead, &region), Status::unsupported) << undeclared;
     EXPECT_EQ(a.driver().import(to, region.key, &remote), Status::unsupported) << undeclared;
   }
+  if (!a.has(kGuard)) {
+    Region region;
+    Reach reach;
+    EXPECT_NE(a.driver().reg(memory, 64, kRemoteRead | kGuarded, &region), Status::ok);
+    EXPECT_EQ(a.driver().reach(0, &reach), Status::unsupported) << undeclared;
+  }
   if (!a.has(kAlloc)) {
     void* base = nullptr;
     EXPECT_EQ(a.driver().alloc(64, 64, &base), Status::unsupported) << undeclared;
@@ -297,6 +303,96 @@ void allocated_memory_is_reached(Bed& bed, bool write) {
 void allocated_memory_is_read(Bed& bed) { allocated_memory_is_reached(bed, false); }
 void allocated_memory_is_written(Bed& bed) { allocated_memory_is_reached(bed, true); }
 
+// --- guarded keys ---------------------------------------------------------------------------
+
+constexpr uint64_t kLabel = 0x0123456789abcdef;
+
+// A guarded region of b's memory that a has imported; of alloc()ed memory where there is any.
+struct GuardedRemote : Remote {
+  GuardedRemote(Bed& bed_in, uint32_t access) : Remote(bed_in, 64, kRemoteRead) {
+    b.driver().dereg(region);
+    void* base = nullptr;
+    if (!b.has(kAlloc) || b.driver().alloc(kGuardedBytes, 64, &base) != Status::ok) {
+      base = bed.keep(std::string(kGuardedBytes, '.')).data();
+    } else {
+      allocated = base;
+      std::memset(base, '.', kGuardedBytes);
+    }
+    at = static_cast<char*>(base);
+    region.label = kLabel;
+    const Status status = b.driver().reg(base, kGuardedBytes, access | kGuarded, &region);
+    EXPECT_EQ(status, Status::ok) << "reg: " << status_text(status);
+    EXPECT_EQ(region.label, kLabel);
+    EXPECT_EQ(import(key()), Status::ok);
+  }
+  ~GuardedRemote() {
+    if (region.base) b.driver().dereg(region);
+    region = Region{};
+    if (allocated) b.driver().dealloc(allocated);
+  }
+  static constexpr size_t kGuardedBytes = 8192;
+  char* at = nullptr;
+  void* allocated = nullptr;
+};
+
+void guarded_keys_say_what_their_owner_says(Bed& bed) {
+  for (const uint32_t access : {uint32_t{kRemoteRead}, uint32_t{kRemoteWrite},
+                                kRemoteRead | kRemoteWrite | kRemoteUpdate}) {
+    GuardedRemote r(bed, access);
+    Reach reach;
+    ASSERT_EQ(r.a.driver().reach(r.handle, &reach), Status::ok);
+    EXPECT_EQ(reach.bytes, r.kGuardedBytes);
+    EXPECT_EQ(reach.access, access);
+    EXPECT_EQ(reach.label, kLabel) << "kGuard: the owner's label";
+    if (!reach.at) continue;
+    ASSERT_NE(reach.guard, nullptr) << "kGuard: mapped memory without a guard";
+    EXPECT_EQ(reach.guard->load(), reach.valid);
+    r.at[5] = 'a';
+    EXPECT_EQ(static_cast<char>(reach.at[5]), 'a') << "kGuard: other memory is mapped";
+    reach.at[r.kGuardedBytes - 1] = std::byte{'z'};
+    EXPECT_EQ(r.at[r.kGuardedBytes - 1], 'z');
+    r.b.driver().dereg(r.region);
+    EXPECT_NE(reach.guard->load(), reach.valid) << "kGuard: the guard outlives dereg()";
+  }
+}
+
+// A guarded key ends with its region, whoever has imported it, and says nothing by itself.
+void guarded_keys_end_with_their_region(Bed& bed) {
+  const bool write = bed.node().has(kPut);
+  GuardedRemote r(bed, kRemoteRead | kRemoteWrite);
+  std::string local = pattern(3, 64);
+  const Status first = r.move(write, 0, local);
+  if (first == Status::denied) GTEST_SKIP() << "the system denies it here";
+  ASSERT_EQ(first, Status::ok);
+  const auto key = r.key();
+  for (size_t i = 0; i < 8 * key.size(); i++) {
+    std::vector<std::byte> forged(key);
+    forged[i / 8] ^= std::byte{1} << (i % 8);
+    Reach reach;
+    if (r.import(forged) != Status::ok || r.a.driver().reach(r.handle, &reach) != Status::ok)
+      continue;
+    EXPECT_EQ(reach.bytes, r.kGuardedBytes) << "kGuard: the key is believed, bit " << i;
+    EXPECT_EQ(reach.access, kRemoteRead | kRemoteWrite) << "kGuard: the key is believed, bit " << i;
+  }
+  ASSERT_EQ(r.import(key), Status::ok);
+  ASSERT_EQ(r.move(write, r.kGuardedBytes - 64, local), Status::ok);
+  EXPECT_NE(r.move(write, r.kGuardedBytes - 63, local), Status::ok) << "rule 9: out of bounds";
+  r.b.driver().dereg(r.region);
+  EXPECT_NE(r.move(write, 0, local), Status::ok) << "kGuard: the key works after dereg()";
+  std::string other(4096, 'o');
+  Region next;
+  next.label = 1;
+  ASSERT_EQ(r.b.driver().reg(other.data(), 4096, kRemoteRead | kRemoteWrite | kGuarded, &next),
+            Status::ok);
+  EXPECT_NE(r.move(write, 0, local), Status::ok) << "kGuard: the key opens the next region";
+  Reach reach;
+  if (r.import(key) == Status::ok) {
+    EXPECT_NE(r.a.driver().reach(r.handle, &reach), Status::ok) << "kGuard: a key of what is gone";
+  }
+  EXPECT_EQ(other, std::string(4096, 'o'));
+  r.b.driver().dereg(next);
+}
+
 // --- groups ---------------------------------------------------------------------------------
 
 std::vector<std::byte> group_name(std::string_view text) {
@@ -484,6 +580,10 @@ constexpr Case kCases[] = {
     {"allocated_memory_is_the_users", "kAlloc", kAlloc, false, allocated_memory_is_the_users},
     {"allocated_memory_is_read", "kAlloc", kAlloc | kGet, false, allocated_memory_is_read},
     {"allocated_memory_is_written", "kAlloc", kAlloc | kPut, false, allocated_memory_is_written},
+    {"guarded_keys_say_what_their_owner_says", "kGuard", kGuard, false,
+     guarded_keys_say_what_their_owner_says},
+    {"guarded_keys_end_with_their_region", "kGuard", kGuard, false,
+     guarded_keys_end_with_their_region},
     {"groups_reach_their_members", "kMulticast", kMulticast | kReliable, true,
      groups_reach_their_members},
     {"groups_reach_their_members_in_the_end", "kMulticast without kReliable", kMulticast, true,

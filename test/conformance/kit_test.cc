@@ -20,8 +20,8 @@
 namespace torii::kit {
 namespace {
 
-constexpr uint32_t kAll =
-    kReliable | kOrdered | kPeerDown | kNeedsReg | kPut | kGet | kMulticast | kWait | kAlloc;
+constexpr uint32_t kAll = kReliable | kOrdered | kPeerDown | kNeedsReg | kPut | kGet | kMulticast |
+                          kWait | kAlloc | kGuard;
 
 // --- declarations ---------------------------------------------------------------------------
 template <uint32_t kFlags>
@@ -373,6 +373,7 @@ const Lie kLies[] = {
     {LIE(Claims<kMulticast>), "groups_reach_their_members", kAll & ~kMulticast},
     {LIE(Claims<kWait>), "sleepers_are_woken", kAll & ~kWait},
     {LIE(Claims<kAlloc>), "allocated_memory_is_the_users", kAll & ~kAlloc},
+    {LIE(Claims<kGuard>), "guarded_keys_say_what_their_owner_says", kAll & ~kGuard},
     {LIE(Claims<kNeedsReg>), "caps_make_sense", kReliable | kOrdered},
     {LIE(Hides<kPut>), "undeclared_functions_answer_unsupported"},
     {LIE(Hides<kGet>), "undeclared_functions_answer_unsupported"},
@@ -380,6 +381,11 @@ const Lie kLies[] = {
     {LIE(Hides<kMulticast>), "undeclared_functions_answer_unsupported"},
     {LIE(Hides<kWait>), "undeclared_functions_answer_unsupported"},
     {LIE(Hides<kAlloc>), "undeclared_functions_answer_unsupported"},
+    {LIE(Hides<kGuard>), "undeclared_functions_answer_unsupported"},
+    {LIE(MapsOtherMemory), "guarded_keys_say_what_their_owner_says"},
+    {LIE(BelievesKeys), "guarded_keys_say_what_their_owner_says"},
+    {LIE(NeverEndsGuards), "guarded_keys_say_what_their_owner_says"},
+    {LIE(KeysLiveOn), "guarded_keys_end_with_their_region"},
     {LIE(Hides<kPeerDown>), "cookies_end_when_the_peer_closes"},
     {LIE(LargerMtu), "every_size"},
     {LIE(MorePieces), "gather"},

@@ -62,6 +62,33 @@ struct TakesLongKeys final : Honest {
     return below_->import(peer, key.first(std::min<size_t>(key.size(), caps_.key_bytes)), remote);
   }
 };
+struct MapsOtherMemory final : Honest {
+  using Honest::Honest;
+  Status reach(uint32_t remote, Reach* out) override {
+    const Status status = below_->reach(remote, out);
+    if (status == Status::ok) out->at = other_;
+    return status;
+  }
+  std::byte other_[8192]{};
+};
+struct BelievesKeys final : Honest {
+  using Honest::Honest;
+  Status reach(uint32_t remote, Reach* out) override {
+    const Status status = below_->reach(remote, out);
+    out->access = kRemoteRead | kRemoteWrite;
+    return status;
+  }
+};
+struct NeverEndsGuards final : Honest {
+  using Honest::Honest;
+  Status reach(uint32_t remote, Reach* out) override {
+    const Status status = below_->reach(remote, out);
+    word_ = out->valid;
+    if (out->guard) out->guard = &word_;
+    return status;
+  }
+  std::atomic<uint64_t> word_{0};
+};
 struct KeysLiveOn final : Honest {
   using Honest::Honest;
   void dereg(Region&) override {}

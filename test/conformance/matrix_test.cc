@@ -20,6 +20,7 @@ constexpr struct {
     {kReliable, "kReliable"},   {kOrdered, "kOrdered"}, {kPeerDown, "kPeerDown"},
     {kNeedsReg, "kNeedsReg"},   {kPut, "kPut"},         {kGet, "kGet"},
     {kMulticast, "kMulticast"}, {kWait, "kWait"},       {kAlloc, "kAlloc"},
+    {kGuard, "kGuard"},
 };
 
 // Null if a driver declares less here than elsewhere: some systems forbid remote access.

@@ -11,8 +11,8 @@
 namespace torii::kit {
 namespace {
 
-constexpr uint32_t kSimAll =
-    kReliable | kOrdered | kPeerDown | kNeedsReg | kPut | kGet | kMulticast | kWait | kAlloc;
+constexpr uint32_t kSimAll = kReliable | kOrdered | kPeerDown | kNeedsReg | kPut | kGet |
+                             kMulticast | kWait | kAlloc | kGuard;
 
 // What goes over the sim driver: nothing, faults, or a link over faults.
 using Over = std::function<std::unique_ptr<Driver>(const OpenBelow&, const DriverEnv&)>;

@@ -42,7 +42,7 @@ bool LinkDriver::open(const OpenBelow& open_below, const DriverEnv& env) {
     return false;
   }
   if (!(caps_.flags & kReliable)) {
-    caps_.flags &= ~(kPut | kGet | kNeedsReg | kAlloc);
+    caps_.flags &= ~(kPut | kGet | kNeedsReg | kAlloc | kGuard);
     caps_.remote_max = 0;
     caps_.key_bytes = 0;
   }

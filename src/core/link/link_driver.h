@@ -125,6 +125,9 @@ class LinkDriver final : public Decorator {
     return remote() ? below_->reg(base, bytes, access, out) : Status::unsupported;
   }
   void dereg(Region& region) override { below_->dereg(region); }
+  Status reach(uint32_t handle, Reach* out) override {
+    return remote() ? below_->reach(handle, out) : Status::unsupported;
+  }
   Status import(PeerId peer, std::span<const std::byte> key, uint32_t* handle) override {
     return remote() ? below_->import(peer, key, handle) : Status::unsupported;
   }

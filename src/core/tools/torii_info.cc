@@ -85,6 +85,7 @@ constexpr CapName kCapNames[] = {
     {kMulticast, "multicast"},
     {kWait, "can sleep"},
     {kAlloc, "memory for programs"},
+    {kGuard, "guards memory keys"},
 };
 
 // The names in TORII_DRIVERS, without decorators around them.

@@ -113,7 +113,7 @@ bool Arena::reserve(std::string* why) {
                        static_cast<unsigned long long>(bytes_), strerror(errno));
     return false;
   }
-  header_ = new (base_) ArenaHeader;  // the pages are zero
+  header_ = reinterpret_cast<ArenaHeader*>(base_);  // zero; constructing it would touch all pages
   free_[kArenaHead] = bytes_ - kArenaHead;
   return true;
 }
@@ -239,6 +239,35 @@ ArenaKey Arena::key(const void* base, uint64_t bytes) const {
           header_->slots[slot].serial.load(std::memory_order_relaxed)};
 }
 
+ArenaKey Arena::guard(const void* base, uint64_t bytes, uint32_t access, uint64_t label) {
+  uint32_t number;
+  if (!free_guards_.empty()) {
+    number = free_guards_.back();
+    free_guards_.pop_back();
+  } else if (guards_used_ < kGuardSlots) {
+    number = guards_used_++;
+  } else {
+    return {};
+  }
+  const ArenaKey allocation = key(base, bytes);
+  GuardSlot& slot = header_->guards[number];
+  constexpr auto relaxed = std::memory_order_relaxed;
+  std::atomic_thread_fence(std::memory_order_release);  // the old word's 0 comes before
+  slot.base.store(reinterpret_cast<uintptr_t>(base), relaxed);
+  slot.bytes.store(bytes, relaxed);
+  slot.label.store(label, relaxed);
+  slot.access.store(access, relaxed);
+  slot.allocation.store(allocation.slot, relaxed);
+  slot.serial.store(allocation.serial, relaxed);
+  slot.word.store(++last_serial_, std::memory_order_release);
+  return {static_cast<uint32_t>(fd_.get()), number, last_serial_};
+}
+
+void Arena::unguard(uint32_t slot) {
+  header_->guards[slot].word.store(0);
+  free_guards_.push_back(slot);
+}
+
 // In the child of a fork: what it writes must not reach its parent's memory, which is its own from
 // now on like any other memory. Allocates nothing; the maps may be in the middle of a change.
 void Arena::after_fork() {
@@ -304,15 +333,15 @@ const ArenaView::Window* ArenaView::window(const Address& owner, uint64_t first,
   }
   const uint64_t start = first / kWindowBytes * kWindowBytes;
   const uint64_t end = std::min(round_up(first + bytes, kWindowBytes), bytes_);
-  Window made{start, end - start, {}, ++uses_};
+  Window made{start, end - start, std::make_shared<Mapping>(), ++uses_};
   const Descriptor file = open_file(owner);
   struct stat about;
   // By now the number may be another file's.
   if (!file || fstat(file.get(), &about) != 0 || about.st_dev != device_ ||
-      about.st_ino != inode_ || !made.memory.map(file.get(), start, end - start))
+      about.st_ino != inode_ || !made.memory->map(file.get(), start, end - start))
     return nullptr;
   // Pages that nobody uses must not appear in core dumps.
-  madvise(made.memory.base(), end - start, MADV_DONTDUMP);
+  madvise(made.memory->base(), end - start, MADV_DONTDUMP);
   if (windows_.size() < kWindowsMax) {
     windows_.push_back(std::move(made));
     return &windows_.back();
@@ -326,6 +355,11 @@ const ArenaView::Window* ArenaView::window(const Address& owner, uint64_t first,
 
 Status ArenaView::find(const Address& owner, const ArenaKey& key, uint64_t base, uint64_t bytes,
                        std::byte** at) {
+  return pin(owner, key, base, bytes, at, nullptr);
+}
+
+Status ArenaView::pin(const Address& owner, const ArenaKey& key, uint64_t base, uint64_t bytes,
+                      std::byte** at, std::shared_ptr<Mapping>* pinned) {
   if (!tried_ && !open(owner, key.fd))
     TORII_INFO("shm: memory of process %u is not mapped", owner.pid);
   if (!head_) return Status::unsupported;
@@ -335,8 +369,31 @@ Status ArenaView::find(const Address& owner, const ArenaKey& key, uint64_t base,
     return Status::invalid;
   const Window* const window = this->window(owner, first, bytes);
   if (!window) return Status::unsupported;
-  *at = window->memory.base() + (first - window->first);
+  *at = window->memory->base() + (first - window->first);
+  if (pinned) *pinned = window->memory;
   return Status::ok;
+}
+
+Status ArenaView::guarded(const Address& owner, const ArenaKey& key, Guarded* out) {
+  if (!tried_ && !open(owner, key.fd))
+    TORII_INFO("shm: memory of process %u is not mapped", owner.pid);
+  if (!head_) return Status::unsupported;
+  if (key.fd != fd_ || key.slot >= kGuardSlots || key.serial == 0) return Status::invalid;
+  const auto& header = *reinterpret_cast<const ArenaHeader*>(head_.base());
+  const GuardSlot& slot = header.guards[key.slot];
+  constexpr auto relaxed = std::memory_order_relaxed;
+  if (slot.word.load(std::memory_order_acquire) != key.serial) return Status::invalid;
+  out->base = slot.base.load(relaxed);
+  out->bytes = slot.bytes.load(relaxed);
+  out->label = slot.label.load(relaxed);
+  out->access = static_cast<uint32_t>(slot.access.load(relaxed));
+  out->allocation = {fd_, static_cast<uint32_t>(slot.allocation.load(relaxed)),
+                     slot.serial.load(relaxed)};
+  out->word = &slot.word;
+  out->valid = key.serial;
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (slot.word.load(relaxed) != key.serial) return Status::invalid;  // it ended meanwhile
+  return out->bytes > ~uint64_t{0} - out->base ? Status::invalid : Status::ok;
 }
 
 }  // namespace torii::shm

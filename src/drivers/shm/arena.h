@@ -29,13 +29,25 @@
 
 namespace torii::shm {
 
-inline constexpr uint32_t kArenaMagic = 0x31616873;  // changes with anything in ArenaHeader
+inline constexpr uint32_t kArenaMagic = 0x32616873;  // changes with anything in ArenaHeader
 inline constexpr uint32_t kArenaSlots = 16384;       // most allocations at a time
+inline constexpr uint32_t kGuardSlots = 8192;        // most guarded regions at a time
 
 struct ArenaSlot {
   std::atomic<uint64_t> serial;  // of the allocation, unique in the arena; 0: free
   std::atomic<uint64_t> first;   // its offset in the arena
   std::atomic<uint64_t> bytes;
+};
+
+// A region whose key ends when its owner says so: what peers rely on instead of what the key says.
+struct GuardSlot {
+  alignas(kLine) std::atomic<uint64_t> word;  // unique in the arena; 0: free, or ended
+  std::atomic<uint64_t> base;                 // address in the owner
+  std::atomic<uint64_t> bytes;
+  std::atomic<uint64_t> label;
+  std::atomic<uint64_t> access;
+  std::atomic<uint64_t> allocation;  // slot of the allocation it lies in
+  std::atomic<uint64_t> serial;      // and its serial; 0: it lies in none
 };
 
 struct ArenaHeader {
@@ -45,6 +57,7 @@ struct ArenaHeader {
   uint64_t self_base;  // address of the arena in its owner
   uint64_t bytes;      // of the arena
   ArenaSlot slots[kArenaSlots];
+  GuardSlot guards[kGuardSlots];
 };
 inline constexpr uint64_t kArenaHead = (sizeof(ArenaHeader) + kPage - 1) / kPage * kPage;
 
@@ -74,6 +87,9 @@ class Arena {
   // The name of the allocation in which all `bytes` bytes lie.
   ArenaKey key(const void* base, uint64_t bytes) const;
   bool empty() const { return live_.empty(); }
+  // Guards a region, in an allocation or not. The key names the guard; serial 0: all are in use.
+  ArenaKey guard(const void* base, uint64_t bytes, uint32_t access, uint64_t label);
+  void unguard(uint32_t slot);
 
  private:
   struct Live {
@@ -99,6 +115,19 @@ class Arena {
   std::map<uint64_t, Live> live_;      // allocations by offset
   std::vector<uint32_t> free_slots_;
   uint32_t slots_used_ = 0;
+  std::vector<uint32_t> free_guards_;
+  uint32_t guards_used_ = 0;
+};
+
+// A peer's guarded region.
+struct Guarded {
+  uint64_t base = 0;
+  uint64_t bytes = 0;
+  uint64_t label = 0;
+  uint32_t access = 0;
+  ArenaKey allocation{};                        // serial 0: it lies in none
+  const std::atomic<uint64_t>* word = nullptr;  // has the value `valid` until the region ends
+  uint64_t valid = 0;
 };
 
 // A peer's arena. It is opened with the first key into it, and mapped in windows when they are
@@ -109,6 +138,11 @@ class ArenaView {
   // key is stale or makes no sense. `unsupported`: this process cannot map it, use other ways.
   Status find(const Address& owner, const ArenaKey& key, uint64_t base, uint64_t bytes,
               std::byte** at);
+  // The same memory, mapped for as long as *pinned lives.
+  Status pin(const Address& owner, const ArenaKey& key, uint64_t base, uint64_t bytes,
+             std::byte** at, std::shared_ptr<Mapping>* pinned);
+  // What the owner says of a guarded region; results as of find().
+  Status guarded(const Address& owner, const ArenaKey& key, Guarded* out);
 
  private:
   static constexpr uint64_t kWindowBytes = 64 << 20;  // least of a window, and its alignment
@@ -117,7 +151,7 @@ class ArenaView {
   struct Window {
     uint64_t first;
     uint64_t bytes;
-    Mapping memory;
+    std::shared_ptr<Mapping> memory;
     uint64_t used;  // value of uses_
   };
 

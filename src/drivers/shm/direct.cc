@@ -12,6 +12,11 @@ namespace torii {
 
 Status ShmDriver::alloc(uint64_t bytes, uint64_t alignment, void** base) {
   if (!(caps_.flags & kAlloc)) return Status::unsupported;
+  *base = make_arena() ? arena_->alloc(bytes, alignment) : nullptr;
+  return *base ? Status::ok : Status::no_memory;
+}
+
+bool ShmDriver::make_arena() {
   if (!arena_ && !no_arena_) {
     std::string why;
     arena_ = shm::Arena::make(segment_.address.cookie, &why);
@@ -19,8 +24,7 @@ Status ShmDriver::alloc(uint64_t bytes, uint64_t alignment, void** base) {
     if (no_arena_)
       TORII_WARN("%s; large messages from and to such memory take longer", why.c_str());
   }
-  *base = arena_ ? arena_->alloc(bytes, alignment) : nullptr;
-  return *base ? Status::ok : Status::no_memory;
+  return arena_ != nullptr;
 }
 
 void ShmDriver::dealloc(void* base) { arena_->dealloc(base); }
@@ -37,6 +41,41 @@ Status ShmDriver::find_direct(Peer& peer, const shm::ArenaKey& key, uint64_t bas
   const Status status = arena.find(peer.details->segment.address, key, base, bytes, at);
   if (status != Status::invalid) return status;
   return refuse_key(peer, "is of memory that was given back, or beyond its bounds");
+}
+
+// The owner's word takes the place of what the key says.
+Status ShmDriver::import_guarded(Peer& peer, Import* import) {
+  shm::ArenaView& arena = peer.details->arena;
+  const shm::Address& owner = peer.details->segment.address;
+  auto guarded = std::make_unique<GuardedImport>();
+  shm::Guarded& word = guarded->word;
+  const Status status = arena.guarded(owner, import->key.arena, &word);
+  if (status == Status::invalid)
+    return refuse_key(peer, "is of an export that has ended, or of none");
+  if (status != Status::ok) return status;
+  import->key.base = word.base;
+  import->key.bytes = word.bytes;
+  import->key.access = word.access;
+  import->key.arena = word.allocation;
+  if (word.allocation.serial) {
+    const Status found =
+        arena.pin(owner, word.allocation, word.base, word.bytes, &guarded->at, &guarded->memory);
+    if (found == Status::invalid)
+      return refuse_key(peer, "is of memory that was given back, or beyond its bounds");
+    if (found != Status::ok) import->key.arena = {};
+  }
+  import->guarded = std::move(guarded);
+  return Status::ok;
+}
+
+Status ShmDriver::reach(uint32_t remote, Reach* out) {
+  if (!(caps_.flags & kGuard)) return Status::unsupported;
+  if (remote >= imports_.size() || !imports_[remote].used || !imports_[remote].guarded)
+    return Status::invalid;
+  const GuardedImport& import = *imports_[remote].guarded;
+  *out = Reach{import.word.bytes, import.word.access, import.word.label,
+               import.at,         import.word.word,   import.word.valid};
+  return Status::ok;
 }
 
 // The pieces of a transfer that was checked. `unsupported`: the memory is not mapped.

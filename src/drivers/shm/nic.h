@@ -48,6 +48,7 @@ class ShmDriver final : public Driver {
   void dereg(Region& region) override;
   Status import(PeerId peer, std::span<const std::byte> key, uint32_t* remote) override;
   void drop(uint32_t remote) override;
+  Status reach(uint32_t remote, Reach* out) override;
   Status alloc(uint64_t bytes, uint64_t alignment, void** base) override;
   void dealloc(void* base) override;
   bool near(PeerId peer, const void* at) const override {
@@ -109,10 +110,16 @@ class ShmDriver final : public Driver {
     uint32_t owner;  // part of the owner's cookie
     shm::ArenaKey arena;
   };
+  struct GuardedImport {
+    shm::Guarded word;  // the owner's
+    std::byte* at = nullptr;
+    std::shared_ptr<shm::Mapping> memory;  // what holds `at`
+  };
   struct Import {
-    Key key;
-    PeerId peer;
-    bool used;
+    Key key{};
+    PeerId peer = kNoPeer;
+    bool used = false;
+    std::unique_ptr<GuardedImport> guarded;  // null: the key is not guarded
   };
   struct Export {
     uint64_t base;
@@ -185,6 +192,8 @@ class ShmDriver final : public Driver {
   Status refuse_key(const Peer& peer, const char* what);
 
   // direct.cc
+  bool make_arena();
+  Status import_guarded(Peer& peer, Import* import);
   shm::ArenaKey arena_key(const void* base, uint64_t bytes) const;
   Status find_direct(Peer& peer, const shm::ArenaKey& key, uint64_t base, uint64_t bytes,
                      std::byte** at);

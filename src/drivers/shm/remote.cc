@@ -2,11 +2,13 @@
 // Copyright (c) 2026, the Torii authors
 //
 // Put and get: by cross-memory attach, unless the memory is mapped (direct.cc).
+#include <unistd.h>
 #if defined(__x86_64__)
 #include <x86intrin.h>
 #endif
 
 #include <cstring>
+#include <utility>
 
 #include "core/base/log.h"
 #include "drivers/shm/attach.h"
@@ -29,11 +31,17 @@ uint64_t moment() {
 
 Status ShmDriver::reg(void* base, uint64_t bytes, uint32_t access, Region* out) {
   if (!(caps_.flags & kGet)) return Status::unsupported;
-  if ((!base && bytes) || !access || (access & ~uint32_t{kRemoteRead | kRemoteWrite}))
+  if ((!base && bytes) || !access ||
+      (access & ~uint32_t{kRemoteRead | kRemoteWrite | kRemoteUpdate | kGuarded}))
     return Status::invalid;
-  *out = Region{base, bytes, access, {}, 0};
+  const bool guarded = access & kGuarded;
+  if (guarded && (!(caps_.flags & kGuard) || !make_arena())) return Status::unsupported;
+  *out = Region{base, bytes, access, {}, 0, out->label};
+  const uint32_t rights = access & ~uint32_t{kGuarded};
   const Key key{reinterpret_cast<uintptr_t>(base), bytes, access,
-                static_cast<uint32_t>(segment_.address.cookie.words[1]), arena_key(base, bytes)};
+                static_cast<uint32_t>(segment_.address.cookie.words[1]),
+                guarded ? arena_->guard(base, bytes, rights, out->label) : arena_key(base, bytes)};
+  if (guarded && !key.arena.serial) return Status::no_memory;
   std::memcpy(out->key.data(), &key, sizeof(key));
   if (!(access & kRemoteRead)) return Status::ok;
   if (free_exports_.empty()) {
@@ -47,6 +55,11 @@ Status ShmDriver::reg(void* base, uint64_t bytes, uint32_t access, Region* out) 
 }
 
 void ShmDriver::dereg(Region& region) {
+  if ((region.access & kGuarded) && static_cast<uint32_t>(getpid()) == pid_) {
+    Key key;
+    std::memcpy(&key, region.key.data(), sizeof(key));
+    arena_->unguard(key.arena.slot);
+  }
   if (region.access & kRemoteRead) {
     exports_[region.driver_data] = {};
     free_exports_.push_back(static_cast<uint32_t>(region.driver_data));
@@ -65,11 +78,14 @@ Status ShmDriver::import(PeerId id, std::span<const std::byte> bytes, uint32_t* 
   if (key.owner != static_cast<uint32_t>(peer.details->segment.address.cookie.words[1]) ||
       key.bytes > ~uint64_t{0} - key.base)
     return refuse_key(peer, "is not of its sender, or goes round the end of memory");
-  if (key.arena.serial) {
+  Import import{key, id, true, nullptr};
+  if (key.access & kGuarded) {
+    if (const Status status = import_guarded(peer, &import); status != Status::ok) return status;
+  } else if (key.arena.serial) {
     std::byte* at = nullptr;
     const Status status = find_direct(peer, key.arena, key.base, key.bytes, &at);
     if (status == Status::invalid) return status;
-    if (status == Status::unsupported) key.arena = {};
+    if (status == Status::unsupported) import.key.arena = {};
   }
   if (free_imports_.empty()) {
     *remote = static_cast<uint32_t>(imports_.size());
@@ -78,7 +94,7 @@ Status ShmDriver::import(PeerId id, std::span<const std::byte> bytes, uint32_t* 
     *remote = free_imports_.back();
     free_imports_.pop_back();
   }
-  imports_[*remote] = {key, id, true};
+  imports_[*remote] = std::move(import);
   return Status::ok;
 }
 
@@ -94,6 +110,7 @@ Status ShmDriver::refuse_key(const Peer& peer, const char* what) {
 void ShmDriver::drop(uint32_t remote) {
   TORII_ASSERT(remote < imports_.size() && imports_[remote].used);
   imports_[remote].used = false;
+  imports_[remote].guarded.reset();
   free_imports_.push_back(remote);
 }
 
@@ -124,6 +141,9 @@ Status ShmDriver::check_rma(const Rma& rma, uint32_t access, Peer** peer) const 
   if (local != rma.bytes) return Status::invalid;
   *peer = const_cast<Peer*>(&peers_[rma.peer]);
   if ((*peer)->stage != Stage::up || (*peer)->ending != Status::ok) return Status::peer_dead;
+  if (import.guarded &&
+      import.guarded->word.word->load(std::memory_order_acquire) != import.guarded->word.valid)
+    return Status::invalid;
   return (*peer)->direct || key.arena.serial ? Status::ok : Status::denied;
 }
 

@@ -4,6 +4,8 @@
 // What the endpoints of one simulated fabric share. Private to drivers/sim.
 #pragma once
 
+#include <atomic>
+#include <deque>
 #include <map>
 #include <set>
 #include <string>
@@ -84,6 +86,7 @@ struct SimFabric::Net {
   uint64_t serial = 0;
   std::map<uint32_t, SimEndpoint> endpoints;         // made on first use
   std::map<std::string, std::set<uint32_t>> groups;  // name -> members
+  std::deque<std::atomic<uint64_t>> guards;          // of regions that are or were guarded
 };
 
 // Appends the bytes of the pieces.
@@ -104,6 +107,7 @@ class SimDriver final : public Driver {
   void dereg(Region& region) override;
   Status import(PeerId peer, std::span<const std::byte> key, uint32_t* remote) override;
   void drop(uint32_t remote) override;
+  Status reach(uint32_t remote, Reach* out) override;
   Status alloc(uint64_t bytes, uint64_t alignment, void** base) override;
   void dealloc(void* base) override;
   bool near(PeerId peer, const void* at) const override;
@@ -120,6 +124,7 @@ class SimDriver final : public Driver {
   void wake();
 
  private:
+  using Word = std::atomic<uint64_t>;
   struct Peer {
     bool used = false;
     bool connected = false;  // false while frames taken before disconnect() are on their way
@@ -139,6 +144,7 @@ class SimDriver final : public Driver {
   void deliver(SimEvent& event);
   Status transfer(const Rma& rma, Cap cap);
   Status move(const SimEvent& event);
+  const Region* find_region(const SimKey& key) const;
   bool dead() const { return self_->driver != this; }
 
   SimFabric::Net& net_;
@@ -152,7 +158,8 @@ class SimDriver final : public Driver {
   std::unordered_map<uint32_t, Arrival> last_arrivals_;  // by endpoint: to keep order
   std::unordered_map<uint32_t, Region> regions_;         // by slot
   std::unordered_map<uint32_t, SimKey> imports_;
-  std::map<void*, uint64_t> allocations_;  // bytes by address
+  std::unordered_map<uint32_t, Word*> guards_;  // by slot, of guarded regions; the fabric's
+  std::map<void*, uint64_t> allocations_;       // bytes by address
   uint32_t next_handle_ = 0;
   uint64_t last_event_ns_ = 0;
   int event_fd_ = -1;

@@ -50,6 +50,7 @@ std::map<void*, uint64_t>& left_behind() {
 }  // namespace
 
 SimDriver::~SimDriver() {
+  for (const auto& [slot, guard] : guards_) guard->store(0);
   left_behind().merge(allocations_);
   if (!dead()) net_.end(number_, Status::peer_closed);
   if (event_fd_ >= 0) close(event_fd_);
@@ -223,16 +224,23 @@ void SimDriver::deliver(SimEvent& event) {
 Status SimDriver::reg(void* base, uint64_t bytes, uint32_t access, Region* out) {
   if (!(caps_.flags & (kPut | kGet))) return Status::unsupported;
   if (!base && bytes) return Status::invalid;
-  *out = Region{base, bytes, access, {}, next_handle_++};
+  if ((access & kGuarded) && !(caps_.flags & kGuard)) return Status::unsupported;
+  *out = Region{base, bytes, access, {}, next_handle_++, out->label};
   // The random tag makes keys of regions that are gone, and forged keys, recognizable.
   const SimKey key{number_, static_cast<uint32_t>(out->driver_data), net_.random.next()};
   std::memcpy(out->key.data(), &key, sizeof(key));
   regions_[key.slot] = *out;
+  if (access & kGuarded) (guards_[key.slot] = &net_.guards.emplace_back())->store(key.tag);
   return Status::ok;
 }
 
 void SimDriver::dereg(Region& region) {
-  regions_.erase(static_cast<uint32_t>(region.driver_data));
+  const auto slot = static_cast<uint32_t>(region.driver_data);
+  regions_.erase(slot);
+  if (const auto it = guards_.find(slot); it != guards_.end()) {
+    it->second->store(0);
+    guards_.erase(it);
+  }
   region = Region{};
 }
 
@@ -249,6 +257,32 @@ Status SimDriver::import(PeerId peer, std::span<const std::byte> key, uint32_t* 
 
 void SimDriver::drop(uint32_t remote) { imports_.erase(remote); }
 
+// The region that the key names, in its owner; null if it is gone, or never was.
+const Region* SimDriver::find_region(const SimKey& key) const {
+  const SimDriver* const owner = net_.endpoints[key.owner].driver;
+  if (!owner) return nullptr;
+  const auto it = owner->regions_.find(key.slot);
+  if (it == owner->regions_.end()) return nullptr;
+  return std::memcmp(it->second.key.data(), &key, sizeof(key)) == 0 ? &it->second : nullptr;
+}
+
+Status SimDriver::reach(uint32_t remote, Reach* out) {
+  if (!(caps_.flags & kGuard)) return Status::unsupported;
+  const auto import = imports_.find(remote);
+  if (import == imports_.end()) return Status::invalid;
+  const SimKey& key = import->second;
+  const Region* const region = find_region(key);
+  if (!region || !(region->access & kGuarded)) return Status::invalid;
+  *out = Reach{
+      region->bytes, region->access & ~uint32_t{kGuarded}, region->label, nullptr, nullptr, 0};
+  const SimDriver& owner = *net_.endpoints[key.owner].driver;
+  if (!owner.near(kNoPeer, region->base)) return Status::ok;
+  out->at = static_cast<std::byte*>(region->base);
+  out->guard = owner.guards_.at(key.slot);
+  out->valid = key.tag;
+  return Status::ok;
+}
+
 Status SimDriver::alloc(uint64_t bytes, uint64_t alignment, void** base) {
   if (!(caps_.flags & kAlloc)) return Status::unsupported;
   void* made = nullptr;
@@ -264,7 +298,12 @@ void SimDriver::dealloc(void* base) {
   const auto* const first = static_cast<std::byte*>(base);
   std::erase_if(regions_, [&](const auto& entry) {
     const auto* const at = static_cast<const std::byte*>(entry.second.base);
-    return at >= first && at < first + it->second;
+    if (at < first || at >= first + it->second) return false;
+    if (const auto guard = guards_.find(entry.first); guard != guards_.end()) {
+      guard->second->store(0);
+      guards_.erase(guard);
+    }
+    return true;
   });
   allocations_.erase(it);
   std::free(base);
@@ -303,11 +342,9 @@ Status SimDriver::transfer(const Rma& rma, Cap cap) {
 Status SimDriver::move(const SimEvent& event) {
   const SimEndpoint& target = net_.endpoints[event.peer_number];
   if (target.end != Status::ok) return target.end;
-  if (!target.driver) return Status::invalid;
-  const auto it = target.driver->regions_.find(event.key.slot);
-  if (it == target.driver->regions_.end()) return Status::invalid;
-  const Region& region = it->second;
-  if (std::memcmp(region.key.data(), &event.key, sizeof(event.key)) != 0) return Status::invalid;
+  const Region* const found = find_region(event.key);
+  if (!found) return Status::invalid;
+  const Region& region = *found;
   if (!(region.access & (event.write ? kRemoteWrite : kRemoteRead))) return Status::invalid;
   if (event.offset > region.bytes || event.length > region.bytes - event.offset)
     return Status::invalid;

@@ -17,7 +17,8 @@ struct SimOptions {
   uint64_t seed = 1;
   // Cap bits to declare. What is not declared answers `unsupported`; without kOrdered frames
   // overtake each other, without kPeerDown nobody hears of ended endpoints.
-  uint32_t flags = kReliable | kOrdered | kPeerDown | kPut | kGet | kMulticast | kWait | kAlloc;
+  uint32_t flags =
+      kReliable | kOrdered | kPeerDown | kPut | kGet | kMulticast | kWait | kAlloc | kGuard;
   uint32_t mtu = 4096;         // at least 512
   uint32_t inline_max = 1024;  // longer bodies are read from the sender's memory on arrival
   uint32_t pieces_max = 8;
