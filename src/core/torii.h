@@ -56,6 +56,8 @@ typedef struct torii_peer torii_peer_t;       /* a process one can talk to; owne
 typedef struct torii_port torii_port_t;       /* a tagged message port */
 typedef struct torii_message torii_message_t; /* a message taken by torii_mprobe */
 typedef struct torii_group torii_group_t;     /* several peers that are sent to at once */
+typedef struct torii_export torii_export_t;   /* own memory that peers may reach */
+typedef struct torii_import torii_import_t;   /* a peer's memory that this process may reach */
 typedef uint64_t torii_request_t;             /* names an operation for torii_cancel; never 0 */
 
 /* The sentence for the last error of this thread, never null. */
@@ -102,6 +104,19 @@ TORII_PUBLIC void torii_peer_identity(const torii_peer_t* peer, uint64_t* job, u
 /* A line for reports: "rank 3 on n1 (pid 77) by shm, remote read". Valid until the next call by
  * this thread. */
 TORII_PUBLIC const char* torii_peer_text(torii_ni_t* ni, const torii_peer_t* peer);
+/* What suits a peer's driver; guides for protocols above, not limits of what may be sent. */
+typedef struct torii_limits {
+  size_t struct_bytes; /* sizeof(torii_limits_t) */
+  uint64_t frame;      /* largest message that leaves as one frame */
+  uint64_t eager;      /* largest message that is sent before a receive has matched */
+  uint64_t
+      remote_bytes; /* larger reads and writes are done in parts of so many bytes; 0: by frames */
+  uint32_t latency_ns;   /* 0: unknown */
+  uint32_t mbytes_per_s; /* 0: unknown */
+} torii_limits_t;
+/* For this peer, or, if it is null, for processes by the interface's first driver that reaches
+ * others. Fails with INVALID. */
+TORII_PUBLIC int torii_limits(torii_ni_t* ni, const torii_peer_t* peer, torii_limits_t* out);
 /* The user's pointer of a peer: stored, never used by Torii. Null at first. */
 TORII_PUBLIC void torii_peer_set_context(torii_peer_t* peer, void* context);
 TORII_PUBLIC void* torii_peer_context(const torii_peer_t* peer);
@@ -252,6 +267,83 @@ TORII_PUBLIC int torii_mrecv(torii_port_t* port, torii_message_t* message, const
  * a send that is still waiting here. TORII_OK: withdrawn, and its callback runs, before this
  * returns, with TORII_ERR_CANCELED. TORII_EMPTY: too late or unknown; nothing changes. */
 TORII_PUBLIC int torii_cancel(torii_ni_t* ni, torii_request_t request);
+
+/* --- remote memory ------------------------------------------------------------------------- */
+
+/* What peers may do with an export. */
+typedef enum torii_access {
+  TORII_MAY_READ = 1,
+  TORII_MAY_WRITE = 2,
+  TORII_MAY_UPDATE = 4 /* by atomic operations */
+} torii_access_t;
+
+#define TORII_KEY_MAX 256 /* bytes of a key at most */
+
+/* Makes `bytes` bytes at `base` reachable by peers that have the key and know the protection tag;
+ * `access` is a sum of torii_access_t. The memory must stay until torii_unexport. The same memory
+ * may be exported any number of times. Costs little: there is no need to keep exports for reuse.
+ * Where peers on this node map the memory (torii_memory_alloc) they reach it without this process;
+ * where they cannot, or are elsewhere, it must make progress to serve them. In the child of a fork
+ * exports stay the parent's. Fails with INVALID, NO_MEMORY or IO. */
+TORII_PUBLIC int torii_export(torii_ni_t* ni, void* base, size_t bytes, unsigned access,
+                              uint64_t tag, torii_export_t** out);
+/* Writes the key that peers import and returns its length, under TORII_KEY_MAX; with capacity too
+ * small nothing is written. It does not contain the tag, and may be sent to anybody. */
+TORII_PUBLIC size_t torii_export_key(const torii_export_t* exported, void* key, size_t capacity);
+/* Ends the export: from now on accesses are refused, also by those that have imported it. An access
+ * that another process has begun by itself, between the check and the last byte, is not waited for:
+ * who shares memory agrees on the end first. TORII_OK: over. TORII_PENDING: operations that this
+ * process serves still use the memory, and `done` runs after the last. torii_memory_free ends the
+ * exports in what it is given; they still have to be given to torii_unexport. */
+TORII_PUBLIC int torii_unexport(torii_export_t* exported, torii_done_t done, void* arg);
+
+/* Makes a peer's export usable here, with the key it gave and the tag that it was exported with.
+ * Local. A key in bad form is INVALID; one that is stale, invented, another process's or of another
+ * tag is found out by the first access, which the target refuses with DENIED. */
+TORII_PUBLIC int torii_import(torii_ni_t* ni, torii_peer_t* peer, const void* key, size_t bytes,
+                              uint64_t tag, torii_import_t** out);
+/* Gives the import back; operations that are pending go on. */
+TORII_PUBLIC int torii_import_drop(torii_import_t* import);
+/* Where the memory is mapped in this process, for loads and stores of one's own while the export
+ * and the import last; null if it is not, or not for reading and writing. */
+TORII_PUBLIC void* torii_import_address(const torii_import_t* import);
+
+/* When a write is complete. */
+typedef enum torii_completion {
+  TORII_COMPLETE_REMOTE = 0, /* the bytes are in the target's memory */
+  TORII_COMPLETE_LOCAL = 1   /* the local memory may be reused; what fails later, the flush says */
+} torii_completion_t;
+
+/* Reads from and writes to `offset` of the peer's memory. TORII_OK: complete, no callback;
+ * TORII_PENDING: `done` will run, and the local memory must stay until then; or an error. What the
+ * target refuses ends with DENIED (key, tag or right) or INVALID (bounds), with nothing moved.
+ * Operations are carried out in any order, a flush apart; 4 and 8 bytes at an aligned address in
+ * one piece. */
+TORII_PUBLIC int torii_read(torii_import_t* import, uint64_t offset, void* base, uint64_t bytes,
+                            torii_done_t done, void* arg);
+TORII_PUBLIC int torii_write(torii_import_t* import, uint64_t offset, const void* base,
+                             uint64_t bytes, torii_completion_t when, torii_done_t done, void* arg);
+
+typedef enum torii_atomic_op {
+  TORII_ATOMIC_ADD = 0,
+  TORII_ATOMIC_AND = 1,
+  TORII_ATOMIC_OR = 2,
+  TORII_ATOMIC_XOR = 3,
+  TORII_ATOMIC_SWAP = 4,
+  TORII_ATOMIC_CSWAP = 5 /* writes the operand if the old value is `compare` */
+} torii_atomic_op_t;
+
+/* Changes an integer of `width` bytes, 4 or 8, at an aligned address, and stores the old value at
+ * `old` (null: it is not wanted). Returns as torii_read. Atomic towards every other one, of
+ * whatever process, and towards atomic instructions of the program that owns the memory. */
+TORII_PUBLIC int torii_atomic(torii_import_t* import, uint64_t offset, torii_atomic_op_t op,
+                              unsigned width, uint64_t operand, uint64_t compare, void* old,
+                              torii_done_t done, void* arg);
+
+/* TORII_OK: everything begun before on this peer's memory (null: on all peers') is complete at the
+ * target, and seen by every process from now on. TORII_PENDING: `done` runs when it is, with
+ * TORII_OK or the error of an operation that could not tell it by a callback of its own. */
+TORII_PUBLIC int torii_flush(torii_ni_t* ni, torii_peer_t* peer, torii_done_t done, void* arg);
 
 /* --- groups -------------------------------------------------------------------------------- */
 

@@ -20,7 +20,7 @@ test_fuzz_param_fuzz_CPPFLAGS = $(FUZZ_CPPFLAGS)
 test_fuzz_param_fuzz_LDFLAGS = $(FUZZ_LINK)
 test_fuzz_param_fuzz_LDADD = $(FUZZ_LIBS)
 test_fuzz_protocol_fuzz_SOURCES = test/fuzz/protocol_fuzz.cc test/fuzz/input.h test/fuzz/world.cc \
-	test/fuzz/world.h test/fuzz/world_user.cc test/fake_driver.h
+	test/fuzz/world.h test/fuzz/world_memory.cc test/fuzz/world_user.cc test/fake_driver.h
 test_fuzz_protocol_fuzz_CPPFLAGS = $(FUZZ_CPPFLAGS)
 test_fuzz_protocol_fuzz_CXXFLAGS = $(AM_CXXFLAGS) -fno-rtti
 test_fuzz_protocol_fuzz_LDFLAGS = $(FUZZ_LINK)

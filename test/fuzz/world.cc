@@ -12,7 +12,7 @@ constexpr uint64_t kMessageMax = 12000;
 constexpr size_t kHandlesKept = 32;
 constexpr uint64_t kTags = 3;
 
-constexpr uint32_t kFlags[] = {0, kGet, kPut, kGet | kPut};
+constexpr uint32_t kFlags[] = {0, kGet | kGuard, kPut, kGet | kPut | kGuard};
 
 std::string hello_bytes(unsigned peer) {
   wire::Hello h{};
@@ -102,6 +102,7 @@ void World::finish() {
   for (unsigned i = 0; i < kFuzzPeers; ++i) driver_->go_down(i, Status::peer_dead);
   for (int i = 0; i < 64; ++i) progress();
   while (driver_->finish(Status::peer_dead)) progress();
+  close_memory();
   for (const Lent& l : lent_)
     require(l.receive && l.any_source, "every operation with a peer that left is over");
   for (unsigned i = 0; i <= TORII_PORT_MAX; ++i) {  // messages wait at closed ports, too
@@ -116,7 +117,7 @@ void World::finish() {
 }
 
 void World::step() {
-  switch (in_.byte() % 16) {
+  switch (in_.byte() % 20) {
     case 0:
       return raw_frame();
     case 1:
@@ -147,6 +148,11 @@ void World::step() {
       return;
     case 14:
       return portals_step();
+    case 16:
+    case 17:
+      return memory_frame();
+    case 18:
+      return memory_step();
     default: {
       constexpr Status kAnswers[] = {Status::ok, Status::pending, Status::denied, Status::io_error};
       const uint8_t what = in_.byte();
@@ -185,7 +191,7 @@ void World::tagged_frame() {
 void World::request_frame() {
   wire::Request h{};
   h.kind = wire::Kind(unsigned(wire::Kind::put) + in_.below(4));
-  h.flags = in_.byte() & 7;
+  h.flags = in_.byte() & 15;
   h.index = uint8_t(in_.below(4));
   h.credit = uint16_t(in_.below(8));
   h.bits = in_.below(kTags);

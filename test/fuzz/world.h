@@ -9,6 +9,7 @@
 #include <deque>
 #include <list>
 #include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -85,6 +86,28 @@ class World {
   static void pack(void* context, uint64_t offset, void* buffer, size_t bytes);
   static void unpack(void* context, uint64_t offset, const void* buffer, size_t bytes);
 
+  // exports and imports
+  struct Free {
+    void operator()(char* p) const { operator delete[](p, std::align_val_t{16}); }
+  };
+  struct Exported {
+    World* world = nullptr;
+    torii_export_t* handle = nullptr;
+    std::unique_ptr<char[], Free> memory;
+    uint64_t bytes = 0;
+    unsigned access = 0;
+    std::string key;
+  };
+  void memory_step();
+  void memory_frame();
+  void open_export();
+  void end_export();
+  void open_import();
+  void reach_out();
+  void close_memory();
+  void check_exports();
+  static void ended(void* arg, const torii_result_t* result);
+
   // the user, Portals
   void open_portals();
   void portals_step();
@@ -105,6 +128,11 @@ class World {
   std::deque<Inflow> inflows_;
   uint64_t more_at_[kFuzzPeers] = {};
   unsigned reenter_ = 0;
+
+  std::vector<std::unique_ptr<Exported>> exports_;
+  std::vector<std::unique_ptr<Exported>> ending_;
+  std::vector<std::string> old_keys_;
+  std::vector<torii_import_t*> imports_;
 
   ptl_handle_ni_t portals_ = PTL_INVALID_HANDLE;
   ptl_handle_eq_t eq_ = PTL_EQ_NONE;

@@ -148,6 +148,56 @@ static void messages(int shared) {
   free(ordinary);
 }
 
+/* Until `*done` operations are over. */
+static void await(const int* done, int due) {
+  for (int round = 0; round < 100000 && *done < due; ++round)
+    for (int i = 0; i < kRanks; ++i) torii_progress(ni[i]);
+  CHECK(*done == due);
+}
+
+/* Rank 0 reaches memory of rank 1, allocated by Torii or not. */
+static void remote(int allocated) {
+  const unsigned all = TORII_MAY_READ | TORII_MAY_WRITE | TORII_MAY_UPDATE;
+  torii_export_t* exported = NULL;
+  torii_import_t* import = NULL;
+  char key[TORII_KEY_MAX], text[] = "through the window", back[sizeof(text)] = "";
+  torii_limits_t limits = {.struct_bytes = sizeof(limits)};
+  void* memory = NULL;
+  uint64_t old = 1, word = 0;
+  int done = 0, due = 0;
+  if (allocated) {
+    CHECK(torii_memory_alloc(ni[1], 4096, 0, &memory) == TORII_OK);
+  } else {
+    memory = aligned_alloc(64, 4096);
+  }
+  memset(memory, 0, 4096);
+  CHECK(torii_export(ni[1], memory, 4096, all, 99, &exported) == TORII_OK);
+  const size_t bytes = torii_export_key(exported, key, sizeof(key));
+  CHECK(bytes > 0 && bytes <= sizeof(key));
+  CHECK(torii_import(ni[0], peer[0], key, bytes, 99, &import) == TORII_OK);
+  CHECK(!torii_import_address(import) || allocated);
+  due += torii_write(import, 100, text, sizeof(text), TORII_COMPLETE_REMOTE, count, &done);
+  await(&done, due);
+  due += torii_read(import, 100, back, sizeof(back), count, &done);
+  await(&done, due);
+  CHECK(strcmp(back, text) == 0 && strcmp((char*)memory + 100, text) == 0);
+  due += torii_atomic(import, 8, TORII_ATOMIC_ADD, 8, 5, 0, &old, count, &done);
+  await(&done, due);
+  memcpy(&word, (char*)memory + 8, sizeof(word));
+  CHECK(old == 0 && word == 5);
+  due += torii_flush(ni[0], NULL, count, &done);
+  await(&done, due);
+  CHECK(torii_limits(ni[0], peer[0], &limits) == TORII_OK);
+  CHECK(limits.frame > 0 && limits.frame <= limits.eager);
+  CHECK(torii_import_drop(import) == TORII_OK);
+  CHECK(torii_unexport(exported, count, &done) == TORII_OK);
+  if (allocated) {
+    CHECK(torii_memory_free(ni[1], memory) == TORII_OK);
+  } else {
+    free(memory);
+  }
+}
+
 int main(void) {
   const char* const with[] = {"shm", "sim"};
   for (int i = 0; i < 2; ++i) {
@@ -164,6 +214,8 @@ int main(void) {
       CHECK(torii_memory_free(ni[0], probe) == TORII_OK);
     }
     messages(shared);
+    remote(0);
+    remote(1);
     if (i == 0 && shared) CHECK(counter(ni[1], "direct_bytes") > kBytes);
     CHECK(torii_memory_alloc(ni[0], kBytes, 0, &kept) == TORII_OK);
     memset(kept, 'k', kBytes);

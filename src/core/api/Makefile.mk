@@ -6,4 +6,6 @@ libtorii_internal_la_SOURCES += \
 	src/core/api/ni_registry.h \
 	src/core/api/portals_api.cc \
 	src/core/api/portals_text.cc \
-	src/core/api/torii_api.cc
+	src/core/api/memory_api.cc \
+	src/core/api/torii_api.cc \
+	src/core/api/torii_error.h

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/api/torii_error.h"
 #include "core/base/log.h"
 #include "core/base/param.h"
 #include "core/ni/ni.h"
@@ -22,15 +23,6 @@ thread_local std::string t_text;
 
 std::mutex g_open_lock;
 std::vector<std::unique_ptr<Ni>> g_open;  // opened by torii_open
-
-int fail(int code, std::string why) {
-  t_error = std::move(why);
-  return code;
-}
-
-int bad_argument(const char* function, const char* what) {
-  return fail(TORII_ERR_INVALID, std::string(function) + ": " + what);
-}
 
 Ni* ni_of(torii_ni_t* ni) { return reinterpret_cast<Ni*>(ni); }
 Peer* peer_of(torii_peer_t* peer) { return reinterpret_cast<Peer*>(peer); }
@@ -93,6 +85,16 @@ int begun(Ni& ni, uint64_t bytes, Begin begin) {
 }
 
 }  // namespace
+
+int api_error(int code, std::string why) {
+  t_error = std::move(why);
+  return code;
+}
+
+int bad_argument(const char* function, const char* what) {
+  return api_error(TORII_ERR_INVALID, std::string(function) + ": " + what);
+}
+
 }  // namespace torii
 
 using namespace torii;
@@ -147,17 +149,19 @@ const char* torii_code_text(int code) {
 int torii_open(const torii_options_t* options, torii_ni_t** out) {
   if (!options || !out) return bad_argument("torii_open", "null pointer");
   if (options->struct_bytes != sizeof(torii_options_t))
-    return fail(TORII_ERR_INVALID,
-                format_text("torii_open: options of %zu bytes, this library (%s) expects %zu; the "
-                            "program was built with another version of torii.h",
-                            options->struct_bytes, torii_version(), sizeof(torii_options_t)));
+    return api_error(
+        TORII_ERR_INVALID,
+        format_text("torii_open: options of %zu bytes, this library (%s) expects %zu; the "
+                    "program was built with another version of torii.h",
+                    options->struct_bytes, torii_version(), sizeof(torii_options_t)));
   if (options->job == 0 || options->rank >= options->size ||
       options->local_rank >= options->local_size || options->local_size > options->size)
-    return fail(TORII_ERR_INVALID,
-                format_text("torii_open: rank %u of %u, local rank %u of %u, job %llx makes no "
-                            "sense; ranks count from 0 and the job is not 0",
-                            options->rank, options->size, options->local_rank, options->local_size,
-                            static_cast<unsigned long long>(options->job)));
+    return api_error(
+        TORII_ERR_INVALID,
+        format_text("torii_open: rank %u of %u, local rank %u of %u, job %llx makes no "
+                    "sense; ranks count from 0 and the job is not 0",
+                    options->rank, options->size, options->local_rank, options->local_size,
+                    static_cast<unsigned long long>(options->job)));
   std::lock_guard<std::mutex> guard(g_open_lock);
   for (auto& ni : g_open) {
     const Identity& self = ni->protocol().self();
@@ -178,7 +182,7 @@ int torii_open(const torii_options_t* options, torii_ni_t** out) {
   config.threads = options->threads != 0;
   std::string why;
   std::unique_ptr<Ni> ni = Ni::open(config, &why);
-  if (!ni) return fail(TORII_ERR_UNREACHABLE, why);
+  if (!ni) return api_error(TORII_ERR_UNREACHABLE, why);
   *out = reinterpret_cast<torii_ni_t*>(ni.get());
   g_open.push_back(std::move(ni));
   return TORII_OK;
@@ -216,7 +220,7 @@ int torii_connect(torii_ni_t* ni, const void* address, size_t bytes, torii_peer_
   const Status status =
       ni_of(ni)->connect({static_cast<const std::byte*>(address), bytes}, &peer, &why);
   ni_of(ni)->unlock();
-  if (status != Status::ok) return fail(code_of(status), why);
+  if (status != Status::ok) return api_error(code_of(status), why);
   *out = reinterpret_cast<torii_peer_t*>(peer);
   return TORII_OK;
 }
@@ -261,25 +265,30 @@ int torii_memory_alloc(torii_ni_t* ni, size_t bytes, size_t alignment, void** ad
   if (!ni || !address) return bad_argument("torii_memory_alloc", "null pointer");
   if (bytes == 0) return bad_argument("torii_memory_alloc", "0 bytes; ask for at least one");
   if (alignment & (alignment - 1))
-    return fail(TORII_ERR_INVALID,
-                format_text("torii_memory_alloc: an alignment of %zu, it must be a power of two",
-                            alignment));
+    return api_error(
+        TORII_ERR_INVALID,
+        format_text("torii_memory_alloc: an alignment of %zu, it must be a power of two",
+                    alignment));
   NiGuard guard(*ni_of(ni));
   const Status status = ni_of(ni)->allocations().alloc(bytes, alignment, address);
   if (status == Status::ok) return TORII_OK;
-  return fail(code_of(status), format_text("torii_memory_alloc: no memory for %zu bytes with an "
-                                           "alignment of %zu; ask for less, or raise ulimit -v",
-                                           bytes, alignment));
+  return api_error(code_of(status),
+                   format_text("torii_memory_alloc: no memory for %zu bytes with an "
+                               "alignment of %zu; ask for less, or raise ulimit -v",
+                               bytes, alignment));
 }
 
 int torii_memory_free(torii_ni_t* ni, void* address) {
   if (!ni || !address) return bad_argument("torii_memory_free", "null pointer");
   NiGuard guard(*ni_of(ni));
+  if (const uint64_t bytes = ni_of(ni)->allocations().bytes(address))
+    ni_of(ni)->exports().revoke(address, bytes);
   if (ni_of(ni)->allocations().free(address)) return TORII_OK;
-  return fail(TORII_ERR_INVALID,
-              format_text("torii_memory_free: %p is no address that torii_memory_alloc gave, or "
-                          "was given back already",
-                          address));
+  return api_error(
+      TORII_ERR_INVALID,
+      format_text("torii_memory_free: %p is no address that torii_memory_alloc gave, or "
+                  "was given back already",
+                  address));
 }
 
 torii_ni_t* torii_current(void) {
@@ -290,8 +299,8 @@ torii_ni_t* torii_current(void) {
 int torii_port_open(torii_ni_t* ni, unsigned index, torii_port_t** out) {
   if (!ni || !out) return bad_argument("torii_port_open", "null pointer");
   if (index > TORII_PORT_MAX)
-    return fail(TORII_ERR_INVALID,
-                format_text("torii_port_open: port %u, the highest is %d", index, TORII_PORT_MAX));
+    return api_error(TORII_ERR_INVALID, format_text("torii_port_open: port %u, the highest is %d",
+                                                    index, TORII_PORT_MAX));
   NiGuard guard(*ni_of(ni));
   Port* port = ni_of(ni)->ports().port(index);
   ++port->opened;
@@ -404,24 +413,24 @@ int torii_group_open(torii_ni_t* handle, const void* name, size_t name_bytes,
   if (!handle || !name || (count > 0 && !members) || !out)
     return bad_argument("torii_group_open", "null pointer");
   if (name_bytes == 0 || name_bytes > kGroupNameMax)
-    return fail(TORII_ERR_INVALID,
-                format_text("torii_group_open: a name of %zu bytes, it must have 1 to %zu",
-                            name_bytes, kGroupNameMax));
+    return api_error(TORII_ERR_INVALID,
+                     format_text("torii_group_open: a name of %zu bytes, it must have 1 to %zu",
+                                 name_bytes, kGroupNameMax));
   Ni& ni = *ni_of(handle);
   NiGuard guard(ni);
   std::vector<Peer*> peers;
   for (size_t i = 0; i < count; ++i) {
     Peer* peer = peer_of(members[i]);
     if (!peer || !ni.protocol().knows(*peer))
-      return fail(TORII_ERR_INVALID,
-                  format_text("torii_group_open: member %zu is no peer of this interface", i));
+      return api_error(TORII_ERR_INVALID,
+                       format_text("torii_group_open: member %zu is no peer of this interface", i));
     peers.push_back(peer);
   }
   Group* group = nullptr;
   std::string why;
   const Status status =
       ni.open_group({static_cast<const char*>(name), name_bytes}, peers, &group, &why);
-  if (status != Status::ok) return fail(code_of(status), "torii_group_open: " + why);
+  if (status != Status::ok) return api_error(code_of(status), "torii_group_open: " + why);
   *out = reinterpret_cast<torii_group_t*>(group);
   return TORII_OK;
 }
@@ -481,7 +490,7 @@ int torii_param_set(const char* name, const char* value, const char* origin) {
   if (!name || !value || !origin) return bad_argument("torii_param_set", "null pointer");
   std::string why;
   const Status status = param_set(name, value, origin, &why);
-  return status == Status::ok ? TORII_OK : fail(code_of(status), why);
+  return status == Status::ok ? TORII_OK : api_error(code_of(status), why);
 }
 
 size_t torii_counter_count(void) { return kCounterCount; }

@@ -27,20 +27,25 @@ Status Allocations::alloc(uint64_t bytes, uint64_t alignment, void** address) {
     void* base = nullptr;
     if (driver->alloc(bytes, std::max(alignment, kLine), &base) != Status::ok) continue;
     counters_.allocated_bytes += bytes;
-    given_[*address = base] = driver.get();
+    given_[*address = base] = {driver.get(), bytes};
     return Status::ok;
   }
   void* const base = ordinary(bytes, alignment);
   if (!base) return Status::no_memory;
-  given_[*address = base] = nullptr;
+  given_[*address = base] = {nullptr, bytes};
   return Status::ok;
+}
+
+uint64_t Allocations::bytes(void* address) const {
+  const auto it = given_.find(address);
+  return it == given_.end() ? 0 : it->second.bytes;
 }
 
 bool Allocations::free(void* address) {
   const auto it = given_.find(address);
   if (it == given_.end()) return false;
-  if (it->second) {
-    it->second->dealloc(address);
+  if (it->second.driver) {
+    it->second.driver->dealloc(address);
   } else {
     std::free(address);
   }

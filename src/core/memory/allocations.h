@@ -23,13 +23,19 @@ class Allocations {
 
   // `alignment` is a power of two or 0. `no_memory` is the only error.
   Status alloc(uint64_t bytes, uint64_t alignment, void** address);
+  // The length of what alloc() gave and free() did not take back; 0: there is none at this address.
+  uint64_t bytes(void* address) const;
   // False: not an address that alloc() gave, or given back already.
   bool free(void* address);
 
  private:
   const std::vector<std::unique_ptr<Driver>>& drivers_;
   Counters& counters_;
-  std::unordered_map<void*, Driver*> given_;  // null: ordinary memory
+  struct Given {
+    Driver* driver;  // null: ordinary memory
+    uint64_t bytes;
+  };
+  std::unordered_map<void*, Given> given_;
 };
 
 }  // namespace torii

@@ -83,6 +83,8 @@ Ni::Ni(const NiConfig& config)
       groups_(protocol_, counters_, ports_.completions(), this),
       portals_(protocol_, counters_, *this, Portals::grant(nullptr)),
       allocations_(protocol_.drivers(), counters_),
+      exports_(protocol_, counters_, ports_.completions(), this),
+      imports_(protocol_, counters_, ports_.completions(), exports_, this),
       wait_policy_(wait_policy(config)),
       callbacks_run_(count_base()),
       visits_(callbacks_run_),
@@ -426,11 +428,13 @@ void Ni::report_counters() {
 
 void Ni::on_put(Arrival& arrival) {
   if (arrival.env.space == Space::tagged) return ports_.on_put(arrival);
+  if (arrival.env.space == Space::memory) return exports_.on_put(arrival);
   portals_.on_put(arrival);
 }
 
 void Ni::on_get(Arrival& arrival) {
   if (arrival.env.space == Space::tagged) return protocol_.drop(arrival);
+  if (arrival.env.space == Space::memory) return exports_.on_get(arrival);
   portals_.on_get(arrival);
 }
 
@@ -438,6 +442,7 @@ void Ni::on_peer_down(Peer& peer, Status why) {
   if (why == Status::peer_dead)
     TORII_ERROR("%s died; operations with it end with an error",
                 protocol_.describe_path(peer).c_str());
+  imports_.on_peer_down(peer);
   ports_.on_peer_down(peer, why);
   portals_.on_peer_down(peer, why);
   if (!peer_down_) return;

@@ -12,6 +12,7 @@
 #include "core/base/counters.h"
 #include "core/base/status.h"
 #include "core/memory/allocations.h"
+#include "core/memory/imports.h"
 #include "core/multicast/group.h"
 #include "core/ni/ni_lock.h"
 #include "core/ni/progress_thread.h"
@@ -71,6 +72,8 @@ class Ni final : public Upper, public PortalsHost {
   Groups& groups() { return groups_; }
   Portals& portals() { return portals_; }
   Allocations& allocations() { return allocations_; }
+  Exports& exports() { return exports_; }
+  Imports& imports() { return imports_; }
   Counters& counters() { return counters_; }
   uint64_t now_ns() override;
 
@@ -196,6 +199,8 @@ class Ni final : public Upper, public PortalsHost {
   Groups groups_;
   Portals portals_;
   Allocations allocations_;
+  Exports exports_;
+  Imports imports_;
   static thread_local Waiter t_waiter;
   WaitPolicy wait_policy_;
   bool yield_known_ = false;  // wait_policy_.apart was found out

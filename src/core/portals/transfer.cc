@@ -39,8 +39,9 @@ void Portals::on_event(Transfer* t, OpEvent event, Status status, uint64_t bytes
       return unanswered(t);
     case OpEvent::received:
       return replied_to(t, bytes, PTL_NI_OK);
-    case OpEvent::replied:
-      return;  // targets only
+    case OpEvent::replied:  // targets only
+    case OpEvent::moved:    // not of messages
+      return;
   }
 }
 

@@ -71,7 +71,8 @@ inline bool Protocol::put_now(Peer& peer, uint8_t port, uint64_t bits, uint32_t 
 // Tells the initiator of a put what became of it, if it wants to know, and gives credit back.
 inline void Protocol::settle(Peer& peer, const Debt& debt, uint64_t accepted, bool no_ack) {
   give_back(peer, debt.credit);
-  if (__builtin_expect(debt.peer_op != 0, 0)) answer_put(peer, debt.peer_op, no_ack, accepted);
+  if (__builtin_expect(debt.peer_op != 0, 0))
+    answer_put(peer, debt.peer_op, no_ack ? Status::dropped : Status::ok, accepted);
 }
 
 inline void Protocol::place(const Arrival& a, const Data& destination, uint64_t accepted,

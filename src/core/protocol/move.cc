@@ -63,7 +63,7 @@ unsigned Protocol::move_step(Op* op) {
   Peer& peer = *op->peer;
   Driver& driver = *peer.driver;
   const DriverCaps& caps = driver.caps();
-  const bool reading = op->role == OpRole::incoming;
+  const bool reading = op->role == OpRole::access ? op->reading : op->role == OpRole::incoming;
   unsigned events = 0;
   bool in_call = false;
   while (op->moved < op->accepted && !in_call) {
@@ -75,7 +75,7 @@ unsigned Protocol::move_step(Op* op) {
         op->data.slice(op->moved, want, pieces, std::min(kPieces, caps.pieces_max), &covered);
     rma.peer = peer.route;
     rma.remote = op->remote;
-    rma.remote_offset = op->moved;
+    rma.remote_offset = op->remote_offset + op->moved;
     rma.pieces = pieces;
     rma.bytes = covered;
     rma.cookie = ops_.handle(op);
@@ -94,6 +94,7 @@ unsigned Protocol::move_step(Op* op) {
     op->moved += covered;
     ++events;
     if (reading) counters_->pulled_bytes += covered;
+    if (op->role == OpRole::access && !reading) counters_->pushed_bytes += covered;
     in_call = status == Status::ok;
     if (!in_call) ++op->pending_dones;
   }
@@ -107,6 +108,7 @@ void Protocol::move_refused(Op* op) {
   peer.remote_denied = true;
   moves_.remove(op);
   op->moved = 0;
+  if (op->role == OpRole::access) return access_over(op, Status::denied);
   if (op->role == OpRole::incoming) return ask_stream(op);
   op->stage = OpStage::streaming;
   peer.streams.push(op);
@@ -116,8 +118,44 @@ void Protocol::move_refused(Op* op) {
 void Protocol::move_finished(Op* op) {
   moves_.remove(op);
   op->stage = OpStage::waiting;
+  if (op->role == OpRole::access) return access_over(op, op->status);
   if (op->role == OpRole::incoming) return incoming_done(op, op->status);
   send_control(*op->peer, Kind::finish, op->status, op->peer_op, 0, op->accepted);
+}
+
+Status Protocol::access(Peer& peer, uint32_t remote, uint64_t offset, const Data& data,
+                        bool reading, const Owner& owner) {
+  if (peer.state != PeerState::up) return down_status(peer);
+  if (peer.remote_denied || !data.has_address()) return Status::denied;
+  Op* op = make_op(peer, OpRole::access, owner);
+  if (!op) return Status::no_memory;
+  op->data = data;
+  op->length = op->accepted = data.bytes();
+  op->reading = reading;
+  op->remote = remote;
+  op->remote_offset = offset;
+  op->stage = OpStage::moving;
+  Op* const outer = starting_;
+  const bool outer_done = started_done_;
+  starting_ = op;
+  started_done_ = false;
+  moves_.push(op);
+  move_step(op);
+  const bool over = started_done_;
+  const Status status = starting_status_;
+  starting_ = outer;
+  started_done_ = outer_done;
+  return over ? status : Status::pending;
+}
+
+void Protocol::access_over(Op* op, Status status) {
+  if (op == starting_) {
+    started_done_ = true;
+    starting_status_ = status;
+    free_op(op);
+  } else {
+    conclude(op, status, OpEvent::moved, op->accepted);
+  }
 }
 
 unsigned Protocol::step_moves() {

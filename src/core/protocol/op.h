@@ -27,6 +27,7 @@ enum class OpEvent : uint8_t {
   acked,     // put with acknowledgement: delivered; `bytes` the target accepted
   dropped,   // put with acknowledgement, or get: the target had no place for it
   received,  // the destination (of an accepted put, or of a get) holds `bytes` bytes
+  moved,     // remote read or write by the driver: over
   replied,   // target of a get: the source memory is no longer read
 };
 
@@ -54,6 +55,7 @@ enum class OpRole : uint8_t {
   request,   // get or getput waiting for its reply
   incoming,  // payload on its way in, destination known
   held,      // an arrival nobody has matched yet
+  access,    // a remote read or write of memory that the owner imported
 };
 
 enum class OpStage : uint8_t {
@@ -71,11 +73,13 @@ struct Op {
   OpRole role = OpRole::control;
   OpStage stage = OpStage::queued;
   Status status = Status::ok;
-  bool announced = false;  // payload moves after the match
+  Status refusal = Status::dropped;  // what the source is told if nothing was accepted
+  bool announced = false;            // payload moves after the match
   bool want_ack = false;
   bool sent_told = false;   // the owner had its `sent`
   bool is_reply = false;    // source side of a get
   bool first_sent = false;  // the frame with `head` has left
+  bool reading = false;     // access: from the peer's memory
   bool functions = false;   // data is reached by pack and unpack only
   uint8_t head_bytes = 0;   // of `head`
   Peer* peer = nullptr;
@@ -95,6 +99,7 @@ struct Op {
   uint64_t answer_bytes = 0;
 
   uint32_t remote = kNoRemote;         // imported key at the driver
+  uint64_t remote_offset = 0;          // access: of the first byte
   Region* region = nullptr;            // exported memory; owned
   std::array<std::byte, kKeyMax> key;  // the peer's key, held announcements
   uint16_t key_bytes = 0;

@@ -276,6 +276,8 @@ Peer* Protocol::find_identity(const Identity& id) const {
   return nullptr;
 }
 
+bool Protocol::is_self(const Peer& peer) const { return same_process(peer.id, config_.self); }
+
 Peer* Protocol::find_process(uint32_t nid, uint32_t pid) const {
   const auto it = by_process_.find(process_key(nid, pid));
   return it == by_process_.end() ? nullptr : it->second;
@@ -293,17 +295,26 @@ Peer* Protocol::make_peer(const Identity& id) {
   return peer;
 }
 
-void Protocol::set_route(Peer& peer, uint8_t rail, PeerId route) {
+Protocol::Limits Protocol::limits(uint8_t rail) const {
   const DriverCaps& caps = drivers_[rail]->caps();
+  const uint64_t advice = caps.eager_advice ? caps.eager_advice : caps.mtu * kEagerFrames;
+  const uint64_t limit = config_.eager_limit ? config_.eager_limit : advice;
+  Limits out;
+  out.pieces_max = std::min(caps.pieces_max, kPieces);
+  out.eager_max = uint32_t(std::min<uint64_t>(limit, config_.eager_window));
+  out.small_max =
+      std::min({caps.inline_max, caps.mtu - uint32_t(sizeof(wire::Tagged)), out.eager_max});
+  return out;
+}
+
+void Protocol::set_route(Peer& peer, uint8_t rail, PeerId route) {
+  const Limits limits = this->limits(rail);
   peer.rail = rail;
   peer.route = route;
   peer.driver = drivers_[rail].get();
-  peer.pieces_max = std::min(caps.pieces_max, kPieces);
-  peer.small_max = std::min(caps.inline_max, caps.mtu - uint32_t(sizeof(wire::Tagged)));
-  const uint64_t advice = caps.eager_advice ? caps.eager_advice : caps.mtu * kEagerFrames;
-  const uint64_t limit = config_.eager_limit ? config_.eager_limit : advice;
-  peer.eager_max = uint32_t(std::min<uint64_t>(limit, config_.eager_window));
-  peer.small_max = std::min(peer.small_max, peer.eager_max);
+  peer.pieces_max = limits.pieces_max;
+  peer.small_max = limits.small_max;
+  peer.eager_max = limits.eager_max;
   allow_express(peer);
   rails_[rail]->set(route, &peer);
 }

@@ -27,8 +27,8 @@ namespace torii {
 // Most address ranges offered to a driver at once.
 inline constexpr uint32_t kPieces = 8;
 
-// Which of the two kinds of match space a request addresses.
-enum class Space : uint8_t { portal, tagged };
+// What a request addresses: one of the two kinds of match space, or exported memory.
+enum class Space : uint8_t { portal, tagged, memory };
 
 // What a request says, apart from its payload.
 struct Envelope {
@@ -120,6 +120,15 @@ class Protocol final {
   bool knows(const Peer& peer) const {
     return peer.number - 1 < peers_.size() && peers_[peer.number - 1].get() == &peer;
   }
+  // How messages travel by that driver, the index of one.
+  struct Limits {
+    uint32_t pieces_max;  // address ranges of one frame
+    uint32_t small_max;   // largest message that travels as one tagged frame
+    uint32_t eager_max;   // largest message sent eagerly
+  };
+  Limits limits(uint8_t rail) const;
+  // The peer is this process itself.
+  bool is_self(const Peer& peer) const;
   // peer_dead or peer_closed, for a peer that is not up.
   static Status down_status(const Peer& peer);
   // "rank 3 on n1 (pid 77) by shm" and so on.
@@ -147,6 +156,11 @@ class Protocol final {
   Status getput(Peer& peer, const Envelope& env, const Data& source, const Data& destination,
                 const Owner& owner, Op** out);
   static constexpr uint32_t kGetputMax = 256;
+  // Reads or writes `data.bytes()` bytes at `offset` of memory that the peer's driver imported as
+  // `remote`. `ok`: over; `pending`: owes `moved`. An error: nothing was begun. `denied`, from here
+  // or with the event: not this way, use frames.
+  Status access(Peer& peer, uint32_t remote, uint64_t offset, const Data& data, bool reading,
+                const Owner& owner);
   // As put_now, for all of `peers` that are up, by one frame: `group` is their driver's name for
   // them, and all of them have joined it. Asks for no acknowledgement.
   bool multicast_now(PeerId group, std::span<Peer* const> peers, const Envelope& env,
@@ -178,6 +192,8 @@ class Protocol final {
   void discard(Op* held);
   // Refuses a request. Senders that wait for an answer learn `dropped`.
   void drop(Arrival& arrival);
+  // The same with a reason, `denied` or `invalid`, which they learn instead.
+  void refuse(Arrival& arrival, Status why);
   // Answers a get with the first `accepted` bytes of `source`. `ok`: the source is no longer
   // read; `pending`: owes `replied`.
   Status reply(Arrival& arrival, const Data& source, uint64_t accepted, const Owner& owner,
@@ -287,7 +303,7 @@ class Protocol final {
   void bad_frame(Peer* peer, const char* what);
   Op* find_op(Peer& peer, uint64_t handle) const;
   bool take_window(Peer& peer, uint64_t bytes, uint32_t* units);
-  void answer_put(Peer& peer, uint64_t peer_op, bool no_ack, uint64_t accepted);
+  void answer_put(Peer& peer, uint64_t peer_op, Status verdict, uint64_t accepted);
   Status receive_eager(Op* op, std::span<const std::byte> payload, Op** out);
   void incoming_done(Op* op, Status status);
 
@@ -299,6 +315,7 @@ class Protocol final {
   unsigned move_step(Op* op);
   void move_refused(Op* op);
   void move_finished(Op* op);
+  void access_over(Op* op, Status status);
   unsigned step_moves();
 
   ProtocolConfig config_;

@@ -13,6 +13,15 @@ namespace torii {
 
 using wire::Kind;
 
+namespace {
+
+// What a target says of a request that it does not serve.
+bool refusal(Status status) {
+  return status == Status::dropped || status == Status::denied || status == Status::invalid;
+}
+
+}  // namespace
+
 // Charges an eager message to the peer's window. False: the peer sent more than it was granted.
 inline bool Protocol::take_window(Peer& peer, uint64_t bytes, uint32_t* units) {
   const uint64_t cost = wire::credit_units(bytes);
@@ -98,7 +107,9 @@ void Protocol::on_request(Peer& peer, const wire::Frame& frame) {
   Arrival a;
   a.peer = &peer;
   a.kind = h.kind;
-  a.env.space = h.flags & wire::kTaggedSpace ? Space::tagged : Space::portal;
+  a.env.space = h.flags & wire::kTaggedSpace   ? Space::tagged
+                : h.flags & wire::kMemorySpace ? Space::memory
+                                               : Space::portal;
   a.env.index = h.index;
   a.env.want_ack = (h.flags & wire::kWantAck) != 0;
   a.env.ready = (h.flags & wire::kReady) != 0;
@@ -159,8 +170,8 @@ void Protocol::on_finish(Op* op, Status status, uint64_t length) {
     return incoming_done(op, status);
   }
   if (op->role == OpRole::request) {
-    if (status != Status::dropped) return bad_frame(&peer, "unexpected finish");
-    return conclude(op, Status::ok, OpEvent::dropped, 0);
+    if (!refusal(status)) return bad_frame(&peer, "unexpected finish");
+    return conclude(op, status == Status::dropped ? Status::ok : status, OpEvent::dropped, 0);
   }
   const bool owed = op->role == OpRole::send && (op->announced || op->want_ack);
   if (!owed || length > op->length) return bad_frame(&peer, "unexpected finish");
@@ -171,10 +182,11 @@ void Protocol::on_finish(Op* op, Status status, uint64_t length) {
   conclude(op, dropped ? Status::ok : status, dropped ? OpEvent::dropped : OpEvent::acked, length);
 }
 
-void Protocol::answer_put(Peer& peer, uint64_t peer_op, bool no_ack, uint64_t accepted) {
+// `verdict`: ok, or why the put was refused.
+void Protocol::answer_put(Peer& peer, uint64_t peer_op, Status verdict, uint64_t accepted) {
   if (peer_op == 0) return;
-  if (no_ack) {
-    send_control(peer, Kind::finish, Status::dropped, peer_op, 0, 0);
+  if (verdict != Status::ok) {
+    send_control(peer, Kind::finish, verdict, peer_op, 0, 0);
   } else {
     send_control(peer, Kind::ack, Status::ok, peer_op, 0, accepted);
   }
@@ -255,9 +267,9 @@ void Protocol::incoming_done(Op* op, Status status) {
   op->credit_owed = 0;
   if (op->announced) {
     const bool hide = !op->want_ack && status == Status::ok;
-    send_control(peer, Kind::finish, hide ? Status::dropped : status, op->peer_op, 0, op->accepted);
+    send_control(peer, Kind::finish, hide ? op->refusal : status, op->peer_op, 0, op->accepted);
   } else if (status == Status::ok) {
-    answer_put(peer, op->peer_op, !op->want_ack, op->accepted);
+    answer_put(peer, op->peer_op, op->want_ack ? Status::ok : op->refusal, op->accepted);
   }
   if (op == starting_) {
     started_done_ = true;
@@ -316,7 +328,7 @@ Status Protocol::claim(Op* op, const Data& destination, uint64_t accepted, bool 
   destination.copy_in(0, op->buffer, std::min(op->moved, accepted));
   if (op->moved == op->length) {
     give_back(peer, op->credit_owed);
-    answer_put(peer, op->peer_op, no_ack, accepted);
+    answer_put(peer, op->peer_op, no_ack ? Status::dropped : Status::ok, accepted);
     free_op(op);
     return Status::ok;
   }
@@ -341,6 +353,11 @@ void Protocol::discard(Op* op) {
 
 void Protocol::drop(Arrival& a) {
   ++counters_->dropped;
+  refuse(a, Status::dropped);
+}
+
+void Protocol::refuse(Arrival& a, Status why) {
+  TORII_ASSERT(refusal(why));
   Peer& peer = *a.peer;
   if (a.kind == Kind::put && a.payload.size() < a.env.length) {
     // Swallows the rest. The answer has to wait for it: the sender is still at work.
@@ -349,10 +366,11 @@ void Protocol::drop(Arrival& a) {
     op->length = a.env.length;
     op->peer_op = a.peer_op;
     op->credit_owed = a.credit;
+    op->refusal = why;
     (void)receive_eager(op, a.payload, nullptr);
     return;
   }
-  if (a.peer_op) send_control(peer, Kind::finish, Status::dropped, a.peer_op, 0, 0);
+  if (a.peer_op) send_control(peer, Kind::finish, why, a.peer_op, 0, 0);
   give_back(peer, a.credit);
 }
 

@@ -30,7 +30,8 @@ uint64_t share_of_frame(const DriverCaps& caps, uint32_t head_bytes, uint64_t wa
 
 uint8_t request_flags(const Envelope& env) {
   return uint8_t((env.want_ack ? wire::kWantAck : 0) | (env.ready ? wire::kReady : 0) |
-                 (env.space == Space::tagged ? wire::kTaggedSpace : 0));
+                 (env.space == Space::tagged ? wire::kTaggedSpace : 0) |
+                 (env.space == Space::memory ? wire::kMemorySpace : 0));
 }
 
 }  // namespace
@@ -54,7 +55,7 @@ void Protocol::free_op(Op* op) {
     regions_.put(op->region);
     op->region = nullptr;
   }
-  if (op->remote != kNoRemote) op->peer->driver->drop(op->remote);
+  if (op->remote != kNoRemote && op->role != OpRole::access) op->peer->driver->drop(op->remote);
   op->remote = kNoRemote;
   std::free(op->buffer);
   ops_.put(op);
@@ -432,6 +433,7 @@ void Protocol::frames_handed_over(Op* op) {
       op->stage = OpStage::waiting;
       return;
     case OpRole::held:
+    case OpRole::access:
       return;
   }
 }

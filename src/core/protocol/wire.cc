@@ -50,6 +50,13 @@ void to_host(Hello* h) {
   h->pad = little(h->pad);
 }
 
+void to_host(Atomic* a) {
+  a->reserved = little(a->reserved);
+  a->pad = little(a->pad);
+  a->operand = little(a->operand);
+  a->compare = little(a->compare);
+}
+
 template <typename H>
 bool take(std::span<const std::byte> bytes, H* header, std::span<const std::byte>* rest) {
   if (bytes.size() < sizeof(H)) return false;
@@ -69,7 +76,9 @@ bool split_key(size_t key_bytes, std::span<const std::byte> rest, Frame* out) {
 bool check_request(const Frame& f) {
   const Request& r = f.request;
   if (r.reserved != 0 || r.pad != 0) return false;
-  if (r.flags & ~(kWantAck | kReady | kTaggedSpace)) return false;
+  if (r.flags & ~(kWantAck | kReady | kTaggedSpace | kMemorySpace)) return false;
+  if ((r.flags & kMemorySpace) && ((r.flags & (kReady | kTaggedSpace)) || r.index || r.ac_index))
+    return false;
   if (f.payload.size() > r.length) return false;
   switch (r.kind) {
     case Kind::put:
@@ -143,9 +152,15 @@ bool parse(std::span<const std::byte> bytes, Frame* out) {
   }
 }
 
+bool parse(std::span<const std::byte> bytes, Atomic* out) {
+  std::span<const std::byte> rest;
+  return take(bytes, out, &rest) && rest.empty() && out->reserved == 0 && out->pad == 0;
+}
+
 size_t encode(const Tagged& header, std::byte* out) { return put(header, out); }
 size_t encode(const Request& header, std::byte* out) { return put(header, out); }
 size_t encode(const Control& header, std::byte* out) { return put(header, out); }
 size_t encode(const Hello& header, std::byte* out) { return put(header, out); }
+size_t encode(const Atomic& operation, std::byte* out) { return put(operation, out); }
 
 }  // namespace torii::wire

@@ -22,7 +22,7 @@
 
 namespace torii::wire {
 
-inline constexpr uint8_t kVersion = 2;
+inline constexpr uint8_t kVersion = 3;
 
 enum class Kind : uint8_t {
   hello = 1,
@@ -48,6 +48,7 @@ enum RequestFlags : uint8_t {
   kWantAck = 1u << 0,      // answer with ack when delivered, or finish(dropped)
   kReady = 1u << 1,        // the sender says that the receive is posted
   kTaggedSpace = 1u << 2,  // index names a tagged port, not a portal table entry
+  kMemorySpace = 1u << 3,  // bits name an export, hdr_data its label; getput: an atomic operation
 };
 
 // Integers in wire order; a no-op on little-endian machines.
@@ -135,6 +136,17 @@ struct Hello {
 };
 static_assert(sizeof(Hello) == 104);
 
+// The payload of a getput of the memory space. The reply holds the old value.
+struct Atomic {
+  uint8_t operation;  // torii_atomic_t
+  uint8_t width;      // bytes: 4 or 8
+  uint16_t reserved;  // 0
+  uint32_t pad;       // 0
+  uint64_t operand;
+  uint64_t compare;
+};
+static_assert(sizeof(Atomic) == 24);
+
 // A checked view of a received frame: `kind` is valid, the header is complete, key and payload
 // lie inside the frame, reserved fields are 0. Fields are already in host order.
 struct Frame {
@@ -164,10 +176,14 @@ inline bool parse_tagged(std::span<const std::byte> bytes, Tagged* out) {
   return true;
 }
 
+// False if it is none: a reserved field is not 0.
+bool parse(std::span<const std::byte> bytes, Atomic* out);
+
 // Writes a header in wire order; returns its length.
 size_t encode(const Tagged& header, std::byte* out);
 size_t encode(const Request& header, std::byte* out);
 size_t encode(const Control& header, std::byte* out);
 size_t encode(const Hello& header, std::byte* out);
+size_t encode(const Atomic& operation, std::byte* out);
 
 }  // namespace torii::wire

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+#include "core/memory/imports.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "core/base/log.h"
+#include "core/tport/ports.h"
+
+namespace torii {
+
+namespace {
+
+constexpr uint64_t kReported = 5;  // refusals that are named in the log
+
+}  // namespace
+
+// Waits for one epoch of each peer it concerns.
+struct Flush {
+  unsigned epochs = 1;  // and the call itself
+  Status status = Status::ok;
+  torii_done_t done;
+  void* arg;
+};
+
+Imports::~Imports() {
+  for (auto& [peer, traffic] : traffic_)
+    for (auto& epoch : traffic->epochs)
+      if (epoch.flush && --epoch.flush->epochs == 0) delete epoch.flush;
+  imports_.for_each([](Import* import) {
+    if (import->remote != kNoRemote) import->peer->driver->drop(import->remote);
+  });
+}
+
+Traffic& Imports::traffic_with(Peer& peer) {
+  auto& traffic = traffic_[&peer];
+  if (!traffic) traffic = std::make_unique<Traffic>();
+  return *traffic;
+}
+
+Status Imports::make(Peer& peer, std::span<const std::byte> bytes, uint64_t tag, Import** out) {
+  ExportKey key;
+  if (!parse_key(bytes, &key)) return Status::invalid;
+  if (peer.state != PeerState::up) return Protocol::down_status(peer);
+  Import* const import = imports_.get();
+  if (!import) return Status::no_memory;
+  import->imports = this;
+  import->owner = owner_;
+  import->peer = &peer;
+  import->handle = key.handle;
+  import->label = access_label(key.nonce, tag);
+  import->traffic = &traffic_with(peer);
+  reach(import, key);
+  *out = import;
+  return Status::ok;
+}
+
+// Looks for a direct way; what it may do and where it ends is the word of the owner, not the key's.
+void Imports::reach(Import* import, const ExportKey& key) {
+  Peer& peer = *import->peer;
+  if (protocol_.is_self(peer)) {
+    const Export* const e = exports_.find(import->handle, import->label);
+    if (!e) return;
+    import->bytes = e->bytes;
+    import->access = e->access;
+    import->at = e->base;
+    import->guard = &e->label;
+    import->valid = import->label;
+    return;
+  }
+  const DriverCaps& caps = peer.driver->caps();
+  const auto driver_key = key.of(protocol_.driver_name(peer.rail));
+  Reach reach;
+  if (!(caps.flags & kGuard) || driver_key.size() != caps.key_bytes ||
+      peer.driver->import(peer.route, driver_key, &import->remote) != Status::ok) {
+    import->remote = kNoRemote;
+    return;
+  }
+  if (peer.driver->reach(import->remote, &reach) != Status::ok || reach.label != import->label) {
+    peer.driver->drop(import->remote);
+    import->remote = kNoRemote;
+    return;
+  }
+  import->bytes = reach.bytes;
+  import->access = (reach.access & kRemoteRead ? kMayRead : 0u) |
+                   (reach.access & kRemoteWrite ? kMayWrite : 0u) |
+                   (reach.access & kRemoteUpdate ? kMayUpdate : 0u);
+  import->at = reach.at;
+  import->guard = reach.guard;
+  import->valid = reach.valid;
+}
+
+void Imports::end(Import* import) {
+  import->at = nullptr;
+  import->ending = true;
+  if (import->pending == 0) release(import);
+}
+
+void Imports::release(Import* import) {
+  if (import->remote != kNoRemote) import->peer->driver->drop(import->remote);
+  imports_.put(import);
+}
+
+void Imports::on_peer_down(Peer& peer) {
+  imports_.for_each([&](Import* import) {
+    if (import->peer == &peer) import->at = nullptr;
+  });
+}
+
+// --- operations ----------------------------------------------------------------------------
+
+Imports::Operation* Imports::begin(Import& import, Kind kind, uint64_t offset, uint64_t bytes,
+                                   torii_done_t done, void* arg) {
+  Operation* const op = operations_.get();
+  if (!op) return nullptr;
+  op->import = &import;
+  op->imports = this;
+  op->kind = kind;
+  op->offset = offset;
+  op->bytes = bytes;
+  op->done = done;
+  op->arg = arg;
+  Traffic& traffic = *import.traffic;
+  op->epoch = traffic.first + traffic.epochs.size() - 1;
+  ++traffic.epochs.back().pending;
+  ++traffic.pending;
+  ++import.pending;
+  return op;
+}
+
+// The operation is no longer under way: flushes that waited for it may be over.
+void Imports::forget(Operation* op) {
+  Import* const import = op->import;
+  Traffic& traffic = *import->traffic;
+  --traffic.pending;
+  --traffic.epochs[op->epoch - traffic.first].pending;
+  operations_.put(op);
+  while (traffic.epochs.size() > 1 && traffic.epochs.front().pending == 0) {
+    Flush* const flush = traffic.epochs.front().flush;
+    traffic.epochs.pop_front();
+    ++traffic.first;
+    if (traffic.failed != Status::ok) flush->status = std::exchange(traffic.failed, Status::ok);
+    if (--flush->epochs > 0) continue;
+    torii_result_t result{};
+    result.code = code_of(flush->status);
+    completions_.push(flush->done, flush->arg, result);
+    delete flush;
+  }
+  if (--import->pending == 0 && import->ending) release(import);
+}
+
+// Ends an operation whose call answered `pending`.
+void Imports::end(Operation* op, Status status) {
+  if (status == Status::denied || status == Status::invalid) {
+    if (++counters_.accesses_refused <= kReported)
+      TORII_WARN(
+          "%s of %llu bytes at offset %llu was refused by %s: %s",
+          op->kind == Kind::read    ? "a read"
+          : op->kind == Kind::write ? "a write"
+                                    : "an atomic operation",
+          static_cast<unsigned long long>(op->bytes), static_cast<unsigned long long>(op->offset),
+          protocol_.describe(*op->import->peer).c_str(),
+          status == Status::denied ? "the key is stale, of another tag, or gives no such right"
+                                   : "out of bounds, or not aligned");
+  }
+  if (op->done) {
+    torii_result_t result{};
+    result.code = code_of(status);
+    result.bytes = status == Status::ok ? op->bytes : 0;
+    result.source = reinterpret_cast<torii_peer_t*>(op->import->peer);
+    completions_.push(op->done, op->arg, result);
+  } else if (status != Status::ok) {
+    op->import->traffic->failed = status;
+  }
+  forget(op);
+}
+
+Status Imports::read_any(Import& import, uint64_t offset, void* base, uint64_t bytes,
+                         torii_done_t done, void* arg) {
+  Operation* const op = begin(import, Kind::read, offset, bytes, done, arg);
+  if (!op) return Status::no_memory;
+  op->base = static_cast<std::byte*>(base);
+  return transfer(op);
+}
+
+Status Imports::write_any(Import& import, uint64_t offset, const void* base, uint64_t bytes,
+                          bool local, torii_done_t done, void* arg) {
+  Operation* const op = begin(import, Kind::write, offset, bytes, done, arg);
+  if (!op) return Status::no_memory;
+  op->base = static_cast<std::byte*>(const_cast<void*>(base));
+  op->local = local;
+  return transfer(op);
+}
+
+// By the driver if it can and the export allows it, else by frames.
+Status Imports::transfer(Operation* op) {
+  const Import& import = *op->import;
+  const bool reading = op->kind == Kind::read;
+  const bool allowed = (import.access & (reading ? kMayRead : kMayWrite)) &&
+                       op->offset <= import.bytes && op->bytes <= import.bytes - op->offset;
+  if (import.remote == kNoRemote || !allowed || op->bytes == 0 || import.ending ||
+      !(import.peer->driver->caps().flags & (reading ? kGet : kPut)))
+    return transfer_by_frames(op);
+  const Owner owner{&Imports::driver_event, this, op, {0, 0}};
+  const Status status = protocol_.access(*import.peer, import.remote, op->offset,
+                                         Data(op->base, op->bytes), reading, owner);
+  if (status == Status::denied || status == Status::invalid || status == Status::unsupported)
+    return transfer_by_frames(op);
+  if (status == Status::pending) return status;
+  if (status == Status::ok) ++counters_.direct_accesses;
+  forget(op);
+  return status;
+}
+
+// The driver's refusals are asked once more of the target.
+void Imports::driver_event(Op* op, OpEvent event, Status status, uint64_t) {
+  auto* const self = static_cast<Imports*>(op->owner.object);
+  auto* const operation = static_cast<Operation*>(op->owner.argument);
+  if (event == OpEvent::moved && (status == Status::denied || status == Status::invalid)) {
+    operation->local = false;
+    status = self->transfer_by_frames(operation);
+    if (status != Status::ok && status != Status::pending) self->end(operation, status);
+    return;
+  }
+  if (status == Status::ok) ++self->counters_.direct_accesses;
+  self->end(operation, status);
+}
+
+Status Imports::transfer_by_frames(Operation* op) {
+  Import& import = *op->import;
+  const Owner owner{&Imports::frame_event, this, op, {0, 0}};
+  const bool nested = op->in_call;
+  Envelope env;
+  env.space = Space::memory;
+  env.bits = import.handle;
+  env.hdr_data = import.label;
+  env.offset = op->offset;
+  env.length = op->bytes;
+  env.want_ack = op->kind == Kind::write;
+  op->in_call = true;
+  const Data data(op->base, op->bytes);
+  const Status status = op->kind == Kind::read
+                            ? protocol_.get(*import.peer, env, data, owner, nullptr)
+                            : protocol_.put(*import.peer, env, data, owner, nullptr);
+  op->in_call = nested;
+  if (status != Status::pending) {
+    forget(op);
+    return status;
+  }
+  ++counters_.asked_accesses;
+  if (!op->left) return Status::pending;
+  op->done = nullptr;  // the call says that the memory may be reused
+  return Status::ok;
+}
+
+Status Imports::atomic_any(Import& import, uint64_t offset, AtomicOp op, unsigned width,
+                           uint64_t operand, uint64_t compare, void* old, torii_done_t done,
+                           void* arg) {
+  Operation* const o = begin(import, Kind::atomic, offset, width, done, arg);
+  if (!o) return Status::no_memory;
+  o->base = static_cast<std::byte*>(old);
+  o->width = uint8_t(width);
+  std::byte text[sizeof(wire::Atomic)];
+  wire::encode(wire::Atomic{uint8_t(op), uint8_t(width), 0, 0, operand, compare}, text);
+  const Owner owner{&Imports::frame_event, this, o, {0, 0}};
+  Envelope env;
+  env.space = Space::memory;
+  env.bits = import.handle;
+  env.hdr_data = import.label;
+  env.offset = offset;
+  env.length = sizeof(text);
+  const Status status = protocol_.getput(*import.peer, env, Data(text, sizeof(text)),
+                                         Data(o->old, sizeof(o->old)), owner, nullptr);
+  if (status != Status::pending) {
+    forget(o);
+    return status;
+  }
+  ++counters_.asked_accesses;
+  return status;
+}
+
+// What became of an operation that the target was asked for.
+void Imports::frame_event(Op* op, OpEvent event, Status status, uint64_t bytes) {
+  auto* const self = static_cast<Imports*>(op->owner.object);
+  auto* const o = static_cast<Operation*>(op->owner.argument);
+  if (event == OpEvent::sent && status == Status::ok) {
+    if (!o->local) return;
+    if (o->in_call) {
+      o->left = true;
+    } else if (o->done) {
+      torii_result_t result{};
+      result.bytes = o->bytes;
+      result.source = reinterpret_cast<torii_peer_t*>(o->import->peer);
+      self->completions_.push(o->done, o->arg, result);
+      o->done = nullptr;
+    }
+    return;
+  }
+  if (status == Status::ok && event == OpEvent::dropped) status = Status::denied;
+  const uint64_t expected = o->kind == Kind::atomic ? sizeof(uint64_t) : o->bytes;
+  if (status == Status::ok && bytes != expected) status = Status::corrupt;
+  if (status == Status::ok && o->kind == Kind::atomic) {
+    uint64_t word;
+    std::memcpy(&word, o->old, sizeof(word));
+    store_old(o->base, o->width, wire::little(word));
+  }
+  self->end(o, status);
+}
+
+// --- flush ---------------------------------------------------------------------------------
+
+Status Imports::flush(Peer* peer, torii_done_t done, void* arg) {
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // what was stored is seen by all from here
+  Status status = Status::ok;
+  Flush* flush = nullptr;
+  const auto wait_for = [&](Traffic& traffic) {
+    if (traffic.pending == 0) {
+      if (traffic.failed != Status::ok) status = std::exchange(traffic.failed, Status::ok);
+      return;
+    }
+    if (!flush) flush = new Flush{1, Status::ok, done, arg};
+    ++flush->epochs;
+    traffic.epochs.back().flush = flush;
+    traffic.epochs.emplace_back();
+  };
+  if (peer) {
+    const auto it = traffic_.find(peer);
+    if (it != traffic_.end()) wait_for(*it->second);
+  } else {
+    for (auto& [other, traffic] : traffic_) wait_for(*traffic);
+  }
+  if (!flush) return status;
+  if (status != Status::ok) flush->status = status;
+  --flush->epochs;
+  return Status::pending;
+}
+
+}  // namespace torii

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// Memory of peers that this process may reach: the initiator's side. What surely is allowed goes
+// the direct way: load, store and the processor's atomics where the memory is mapped here, else the
+// driver's put and get. Everything else is asked of the target by frames, and the target decides:
+// so a refusal is known at both ends. The caller holds the interface's lock.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <unordered_map>
+
+#include "core/base/copy.h"
+#include "core/base/counters.h"
+#include "core/base/slot_pool.h"
+#include "core/memory/atomics.h"
+#include "core/memory/exports.h"
+#include "core/protocol/protocol.h"
+#include "core/torii.h"
+#include "core/tport/completion_queue.h"
+
+namespace torii {
+
+class Imports;
+struct Flush;
+
+// What is under way to a peer. A flush ends an epoch, and is over when all up to it are.
+struct Traffic {
+  struct Epoch {
+    uint32_t pending = 0;
+    Flush* flush = nullptr;
+  };
+  std::deque<Epoch> epochs{1};
+  uint64_t first = 0;          // number of epochs.front()
+  uint32_t pending = 0;        // operations in all of them
+  Status failed = Status::ok;  // of an operation that could tell nobody, since the last flush
+};
+
+struct Import {
+  Imports* imports = nullptr;
+  void* owner = nullptr;  // the interface, for the C API
+  // Where the memory is mapped here; null: nowhere. Only while *guard is `valid`.
+  std::byte* at = nullptr;
+  const std::atomic<uint64_t>* guard = nullptr;
+  uint64_t valid = 0;
+  uint64_t bytes = 0;   // the owner's word if there is a direct way
+  uint32_t access = 0;  // AccessRight bits, as above
+  uint32_t remote = kNoRemote;
+  Peer* peer = nullptr;
+  uint64_t handle = 0;  // of the export in its owner
+  uint64_t label = 0;
+  Traffic* traffic = nullptr;
+  uint32_t pending = 0;  // operations that have not ended
+  bool ending = false;
+
+  // The address of a range that may be touched here and now; null: ask the target.
+  std::byte* direct(uint64_t offset, uint64_t length, uint32_t right) const {
+    if (__builtin_expect(!at || !(access & right) || offset > bytes || length > bytes - offset ||
+                             guard->load(std::memory_order_acquire) != valid,
+                         0))
+      return nullptr;
+    return at + offset;
+  }
+};
+
+class Imports {
+ public:
+  Imports(Protocol& protocol, Counters& counters, CompletionQueue& completions, Exports& exports,
+          void* owner)
+      : protocol_(protocol),
+        counters_(counters),
+        completions_(completions),
+        exports_(exports),
+        owner_(owner) {}
+  ~Imports();
+  Imports(const Imports&) = delete;
+
+  // `invalid`: no key. What is wrong with a key in good form shows when it is used.
+  Status make(Peer& peer, std::span<const std::byte> key, uint64_t tag, Import** out);
+  // Operations that are pending go on.
+  void end(Import* import);
+
+  // As torii_read, torii_write, torii_atomic and torii_flush.
+  Status read(Import& import, uint64_t offset, void* base, uint64_t bytes, torii_done_t done,
+              void* arg) {
+    if (const std::byte* const at = import.direct(offset, bytes, kMayRead)) {
+      load_bytes(base, at, bytes);
+      ++counters_.direct_accesses;
+      return Status::ok;
+    }
+    return read_any(import, offset, base, bytes, done, arg);
+  }
+  Status write(Import& import, uint64_t offset, const void* base, uint64_t bytes, bool local,
+               torii_done_t done, void* arg) {
+    if (std::byte* const at = import.direct(offset, bytes, kMayWrite)) {
+      store_bytes(at, base, bytes);
+      ++counters_.direct_accesses;
+      return Status::ok;
+    }
+    return write_any(import, offset, base, bytes, local, done, arg);
+  }
+  Status atomic(Import& import, uint64_t offset, AtomicOp op, unsigned width, uint64_t operand,
+                uint64_t compare, void* old, torii_done_t done, void* arg) {
+    std::byte* const at = import.direct(offset, width, kMayUpdate);
+    if (__builtin_expect(at && reinterpret_cast<uintptr_t>(at) % width == 0, 1)) {
+      store_old(old, width, apply_atomic(at, width, op, operand, compare));
+      ++counters_.direct_accesses;
+      return Status::ok;
+    }
+    return atomic_any(import, offset, op, width, operand, compare, old, done, arg);
+  }
+  // Of all peers if `peer` is null.
+  Status flush(Peer* peer, torii_done_t done, void* arg);
+
+  // No more direct ways to that peer.
+  void on_peer_down(Peer& peer);
+
+ private:
+  enum class Kind : uint8_t { read, write, atomic };
+  struct Operation {
+    Import* import = nullptr;
+    Imports* imports = nullptr;
+    torii_done_t done = nullptr;
+    void* arg = nullptr;
+    Kind kind = Kind::read;
+    bool local = false;    // write: complete when the memory may be reused
+    bool in_call = false;  // the call that began it has not returned
+    bool left = false;     // it said so during the call
+    uint8_t width = 0;
+    uint64_t epoch = 0;
+    uint64_t offset = 0;
+    uint64_t bytes = 0;
+    std::byte* base = nullptr;
+    std::byte old[sizeof(wire::Atomic)];  // a getput returns at most as much as it sends
+  };
+
+  static void store_old(void* old, unsigned width, uint64_t value) {
+    if (!old) return;
+    const uint32_t half = uint32_t(value);
+    std::memcpy(old, width == 8 ? static_cast<const void*>(&value) : &half, width);
+  }
+  Status read_any(Import& import, uint64_t offset, void* base, uint64_t bytes, torii_done_t done,
+                  void* arg);
+  Status write_any(Import& import, uint64_t offset, const void* base, uint64_t bytes, bool local,
+                   torii_done_t done, void* arg);
+  Status atomic_any(Import& import, uint64_t offset, AtomicOp op, unsigned width, uint64_t operand,
+                    uint64_t compare, void* old, torii_done_t done, void* arg);
+  void reach(Import* import, const ExportKey& key);
+  Traffic& traffic_with(Peer& peer);
+  Operation* begin(Import& import, Kind kind, uint64_t offset, uint64_t bytes, torii_done_t done,
+                   void* arg);
+  Status transfer(Operation* op);
+  Status transfer_by_frames(Operation* op);
+  void end(Operation* op, Status status);
+  void forget(Operation* op);
+  void release(Import* import);
+  static Status lost(OpEvent event, Status status);
+  static void driver_event(Op* op, OpEvent event, Status status, uint64_t bytes);
+  static void frame_event(Op* op, OpEvent event, Status status, uint64_t bytes);
+
+  Protocol& protocol_;
+  Counters& counters_;
+  CompletionQueue& completions_;
+  Exports& exports_;
+  void* owner_;
+  SlotPool<Import> imports_;
+  SlotPool<Operation> operations_;
+  std::unordered_map<Peer*, std::unique_ptr<Traffic>> traffic_;
+};
+
+}  // namespace torii
