@@ -4,6 +4,7 @@ EXTRA_DIST += src/mtl/README.md \
 	src/mtl/openmpi5/opal/mca/threads/pthreads/threads_pthreads_threads.h \
 	src/mtl/openmpi5/opal/mca/threads/pthreads/threads_pthreads_tsd.h
 if HAVE_OPENMPI
+OMPI_TORII = src/openmpi/ompi_torii.c src/openmpi/ompi_torii.h
 ompidir = $(libdir)/openmpi
 ompi_LTLIBRARIES = mca_mtl_torii.la
 mca_mtl_torii_la_SOURCES = \
@@ -14,8 +15,9 @@ mca_mtl_torii_la_SOURCES = \
 	src/mtl/mtl_torii_data.h \
 	src/mtl/mtl_torii_direct.c \
 	src/mtl/mtl_torii_message.c \
-	src/mtl/mtl_torii_tests.c
-mca_mtl_torii_la_CPPFLAGS = -I$(top_srcdir)/src/core \
+	src/mtl/mtl_torii_tests.c \
+	$(OMPI_TORII)
+mca_mtl_torii_la_CPPFLAGS = -I$(top_srcdir)/src/core -I$(top_srcdir)/src/openmpi \
 	-isystem $(OMPI_INCDIR) -isystem $(OMPI_INCDIR)/openmpi
 if OMPI_5
 # Behind Open MPI's own, for the headers that it does not install.

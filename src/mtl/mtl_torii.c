@@ -9,11 +9,6 @@
 #include <stdlib.h>
 
 #include "opal/util/output.h"
-#if OMPI_MAJOR_VERSION >= 5
-#include "opal/mca/pmix/pmix-internal.h"
-#else
-#include "opal/mca/pmix/pmix.h"
-#endif
 
 struct mtl_torii_module mtl_torii = {
     .super =
@@ -66,24 +61,19 @@ int mtl_torii_error(int code) {
 /* Fetches the address that the process published and connects. */
 static int connect_proc(struct ompi_proc_t* proc) {
   torii_peer_t* peer = NULL;
-  void* address = NULL;
-  size_t bytes = 0;
-  int code;
-  OPAL_MODEX_RECV(code, &mca_mtl_torii_component.mtl_version, &proc->super.proc_name, &address,
-                  &bytes);
-  if (OPAL_SUCCESS != code) {
+  int code = ompi_torii_connect(&mca_mtl_torii_component.mtl_version, mtl_torii.ni,
+                                &proc->super.proc_name, &peer);
+  if (OPAL_ERR_NOT_FOUND == code) {
     opal_output(0,
                 "mtl/torii: process %s published no Torii address; run every process with the "
                 "same version of this component, or choose another with --mca pml ob1",
                 OPAL_NAME_PRINT(proc->super.proc_name));
     return OMPI_ERR_UNREACH;
   }
-  code = torii_connect(mtl_torii.ni, address, bytes, &peer);
-  free(address);
-  if (TORII_OK != code) {
+  if (OPAL_SUCCESS != code) {
     opal_output(0, "mtl/torii: process %s cannot be reached: %s",
                 OPAL_NAME_PRINT(proc->super.proc_name), torii_error());
-    return TORII_ERR_NO_MEMORY == code ? OMPI_ERR_OUT_OF_RESOURCE : OMPI_ERR_UNREACH;
+    return code;
   }
   proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL] = peer;
   return OMPI_SUCCESS;

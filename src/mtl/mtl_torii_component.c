@@ -16,14 +16,7 @@
 #include "opal/util/proc.h"
 #if OMPI_MAJOR_VERSION >= 5
 #include "ompi/mca/bml/base/base.h"
-#include "opal/mca/pmix/pmix-internal.h"
-#define MODEX_SCOPE PMIX_GLOBAL
-#else
-#include "opal/mca/pmix/pmix.h"
-#define MODEX_SCOPE OPAL_PMIX_GLOBAL
 #endif
-
-#define ADDRESS_BYTES 512 /* torii_address stays below */
 
 static int register_variables(void);
 static int query(mca_base_module_t** module, int* priority);
@@ -150,36 +143,8 @@ static int query(mca_base_module_t** module, int* priority) {
   return OMPI_SUCCESS;
 }
 
-/* The launcher's number of this node; without one, a number made of its name. */
-static uint32_t node_index(void) {
-  uint32_t node = 0;
-  uint32_t* out = &node;
-  int code;
-#if OMPI_MAJOR_VERSION >= 5
-  OPAL_MODEX_RECV_VALUE_OPTIONAL(code, PMIX_NODEID, &OPAL_PROC_MY_NAME, &out, PMIX_UINT32);
-#else
-  OPAL_MODEX_RECV_VALUE_OPTIONAL(code, OPAL_PMIX_NODEID, &OPAL_PROC_MY_NAME, &out, OPAL_UINT32);
-#endif
-  if (OPAL_SUCCESS == code) return node;
-  node = 2166136261u;
-  for (const char* c = opal_process_info.nodename; NULL != c && '\0' != *c; ++c) {
-    node = (node ^ (uint8_t)*c) * 16777619u;
-  }
-  return node;
-}
-
 static int open_interface(bool threads) {
-  torii_options_t options = {
-      .struct_bytes = sizeof options,
-      .job = 1ull << 32 | OPAL_PROC_MY_NAME.jobid,
-      .rank = OPAL_PROC_MY_NAME.vpid,
-      .size = (uint32_t)ompi_proc_world_size(),
-      .node = node_index(),
-      .local_rank = (uint32_t)opal_process_info.my_local_rank,
-      .local_size = (uint32_t)opal_process_info.num_local_peers + 1,
-      .threads = threads,
-  };
-  if (TORII_OK != torii_open(&options, &mtl_torii.ni)) {
+  if (TORII_OK != ompi_torii_open(threads, &mtl_torii.ni)) {
     decline("%s", torii_error());
     return OMPI_ERR_NOT_AVAILABLE;
   }
@@ -193,12 +158,8 @@ static int open_interface(bool threads) {
 }
 
 static int publish_address(void) {
-  char address[ADDRESS_BYTES];
-  size_t bytes = torii_address(mtl_torii.ni, address, sizeof address);
-  int code = OMPI_ERR_VALUE_OUT_OF_BOUNDS;
-  if (bytes > 0 && bytes <= sizeof address) {
-    OPAL_MODEX_SEND(code, MODEX_SCOPE, &mca_mtl_torii_component.mtl_version, address, bytes);
-  }
+  size_t bytes = 0;
+  int code = ompi_torii_publish(&mca_mtl_torii_component.mtl_version, mtl_torii.ni, &bytes);
   if (OPAL_SUCCESS != code) {
     decline("its address of %zu bytes could not be published (%s)", bytes, opal_strerror(code));
   }

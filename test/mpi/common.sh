@@ -40,8 +40,12 @@ options_for() {
         printf '%s\n' env "OMPI_MCA_mca_base_component_path=SYS_DEFAULT:$components"
       fi
       ;;
+    btl)
+      printf '%s\n' --mca pml ob1 --mca btl torii,self --mca osc rdma
+      printf '%s\n' --mca mca_base_component_path "SYS_DEFAULT:$components"
+      ;;
     ob1) printf '%s\n' --mca pml ob1 ;;
-    *) die "unknown transport $1; torii or ob1" ;;
+    *) die "unknown transport $1; torii, btl or ob1" ;;
   esac
 }
 
@@ -49,7 +53,8 @@ find_openmpi() {
   need "$MPICC" libopenmpi-dev
   need "$MPIRUN" openmpi-bin
   openmpi_major=$("$MPICC" --showme:version | sed -n 's/.*Open MPI \([0-9]*\)\..*/\1/p')
-  [ "$transport" != torii ] || find_components
+  [ "$transport" = ob1 ] || find_components
+  [ "$transport" != btl ] || [ "$openmpi_major" -lt 5 ] || die "btl/torii is for Open MPI 4.1"
   mapfile -t transport_options < <(options_for "$transport")
 }
 

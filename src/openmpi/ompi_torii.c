@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026, the Torii authors
+ */
+#include "ompi_torii.h"
+
+#include <stdlib.h>
+
+#include "ompi/proc/proc.h"
+#include "opal/util/output.h"
+#if OMPI_MAJOR_VERSION >= 5
+#include "opal/mca/pmix/pmix-internal.h"
+#define MODEX_SCOPE PMIX_GLOBAL
+#else
+#include "opal/mca/pmix/pmix.h"
+#define MODEX_SCOPE OPAL_PMIX_GLOBAL
+#endif
+
+#define ADDRESS_BYTES 512 /* torii_address stays below */
+
+/* The launcher's number of this node; without one, a number made of its name. */
+static uint32_t node_index(void) {
+  uint32_t node = 0;
+  uint32_t* out = &node;
+  int code;
+#if OMPI_MAJOR_VERSION >= 5
+  OPAL_MODEX_RECV_VALUE_OPTIONAL(code, PMIX_NODEID, &OPAL_PROC_MY_NAME, &out, PMIX_UINT32);
+#else
+  OPAL_MODEX_RECV_VALUE_OPTIONAL(code, OPAL_PMIX_NODEID, &OPAL_PROC_MY_NAME, &out, OPAL_UINT32);
+#endif
+  if (OPAL_SUCCESS == code) return node;
+  node = 2166136261u;
+  for (const char* c = opal_process_info.nodename; NULL != c && '\0' != *c; ++c) {
+    node = (node ^ (uint8_t)*c) * 16777619u;
+  }
+  return node;
+}
+
+int ompi_torii_open(bool threads, torii_ni_t** ni) {
+  torii_options_t options = {
+      .struct_bytes = sizeof options,
+      .job = 1ull << 32 | OPAL_PROC_MY_NAME.jobid,
+      .rank = OPAL_PROC_MY_NAME.vpid,
+      .size = (uint32_t)ompi_proc_world_size(),
+      .node = node_index(),
+      .local_rank = (uint32_t)opal_process_info.my_local_rank,
+      .local_size = (uint32_t)opal_process_info.num_local_peers + 1,
+      .threads = threads,
+  };
+  return torii_open(&options, ni);
+}
+
+int ompi_torii_publish(const mca_base_component_t* component, torii_ni_t* ni, size_t* bytes) {
+  char address[ADDRESS_BYTES];
+  int code = OMPI_ERR_VALUE_OUT_OF_BOUNDS;
+  *bytes = torii_address(ni, address, sizeof address);
+  if (*bytes > 0 && *bytes <= sizeof address) {
+    OPAL_MODEX_SEND(code, MODEX_SCOPE, component, address, *bytes);
+  }
+  return code;
+}
+
+int ompi_torii_connect(const mca_base_component_t* component, torii_ni_t* ni,
+                       const opal_process_name_t* name, torii_peer_t** peer) {
+  void* address = NULL;
+  size_t bytes = 0;
+  int code;
+  OPAL_MODEX_RECV(code, component, name, &address, &bytes);
+  if (OPAL_SUCCESS != code) return OPAL_ERR_NOT_FOUND;
+  code = torii_connect(ni, address, bytes, peer);
+  free(address);
+  if (TORII_OK == code) return OPAL_SUCCESS;
+  return TORII_ERR_NO_MEMORY == code ? OPAL_ERR_OUT_OF_RESOURCE : OPAL_ERR_UNREACH;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026, the Torii authors
+ *
+ * What Open MPI's components for Torii have in common: the identity that the launcher gave, and
+ * how processes find each other's address.
+ */
+#ifndef OMPI_TORII_H
+#define OMPI_TORII_H
+
+/* clang-format off: Open MPI's configuration comes before everything else */
+#include "mpi.h"
+#include "ompi_config.h"
+/* clang-format on */
+#include "opal/mca/mca.h"
+#include "opal/util/proc.h"
+#include "torii.h"
+
+/* Opens the process's interface, or joins in if another component has it open already. A Torii
+ * code; torii_error() says why. */
+int ompi_torii_open(bool threads, torii_ni_t** ni);
+
+/* Publishes the interface's address under the component's name; an Open MPI code, and *bytes of the
+ * address. */
+int ompi_torii_publish(const mca_base_component_t* component, torii_ni_t* ni, size_t* bytes);
+
+/* Connects to a process that published its address under the component's name. OPAL_ERR_NOT_FOUND:
+ * it did not; another error: torii_error() says why. May wait for the launcher. */
+int ompi_torii_connect(const mca_base_component_t* component, torii_ni_t* ni,
+                       const opal_process_name_t* name, torii_peer_t** peer);
+
+#endif /* OMPI_TORII_H */
