@@ -251,6 +251,21 @@ TORII_PUBLIC int torii_recv(torii_port_t* port, torii_peer_t* source, uint64_t t
                             const torii_data_t* data, torii_done_t done, void* arg,
                             torii_request_t* request, torii_result_t* result);
 
+/* The short way of torii_recv, for contiguous memory when no message that came unexpected waits at
+ * the port. Returns the operation, of which `done` will tell. 0: nothing happened; torii_recv then
+ * does it, or says what is wrong. */
+TORII_PUBLIC torii_request_t torii_post(torii_port_t* port, torii_peer_t* source, uint64_t tag,
+                                        uint64_t ignore, void* base, uint64_t bytes,
+                                        torii_done_t done, void* arg);
+
+/* Ends receives at once. A receive of `port` whose callback is `done` may, when its message is
+ * complete, be offered to `prompt` instead, with the same arguments, before Torii gives its locks
+ * up and in a thread of the application's. `prompt` must not call Torii. Not 0: that was its end,
+ * `done` does not run. 0: `done` follows as usual. One pair a port; the last call counts, null ends
+ * it, and the port's last close does too. */
+typedef int (*torii_prompt_t)(void* arg, const torii_result_t* result);
+TORII_PUBLIC int torii_port_prompt(torii_port_t* port, torii_done_t done, torii_prompt_t prompt);
+
 /* Is there an unexpected message that this receive would match? TORII_OK with source, tag, user
  * and sent_bytes in *result, or TORII_EMPTY. Makes no progress by itself. */
 TORII_PUBLIC int torii_probe(torii_port_t* port, torii_peer_t* source, uint64_t tag,

@@ -15,12 +15,13 @@
 #include "ompi/mca/pml/base/base.h"
 #include "opal/class/opal_free_list.h"
 
+#define ALWAYS_INLINE inline __attribute__((always_inline))
 #define POLLS 8 /* between two looks at the rest of Open MPI */
 
 /* A receive, from posting until Torii and the program have both done with it. */
 typedef struct direct_recv {
   struct ompi_request_t super;
-  torii_request_t operation; /* what cancel may withdraw; 0: over */
+  torii_request_t operation; /* what cancel may withdraw, perhaps over already; 0: over */
   int ends;                  /* of two: it completed, the program gave it back */
 } direct_recv_t;
 
@@ -72,26 +73,38 @@ static int direct_isend(const void* buffer, size_t count, struct ompi_datatype_t
 
 /* --- receive ------------------------------------------------------------------------------- */
 
-/* Posts the receive of a message in one piece; false: it is one for pml/cm. */
-static inline bool post(void* buffer, size_t count, struct ompi_datatype_t* type, int source,
-                        int tag, struct ompi_communicator_t* comm, torii_done_t done, void* arg,
-                        torii_request_t* operation, torii_result_t* result, int* code) {
-  const struct mtl_torii_pattern pattern = mtl_torii_pattern(comm, tag);
-  torii_peer_t* peer = NULL;
-  torii_data_t data;
+/* Where a receive goes, and what it is told to. */
+typedef struct target {
+  torii_peer_t* peer;
+  struct mtl_torii_pattern pattern;
+  void* base;
+  size_t bytes;
+} target_t;
+
+/* False: it is one for pml/cm. */
+static ALWAYS_INLINE bool find(void* buffer, size_t count, struct ompi_datatype_t* type, int source,
+                               int tag, struct ompi_communicator_t* comm, target_t* target) {
   if (OPAL_UNLIKELY(!in_one_piece(type, count))) return false;
-  if (OPAL_LIKELY(MPI_ANY_SOURCE != source)) {
-    peer = known_peer(comm, source);
-    if (OPAL_UNLIKELY(NULL == peer)) return false;
-  }
-  data.layout = TORII_CONTIGUOUS;
-  data.base = (char*)buffer + type->super.true_lb;
-  data.bytes = count * type->super.size;
-  data.piece_count = 0;
-  data.pieces = NULL;
-  *code = torii_recv(mtl_torii.port, peer, pattern.bits, pattern.ignore, &data, done, arg,
-                     operation, result);
-  return true;
+  target->peer = MPI_ANY_SOURCE == source ? NULL : known_peer(comm, source);
+  target->pattern = mtl_torii_pattern(comm, tag);
+  target->base = (char*)buffer + type->super.true_lb;
+  target->bytes = count * type->super.size;
+  return OPAL_LIKELY(NULL != target->peer || MPI_ANY_SOURCE == source);
+}
+
+/* 0: not with a message that is here already. */
+static ALWAYS_INLINE torii_request_t post(const target_t* to, torii_done_t done, void* arg) {
+  return torii_post(mtl_torii.port, to->peer, to->pattern.bits, to->pattern.ignore, to->base,
+                    to->bytes, done, arg);
+}
+
+/* The other way, for any; returns as torii_recv. */
+static __opal_attribute_noinline__ int post_any(target_t to, torii_done_t done, void* arg,
+                                                torii_request_t* operation,
+                                                torii_result_t* result) {
+  const torii_data_t data = {.layout = TORII_CONTIGUOUS, .base = to.base, .bytes = to.bytes};
+  return torii_recv(mtl_torii.port, to.peer, to.pattern.bits, to.pattern.ignore, &data, done, arg,
+                    operation, result);
 }
 
 static inline bool is_set(const torii_flag_t* flag) {
@@ -112,12 +125,14 @@ static void wait_for(const torii_flag_t* flag) {
 static int direct_recv(void* buffer, size_t count, struct ompi_datatype_t* type, int source,
                        int tag, struct ompi_communicator_t* comm, ompi_status_public_t* status) {
   torii_flag_t recv;
+  target_t target;
   ompi_status_public_t found;
-  int code;
-  recv.done = 0;
-  if (OPAL_UNLIKELY(!post(buffer, count, type, source, tag, comm, torii_flag, &recv, NULL,
-                          &recv.result, &code)))
+  int code = TORII_PENDING;
+  if (OPAL_UNLIKELY(!find(buffer, count, type, source, tag, comm, &target)))
     return next.pml_recv(buffer, count, type, source, tag, comm, status);
+  recv.done = 0;
+  if (OPAL_UNLIKELY(0 == post(&target, torii_flag, &recv)))
+    code = post_any(target, torii_flag, &recv, NULL, &recv.result);
   if (OPAL_LIKELY(TORII_PENDING == code)) {
     wait_for(&recv);
   } else {
@@ -128,10 +143,15 @@ static int direct_recv(void* buffer, size_t count, struct ompi_datatype_t* type,
   return found.MPI_ERROR;
 }
 
+/* Only one thread is there to see it, and no function waits for it. */
+static inline bool seen_by_one(const struct ompi_request_t* request) {
+  return !opal_using_threads() && NULL == request->req_complete_cb;
+}
+
 /* As ompi_request_complete, which is atomic even where there is only one thread. */
-static inline void complete(struct ompi_request_t* request) {
+static inline void complete(struct ompi_request_t* request, bool by_one) {
   void* waiting = (void*)request->req_complete;
-  if (OPAL_UNLIKELY(opal_using_threads() || NULL != request->req_complete_cb)) {
+  if (!by_one) {
     ompi_request_complete(request, true);
     return;
   }
@@ -140,55 +160,64 @@ static inline void complete(struct ompi_request_t* request) {
 }
 
 /* The second end makes the request free for another receive. */
-static inline void end(direct_recv_t* recv) {
-  const bool threads = opal_using_threads();
-  if (2 != (threads ? __atomic_add_fetch(&recv->ends, 1, __ATOMIC_ACQ_REL) : ++recv->ends)) return;
+static inline void end(direct_recv_t* recv, bool by_one) {
+  if (2 != (by_one ? ++recv->ends : __atomic_add_fetch(&recv->ends, 1, __ATOMIC_ACQ_REL))) return;
   OMPI_REQUEST_FINI(&recv->super);
   OBJ_RELEASE(recv->super.req_mpi_object.comm);
   opal_free_list_return(&receives, &recv->super.super);
 }
 
-static void finish(direct_recv_t* recv, const torii_result_t* result) {
+static ALWAYS_INLINE void finish(direct_recv_t* recv, const torii_result_t* result, bool by_one) {
   struct ompi_request_t* request = &recv->super;
-  recv->operation = 0;
   mtl_torii_status(result, mtl_torii_peer_count(request->req_mpi_object.comm),
                    &request->req_status);
-  complete(request);
-  end(recv);
+  complete(request, by_one);
+  end(recv, by_one);
 }
 
-static void recv_done(void* arg, const torii_result_t* result) { finish(arg, result); }
+static void recv_done(void* arg, const torii_result_t* result) {
+  finish(arg, result, seen_by_one(&((direct_recv_t*)arg)->super));
+}
+
+/* A function that waits for the request may call Torii, and other threads may wait under locks. */
+static int recv_prompt(void* arg, const torii_result_t* result) {
+  if (OPAL_UNLIKELY(!seen_by_one(&((direct_recv_t*)arg)->super))) return 0;
+  finish(arg, result, true);
+  return 1;
+}
+
+/* The message may be here already, and the receive over. */
+static __opal_attribute_noinline__ void receive_any(target_t target, direct_recv_t* recv) {
+  torii_result_t result;
+  const int code = post_any(target, recv_done, recv, &recv->operation, &result);
+  if (TORII_PENDING == code) return;
+  mtl_torii_result(code, &result);
+  finish(recv, &result, !opal_using_threads());
+}
 
 static int direct_irecv(void* buffer, size_t count, struct ompi_datatype_t* type, int source,
                         int tag, struct ompi_communicator_t* comm,
                         struct ompi_request_t** request) {
-  direct_recv_t* recv = (direct_recv_t*)opal_free_list_get(&receives);
-  torii_result_t result;
-  int code;
+  direct_recv_t* recv;
+  target_t target;
+  if (OPAL_UNLIKELY(!find(buffer, count, type, source, tag, comm, &target)))
+    return next.pml_irecv(buffer, count, type, source, tag, comm, request);
+  recv = (direct_recv_t*)opal_free_list_get(&receives);
   if (OPAL_UNLIKELY(NULL == recv)) return OMPI_ERR_OUT_OF_RESOURCE;
   OMPI_REQUEST_INIT(&recv->super, false);
   recv->super.req_state = OMPI_REQUEST_ACTIVE;
   recv->super.req_mpi_object.comm = comm;
   recv->super.req_status._cancelled = 0;
-  recv->operation = 0;
   recv->ends = 0;
   OBJ_RETAIN(comm);
-  if (OPAL_UNLIKELY(!post(buffer, count, type, source, tag, comm, recv_done, recv, &recv->operation,
-                          &result, &code))) {
-    recv->ends = 1;
-    end(recv);
-    return next.pml_irecv(buffer, count, type, source, tag, comm, request);
-  }
   *request = &recv->super;
-  if (TORII_PENDING != code) {
-    mtl_torii_result(code, &result);
-    finish(recv, &result);
-  }
+  recv->operation = post(&target, recv_done, recv);
+  if (OPAL_UNLIKELY(0 == recv->operation)) receive_any(target, recv);
   return OMPI_SUCCESS;
 }
 
 static int free_recv(struct ompi_request_t** request) {
-  end((direct_recv_t*)*request);
+  end((direct_recv_t*)*request, !opal_using_threads());
   *request = MPI_REQUEST_NULL;
   return OMPI_SUCCESS;
 }
@@ -222,6 +251,7 @@ void mtl_torii_open_direct(void) {
     OBJ_DESTRUCT(&receives);
     return;
   }
+  torii_port_prompt(mtl_torii.port, recv_done, recv_prompt);
   next = mca_pml;
   mca_pml.pml_send = direct_send;
   mca_pml.pml_isend = direct_isend;

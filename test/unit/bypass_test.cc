@@ -342,6 +342,22 @@ TEST_P(Bypass, SmallMessagesAreTakenOutOfTheWay) {
   for (const Outcome& outcome : received) EXPECT_EQ(outcome.calls, 1);
 }
 
+// What ends receives at once is the application's as well.
+TEST_P(Bypass, PromptsWaitForTheApplication) {
+  ASSERT_EQ(torii_port_prompt(port_[1], note,
+                              [](void* arg, const torii_result_t*) {
+                                static_cast<Outcome*>(arg)->result.code = TORII_EMPTY;
+                                return 1;
+                              }),
+            TORII_OK);
+  uint8_t in = 0, out = 1;
+  Outcome received;
+  post(flat(&in, 1), note, &received);
+  ASSERT_TRUE(send(flat(&out, 1)));
+  meet();
+  EXPECT_EQ(received.result.code, TORII_OK);
+}
+
 TEST_P(Bypass, PortalsPutGetAndGetPut) {
   std::vector<uint8_t> memory = pattern(kLarge, 4), here(kLarge + 1), put = pattern(kLarge, 5);
   ptl_handle_eq_t theirs, ours;

@@ -317,6 +317,15 @@ int torii_port_close(torii_port_t* handle) {
   return TORII_OK;
 }
 
+int torii_port_prompt(torii_port_t* handle, torii_done_t done, torii_prompt_t prompt) {
+  if (!handle || (!done && prompt)) return bad_argument("torii_port_prompt", "null pointer");
+  Port* port = port_of(handle);
+  NiGuard guard(ni_of(port));
+  port->prompted = prompt ? done : nullptr;
+  port->prompt = prompt;
+  return TORII_OK;
+}
+
 void torii_flag(void* arg, const torii_result_t* result) {
   auto* flag = static_cast<torii_flag_t*>(arg);
   flag->result = *result;
@@ -345,24 +354,37 @@ int torii_send_now(torii_port_t* handle, torii_peer_t* peer, uint64_t tag, uint3
   return sent ? TORII_OK : TORII_EMPTY;
 }
 
+// Another thread may run the callback as soon as the lock is given up: *request is written before.
+[[gnu::always_inline]] static inline torii_request_t post(torii_port_t* handle,
+                                                          torii_peer_t* source, uint64_t tag,
+                                                          uint64_t ignore, void* base,
+                                                          uint64_t bytes, torii_done_t done,
+                                                          void* arg, torii_request_t* request) {
+  if (!handle || !done || !sound(base, bytes)) return 0;
+  Port* port = port_of(handle);
+  Ni& ni = ni_of(port);
+  ni.lock();
+  const torii_request_t posted =
+      port->ports->post(*port, {peer_of(source), tag, ignore}, base, bytes, done, arg);
+  if (posted && request) *request = posted;
+  ni.unlock();
+  if (posted) ni.begun(bytes);
+  return posted;
+}
+
 int torii_recv(torii_port_t* handle, torii_peer_t* source, uint64_t tag, uint64_t ignore,
                const torii_data_t* in, torii_done_t done, void* arg, torii_request_t* request,
                torii_result_t* result) {
-  if (handle && in && done && result && in->layout == TORII_CONTIGUOUS &&
-      sound(in->base, in->bytes)) {
-    Port* port = port_of(handle);
-    Ni& ni = ni_of(port);
-    ni.lock();
-    const torii_request_t posted =
-        port->ports->post(*port, {peer_of(source), tag, ignore}, in->base, in->bytes, done, arg);
-    if (posted && request) *request = posted;
-    ni.unlock();
-    if (__builtin_expect(posted != 0, 1)) {
-      ni.begun(in->bytes);
-      return TORII_PENDING;
-    }
-  }
+  if (in && result && in->layout == TORII_CONTIGUOUS &&
+      post(handle, source, tag, ignore, in->base, in->bytes, done, arg, request))
+    return TORII_PENDING;
   return recv_any(handle, source, tag, ignore, in, done, arg, request, result);
+}
+
+torii_request_t torii_post(torii_port_t* handle, torii_peer_t* source, uint64_t tag,
+                           uint64_t ignore, void* base, uint64_t bytes, torii_done_t done,
+                           void* arg) {
+  return post(handle, source, tag, ignore, base, bytes, done, arg, nullptr);
 }
 
 int torii_probe(torii_port_t* handle, torii_peer_t* source, uint64_t tag, uint64_t ignore,

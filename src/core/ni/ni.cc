@@ -391,10 +391,12 @@ Ni::Visit Ni::visit(uint32_t turns, std::vector<int>* descriptors, unsigned* eve
 Ni::Visit Ni::stand_in(std::vector<int>* descriptors, unsigned* events) {
   read_clock();
   protocol_.limit_moves(kVisitMove);
+  ports_.allow_prompts(false);
   unsigned sum = 0, found = 1;
   for (unsigned round = 0; found && round < kVisitRounds && !lock_.visitor_in_the_way(); ++round)
     sum += found = progress_locked();
   protocol_.limit_moves(~uint64_t{0});
+  ports_.allow_prompts(true);
   counters_.thread_events += sum;
   visits_ += sum > 0;
   *events += sum;

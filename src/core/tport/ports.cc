@@ -74,6 +74,8 @@ Ports::~Ports() {
 }
 
 void Ports::clear(Port& port) {
+  port.prompted = nullptr;
+  port.prompt = nullptr;
   while (MatchNode* node = port.posted.first()) {
     port.posted.remove(node);
     receives_.put(static_cast<Receive*>(node));

@@ -46,6 +46,8 @@ struct Port {
   void* owner = nullptr;  // the interface, for the C API
   uint8_t index = 0;
   unsigned opened = 0;
+  torii_done_t prompted = nullptr;  // receives with this callback
+  torii_prompt_t prompt = nullptr;  // are offered to this one first
   MatchList posted;
   ArrivalList arrivals;
 };
@@ -109,6 +111,9 @@ class Ports {
   void on_put(Arrival& arrival);
   void on_peer_down(Peer& peer, Status why);
 
+  // False: none of the application's functions may run now.
+  void allow_prompts(bool allowed) { prompts_allowed_ = allowed; }
+
   CompletionQueue& completions() { return completions_; }
   // Gives a completion back whose callback has run.
   void recycle(Completion* c) {
@@ -163,6 +168,7 @@ class Ports {
   CompletionQueue completions_;
   SlotPool<Receive> receives_;
   SlotPool<Unexpected> unexpected_;
+  bool prompts_allowed_ = true;
   Port ports_[TORII_PORT_MAX + 1];
 };
 
@@ -189,6 +195,9 @@ inline void Ports::on_tagged(Peer& peer, wire::Tagged h, std::span<const std::by
   if (flagged) {
     receives_.put(r);
     __atomic_store_n(&flag->done, 1, __ATOMIC_RELEASE);
+  } else if (r->completion.done == port->prompted && prompts_allowed_ &&
+             port->prompt(r->completion.arg, &result)) {
+    receives_.put(r);
   } else {
     completions_.push(r->completion);
   }
