@@ -14,6 +14,7 @@ EXTRA_DIST += \
 	test/bench/mpi_windows.c \
 	test/bench/compare/__main__.py \
 	test/bench/compare/applications.py \
+	test/bench/compare/control_group.py \
 	test/bench/compare/figure.py \
 	test/bench/compare/instructions.py \
 	test/bench/compare/plots.py \

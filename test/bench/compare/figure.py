@@ -4,6 +4,7 @@
 import os
 from dataclasses import dataclass, field
 
+import control_group
 import plots
 import report
 from rounds import run_rounds
@@ -34,6 +35,7 @@ class Figure:
     layout: str = BOUND
     ranks: int = 2
     copies: int = 1
+    share: float = 0  # of the processors, for all ranks together; 0: all
     run_seconds: float = 60
     slow: str = ""  # what a run that does not end in time says about the transport
     plot: str = ""  # the plot's name, if not the figure's
@@ -42,13 +44,22 @@ class Figure:
     multiples: list = field(default_factory=list)
 
     def run(self, session):
+        if not self.share:
+            return self._run(session, None)
+        try:
+            with control_group.limited(self.share) as group:
+                return self._run(session, group)
+        except control_group.NoGroup as why:
+            print(f"{self.name} is left out: {why}", flush=True)
+
+    def _run(self, session, group):
         sources = [os.path.join(session.sources, source) for source, _ in self.programs]
 
         def one_run(transport):
             results = {}
             for source, (_, arguments) in zip(sources, self.programs):
                 program = transport.compile(source, session.programs)
-                results.update(self._one_program(session, transport, [program, *arguments]))
+                results.update(self._one_program(session, transport, [program, *arguments], group))
             return results
 
         transports = session.transports
@@ -60,10 +71,10 @@ class Figure:
         for kind, largest in self.multiples:
             report.print_multiples(outcome, kind, largest)
 
-    def _one_program(self, session, transport, command):
+    def _one_program(self, session, transport, command, group):
         try:
             texts = transport.run(command, session.results, self.ranks, self.layout,
-                                  self.run_seconds, self.copies)
+                                  self.run_seconds, self.copies, group)
         except RunTimeout as why:
             raise RunTimeout(f"{why}{self.slow}") from None
         found = [parse(text, self.kinds) for text in texts]

@@ -37,4 +37,8 @@ def figures(args):
         Figure("two-jobs", "two jobs of two ranks at once, unknown to each other",
                kinds("Two jobs of 2 ranks"), programs(150), rounds=3, seconds=90, layout=UNANNOUNCED,
                copies=2, run_seconds=LIMIT_SECONDS, slow=SLOW),
+        Figure("quota", "two ranks in a control group with one processor's time",
+               kinds("2 ranks in one processor's time")[:2],
+               [("mpi_collectives.c", ["--small", "1", "--ms", str(50 * args.ms)])], rounds=5,
+               seconds=90, layout=UNANNOUNCED, share=1, run_seconds=LIMIT_SECONDS, slow=SLOW),
     ]

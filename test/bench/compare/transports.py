@@ -12,6 +12,8 @@ import subprocess
 import sys
 import time
 
+import control_group
+
 MPICC = os.environ.get("MPICC", "mpicc.openmpi")
 MPIRUN = os.environ.get("MPIRUN", "mpirun.openmpi")
 MPICH_MPICC = "mpicc.mpich"
@@ -56,13 +58,15 @@ class Transport:
             raise RunFailed(f"{self.compiler} cannot compile {name}: {done.stdout.strip()[:300]}")
         return program
 
-    def run(self, command, folder, ranks=2, layout=BOUND, seconds=120, copies=1):
-        """Runs jobs, `copies` of them at once; returns what each of them prints."""
+    def run(self, command, folder, ranks=2, layout=BOUND, seconds=120, copies=1, group=None):
+        """Runs jobs, `copies` of them at once, in a control group if one is given; returns what
+        each of them prints."""
         line = [self.launcher, "-n", str(ranks), *self.layouts[layout], *command]
         end = time.monotonic() + seconds
         jobs = [subprocess.Popen(line, env=self.environment, cwd=folder, text=True,
                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                 stderr=subprocess.PIPE, start_new_session=True)
+                                 stderr=subprocess.PIPE, start_new_session=True,
+                                 preexec_fn=group and (lambda: control_group.enter(group)))
                 for _ in range(copies)]
         what = f"{os.path.basename(command[0])} over {self.name}"
         try:
