@@ -191,7 +191,10 @@ static int update(btl_torii_endpoint_t* endpoint, void* local_address, uint64_t 
   btl_torii_operation_t* operation;
   torii_import_t* import;
   int code = TORII_ERR_INVALID;
-  if (OPAL_UNLIKELY(flags & MCA_BTL_ATOMIC_FLAG_FLOAT || 0 != remote_address % width))
+  /* Without a handle osc/rdma 4.1 means memory of its own that both processes map, and says where
+   * it is here: refused, it swaps there by itself. */
+  if (OPAL_UNLIKELY(NULL == remote_handle || flags & MCA_BTL_ATOMIC_FLAG_FLOAT ||
+                    0 != remote_address % width))
     return OPAL_ERR_NOT_AVAILABLE;
   operation = take_operation(endpoint, local_address, local_handle, cbfunc, cbcontext, cbdata);
   if (OPAL_UNLIKELY(NULL == operation)) return OPAL_ERR_OUT_OF_RESOURCE;

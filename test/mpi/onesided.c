@@ -56,8 +56,8 @@ static void locks(MPI_Win window) {
 
 /* Everybody's counter is at rank 0, behind a lock made of compare and swap. */
 static void passive(MPI_Win window) {
-  enum { kTurns = 25, kLock = 8, kCount = 10 };
-  memset(memory, 0, 64 * sizeof *memory);
+  enum { kTurns = 25, kLock = 8, kCount = 10, kOwn = 16 }; /* of each rank: a long word */
+  memset(memory, 0, 1024 * sizeof *memory);
   MPI_Barrier(MPI_COMM_WORLD);
   MPI_Win_lock_all(0, window);
   for (int turn = 0; turn < kTurns; ++turn) {
@@ -78,6 +78,10 @@ static void passive(MPI_Win window) {
     MPI_Fetch_and_op(&add, &old, MPI_INT64_T, 0, 0, MPI_SUM, window);
     MPI_Win_flush_local(0, window);
     CHECK(old >= 0 && old % 3 == 0, "fetched %lld", (long long)old);
+    int64_t expected = turn, next = turn + 1;
+    MPI_Compare_and_swap(&next, &expected, &old, MPI_INT64_T, 0, kOwn + 2 * world_rank, window);
+    MPI_Win_flush(0, window);
+    CHECK(old == expected, "a swap found %lld, not %lld", (long long)old, (long long)expected);
   }
   MPI_Win_flush_all(window);
   MPI_Barrier(MPI_COMM_WORLD);
