@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# torii-perf: every test at both levels on this machine, the three forms of output, and the exact
+# torii-perf: every test at every level on this machine, the three forms of output, and the exact
 # texts for wrong options.
 set -u
 for v in $(env | sed -n "s/^\(TORII_[A-Z_]*\)=.*/\1/p") PMIX_NAMESPACE PMI_FD PMI_PORT; do unset "$v"; done
@@ -17,8 +17,11 @@ for row in tagged,latency,,0,65536 tagged,bandwidth,,0,1 tagged,bidirectional,,0
   tagged,rate,,0,0 tagged,late,,0,65536 tagged,posted,exact,100 tagged,unexpected,any-tag,100 \
   portals,late,,0,8 portals,latency,,0,0 \
   portals,posted,any-source,10 portals,unexpected,exact,100 portals,get-latency,,0,65536 \
-  portals,get-bandwidth,,0,8; do
-  echo "$out" | grep -q "^$row,.*[0-9],[0-9].*,\(us\|MB/s\|messages/s\)$" ||
+  portals,get-bandwidth,,0,8 memory,export,allocated,0,65536 memory,import,ordinary,0,65536 \
+  memory,read-latency,allocated,0,8 memory,read-bandwidth,ordinary,0,65536 \
+  memory,write-latency,ordinary,0,1 memory,write-bandwidth,allocated,0,4096 \
+  memory,atomic-latency,ordinary,0,8 memory,atomic-rate,allocated,0,8; do
+  echo "$out" | grep -q "^$row,.*[0-9],[0-9].*,\(us\|MB/s\|messages/s\|operations/s\)$" ||
     fail "no figure for $row in: $out"
 done
 echo "$out" | grep -q '^# path: rank 1 on .* by ' || fail "the path is not told: $out"
@@ -26,6 +29,13 @@ echo "$out" | grep -q '^# path: rank 1 on .* by ' || fail "the path is not told:
 out=$(timeout 120 $perf --fork 4 $quick --test latency --max 8 2>&1) || fail "--fork 4: $out"
 echo "$out" | grep -q '^ *8 *[0-9.]* *[0-9.]*$' || fail "no row of 8 bytes: $out"
 echo "$out" | grep -q '^# .* 4 processes' || fail "the number of processes is not told: $out"
+
+out=$(timeout 120 $perf --fork 2 --level memory $quick --test write-latency,atomic-rate 2>&1) ||
+  fail "remote memory: $out"
+for row in 'memory *bytes *median us *best us' 'allocated *65536 *[0-9.]* *[0-9.]*' \
+  'memory *bytes *median operations/s *best operations/s' 'ordinary *8 *[0-9]* *[0-9]*'; do
+  echo "$out" | grep -q "^ *$row$" || fail "no row $row in: $out"
+done
 
 if command -v python3 >/dev/null 2>&1; then
   timeout 120 $perf $quick --test latency,posted --json |
@@ -53,8 +63,10 @@ wrong "--max 3x: expected bytes from 0 to 1073741824, or with k, m or g" --max 3
 wrong "--window 0: expected an integer from 1 to 1024" --window 0
 wrong "--min 8192 is above --max 16" --min 8k --max 16
 wrong "--fork 3: processes are measured in pairs, the number must be even" --fork 3
-wrong "--level mpi: unknown name; the names are tagged, portals and all" --level mpi
-wrong "--test get-latency exists at level portals only; add --level portals" --test get-latency
+wrong "--level mpi: unknown name; the names are tagged, portals, memory and all" --level mpi
+wrong "--test get-latency does not exist at these levels; add --level portals" --test get-latency
+wrong "--test import does not exist at these levels; add --level memory" --level portals --test import
+wrong "--test rate does not exist at these levels; add --level tagged" --level memory --test rate
 wrong "--csv and --json exclude each other" --csv --json
 timeout 20 $perf --help | grep -q '^usage: torii-perf' || fail "--help"
 exit $failed

@@ -29,6 +29,8 @@ measuring_sources = \
 bin_PROGRAMS += torii-perf
 torii_perf_SOURCES = $(measuring_sources) \
 	src/core/tools/torii_perf.cc \
+	src/core/tools/torii_perf_memory.cc \
+	src/core/tools/torii_perf_memory.h \
 	src/core/tools/torii_perf_report.cc \
 	src/core/tools/torii_perf_report.h \
 	src/core/tools/torii_perf_tests.cc \

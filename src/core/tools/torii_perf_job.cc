@@ -197,6 +197,12 @@ void Job::hear(uint32_t from, void* value, size_t bytes) {
   while (code == TORII_PENDING && done == 0) idle();
 }
 
+void Job::exchange(const void* mine, void* theirs, size_t bytes) {
+  if (leads()) say(partner(), mine, bytes);
+  hear(partner(), theirs, bytes);
+  if (!leads()) say(partner(), mine, bytes);
+}
+
 double Job::slowest(double mine) {
   if (rank() != 0) {
     say(0, &mine, sizeof(mine));

@@ -54,6 +54,8 @@ class Job final : public Directory {
 
   // Returns when all processes have called it.
   void barrier() { (void)slowest(0); }
+  // Gives the partner `bytes` bytes, few, and takes as many from it.
+  void exchange(const void* mine, void* theirs, size_t bytes);
   // The largest of all processes' values, in all of them.
   double slowest(double mine);
 

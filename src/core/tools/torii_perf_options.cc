@@ -15,10 +15,12 @@ namespace {
 
 constexpr uint64_t kBytesMax = 1u << 30;
 
-constexpr const char* kLevelNames[] = {"tagged", "portals"};
-constexpr const char* kTestNames[] = {"latency", "bandwidth",   "bidirectional",
-                                      "rate",    "posted",      "unexpected",
-                                      "late",    "get-latency", "get-bandwidth"};
+constexpr const char* kLevelNames[] = {"tagged", "portals", "memory"};
+constexpr const char* kTestNames[] = {
+    "latency",        "bandwidth",    "bidirectional",  "rate",          "posted",
+    "unexpected",     "late",         "get-latency",    "get-bandwidth", "export",
+    "import",         "read-latency", "read-bandwidth", "write-latency", "write-bandwidth",
+    "atomic-latency", "atomic-rate"};
 
 // A decimal number, with k, m or g for multiples of 1024 if `suffixes`.
 bool parse_amount(std::string_view text, bool suffixes, uint64_t min, uint64_t max, uint64_t* out) {
@@ -97,9 +99,12 @@ const char kUsage[] =
     "are those of the slowest pair, rates the sum of all pairs. Without a launcher it starts two\n"
     "processes itself, each on a core of its own if there are enough.\n"
     "  --fork N          start N processes on this machine (even, 2 to 512)\n"
-    "  --level LIST      tagged (tagged ports of torii.h; the default), portals (portals3.h), all\n"
+    "  --level LIST      tagged (tagged ports of torii.h; the default), portals (portals3.h),\n"
+    "                    memory (remote memory of torii.h), all\n"
     "  --test LIST       latency, bandwidth, bidirectional, rate, posted, unexpected, late and,\n"
-    "                    at level portals, get-latency, get-bandwidth; or all (the default)\n"
+    "                    at level portals, get-latency, get-bandwidth; at level memory export,\n"
+    "                    import, read-latency, read-bandwidth, write-latency, write-bandwidth,\n"
+    "                    atomic-latency, atomic-rate; or all (the default)\n"
     "  --min BYTES       smallest message (0); k, m, g multiply by 1024\n"
     "  --max BYTES       largest message (4m); sizes are 0 and the powers of two between\n"
     "  --depth N         longest queue of posted and unexpected entries (100000)\n"
@@ -114,7 +119,9 @@ const char* level_name(Level level) { return kLevelNames[size_t(level)]; }
 const char* test_name(Test test) { return kTestNames[size_t(test)]; }
 
 bool test_exists(Test test, Level level) {
-  return level == Level::portals || (test != Test::get_latency && test != Test::get_bandwidth);
+  if (test >= Test::exporting) return level == Level::memory;
+  if (test == Test::get_latency || test == Test::get_bandwidth) return level == Level::portals;
+  return level != Level::memory;
 }
 
 std::vector<uint64_t> Options::sizes() const {
@@ -153,8 +160,11 @@ static bool consistent(const Options& o, bool named, std::string* why) {
     if (!named || std::any_of(o.levels.begin(), o.levels.end(),
                               [&](Level level) { return test_exists(test, level); }))
       continue;
-    *why =
-        format_text("--test %s exists at level portals only; add --level portals", test_name(test));
+    const char* const level = test_exists(test, Level::memory)   ? "memory"
+                              : test_exists(test, Level::tagged) ? "tagged"
+                                                                 : "portals";
+    *why = format_text("--test %s does not exist at these levels; add --level %s", test_name(test),
+                       level);
     return false;
   }
   return true;

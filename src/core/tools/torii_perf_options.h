@@ -10,7 +10,7 @@
 
 namespace torii::perf {
 
-enum class Level : uint8_t { tagged, portals };
+enum class Level : uint8_t { tagged, portals, memory };
 enum class Test : uint8_t {
   latency,
   bandwidth,
@@ -21,12 +21,21 @@ enum class Test : uint8_t {
   late,
   get_latency,
   get_bandwidth,
+  exporting,
+  importing,
+  read_latency,
+  read_bandwidth,
+  write_latency,
+  write_bandwidth,
+  atomic_latency,
+  atomic_rate,
 };
 enum class Format : uint8_t { table, csv, json };
 
 const char* level_name(Level level);
 const char* test_name(Test test);
-// Gets are Portals operations; everything else exists at both levels.
+// Gets are Portals operations, and remote memory has tests of its own; the others exist at two
+// levels.
 bool test_exists(Test test, Level level);
 
 struct Options {

@@ -17,9 +17,13 @@ const char* unit_of(Test test) {
     case Test::bandwidth:
     case Test::bidirectional:
     case Test::get_bandwidth:
+    case Test::read_bandwidth:
+    case Test::write_bandwidth:
       return "MB/s";
     case Test::rate:
       return "messages/s";
+    case Test::atomic_rate:
+      return "operations/s";
     default:
       return "us";
   }
@@ -45,18 +49,35 @@ const char* heading_of(Test test) {
       return "get latency: from the call to the reply";
     case Test::get_bandwidth:
       return "get bandwidth: windows of gets (MB = 10^6 bytes)";
+    case Test::exporting:
+      return "export: made, and ended again";
+    case Test::importing:
+      return "import: made of a key, and dropped again";
+    case Test::read_latency:
+      return "read latency: from the call to the bytes";
+    case Test::read_bandwidth:
+      return "read bandwidth: windows of reads (MB = 10^6 bytes)";
+    case Test::write_latency:
+      return "write latency: from the call until it is complete at the target";
+    case Test::write_bandwidth:
+      return "write bandwidth: windows of writes, each flushed (MB = 10^6 bytes)";
+    case Test::atomic_latency:
+      return "atomic latency: fetch and add, from the call to the old value";
+    case Test::atomic_rate:
+      return "atomic rate: windows of adds, each flushed";
   }
   return "";
 }
 
 bool of_queue(Test test) { return test == Test::posted || test == Test::unexpected; }
 bool of_rate(Test test) { return unit_of(test)[0] != 'u'; }
+bool of_bandwidth(Test test) { return unit_of(test)[0] == 'M'; }
 
 // The figure for a time, in the unit of the test.
 double value_of(const Figure& f, double ns) {
   if (!of_rate(f.test)) return ns / 1e3;
   const double messages = f.pairs * f.directions * 1e9 / ns;
-  return f.test == Test::rate ? messages : messages * double(f.bytes) / 1e6;
+  return of_bandwidth(f.test) ? messages * double(f.bytes) / 1e6 : messages;
 }
 
 double median(const Figure& f) {
@@ -94,27 +115,30 @@ void Report::begin(uint32_t processes, const std::string& launcher, const std::s
 }
 
 void Report::table_row(const Figure& f) {
+  const bool remote = f.level == Level::memory, whole = of_rate(f.test) && !of_bandwidth(f.test);
+  const int width = whole ? 18 : 14;
+  const std::string unit = std::string(" ") + unit_of(f.test);
   if (first_ || f.level != last_level_ || f.test != last_test_) {
     printf("\n%s level, %s\n", level_name(f.level), heading_of(f.test));
-    if (of_queue(f.test))
+    if (of_queue(f.test)) {
       printf("%12s %10s %12s %12s %14s\n", "kind", "entries", "median us", "best us",
              "x of 1 entry");
-    else if (f.test == Test::rate)
-      printf("%10s %18s %18s\n", "bytes", "median messages/s", "best messages/s");
-    else
-      printf("%10s %14s %14s\n", "bytes", of_rate(f.test) ? "median MB/s" : "median us",
-             of_rate(f.test) ? "best MB/s" : "best us");
+    } else {
+      if (remote) printf("%10s ", "memory");
+      printf("%10s %*s %*s\n", "bytes", width, ("median" + unit).c_str(), width,
+             ("best" + unit).c_str());
+    }
   }
   const double typical = value_of(f, median(f)), best = value_of(f, f.ns.front());
   if (of_queue(f.test)) {
     if (f.depth == 1) shortest_queue_ns_ = median(f);
     printf("%12s %10u %12.3f %12.3f %14.2f\n", f.kind, f.depth, typical, best,
            median(f) / shortest_queue_ns_);
-  } else if (f.test == Test::rate) {
-    printf("%10llu %18.0f %18.0f\n", ull(f.bytes), typical, best);
-  } else {
-    printf("%10llu %14.3f %14.3f\n", ull(f.bytes), typical, best);
+    return;
   }
+  if (remote) printf("%10s ", f.kind);
+  printf("%10llu %*.*f %*.*f\n", ull(f.bytes), width, whole ? 0 : 3, typical, width, whole ? 0 : 3,
+         best);
 }
 
 void Report::add(const Figure& f) {

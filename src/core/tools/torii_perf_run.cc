@@ -31,16 +31,22 @@ uint64_t now_ns() {
 
 bool windowed(Test test) {
   return test == Test::bandwidth || test == Test::bidirectional || test == Test::rate ||
-         test == Test::get_bandwidth;
+         test == Test::get_bandwidth || test == Test::read_bandwidth ||
+         test == Test::write_bandwidth || test == Test::atomic_rate;
+}
+
+Amount::Amount(const Options& options, Test test, uint64_t bytes)
+    : window(windowed(test) ? options.window : 1), rounds(options.iterations) {
+  if (rounds == 0)
+    rounds = windowed(test) ? scaled(kWindowedBytes, bytes * window, kWindowsMin, kWindows)
+                            : scaled(kRoundBytes, bytes, kMessagesMin, kMessages);
 }
 
 Run::Run(Job& job, const Options& options, Test test, uint64_t bytes, Channel& channel)
     : job_(job), channel_(channel), test_(test), bytes_(bytes) {
-  window_ = windowed(test) ? options.window : 1;
-  rounds_ = options.iterations;
-  if (rounds_ == 0)
-    rounds_ = windowed(test) ? scaled(kWindowedBytes, bytes * window_, kWindowsMin, kWindows)
-                             : scaled(kRoundBytes, bytes, kMessagesMin, kMessages);
+  const Amount amount(options, test, bytes);
+  window_ = amount.window;
+  rounds_ = amount.rounds;
 }
 
 double Run::repetition() {

@@ -15,6 +15,13 @@ uint64_t now_ns();  // monotonic
 // Is the figure one of windows of messages that are under way at once?
 bool windowed(Test test);
 
+// How much one repetition of a test does.
+struct Amount {
+  Amount(const Options& options, Test test, uint64_t bytes);
+  uint32_t window;  // messages, or operations, under way at once
+  uint32_t rounds;  // of so many
+};
+
 class Run {
  public:
   // Options say the window, and how many messages or windows a repetition has.

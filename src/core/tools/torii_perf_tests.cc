@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/tools/torii_perf_channel.h"
+#include "core/tools/torii_perf_memory.h"
 #include "core/tools/torii_perf_run.h"
 
 namespace torii::perf {
@@ -72,6 +73,7 @@ void run_test(Job& job, const Options& options, Level level, Test test, Report& 
   figure.level = level;
   figure.test = test;
   figure.directions = test == Test::bidirectional ? 2 : 1;
+  if (level == Level::memory) return run_memory_test(job, options, figure, report);
   if (test != Test::posted && test != Test::unexpected)
     return measure_sizes(job, options, figure, report);
   for (unsigned kind = 0; kind < kKinds; ++kind)
