@@ -41,7 +41,7 @@ options_for() {
       fi
       ;;
     btl)
-      printf '%s\n' --mca pml ob1 --mca btl torii,self --mca osc rdma
+      printf '%s\n' --mca pml ob1 --mca btl torii,self --mca osc rdma,sm
       printf '%s\n' --mca mca_base_component_path "SYS_DEFAULT:$components"
       ;;
     ob1) printf '%s\n' --mca pml ob1 ;;
