@@ -6,6 +6,7 @@ EXTRA_DIST += \
 	test/bench/mpi_collectives.c \
 	test/bench/mpi_instructions.c \
 	test/bench/mpi_memory.c \
+	test/bench/mpi_onesided.c \
 	test/bench/mpi_overlap.c \
 	test/bench/mpi_pingpong.c \
 	test/bench/mpi_queues.c \
