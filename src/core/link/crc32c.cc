@@ -2,11 +2,12 @@
 // Copyright (c) 2026, the Torii authors
 #include "core/link/crc32c.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
 #if defined(__x86_64__)
-#include <nmmintrin.h>
+#include <immintrin.h>
 #endif
 
 namespace torii {
@@ -36,59 +37,62 @@ constexpr Tables make_tables() {
 constexpr Tables kTables = make_tables();
 
 #if defined(__x86_64__)
-// Three parts at once, because the instruction takes three cycles but can begin in each: the sums
-// of the first two are carried over the bytes behind them by kSkip.
-constexpr size_t kPart = 152;
+// Three lanes side by side, because the instruction takes three cycles but can begin in each: the
+// sums of the first two are then carried over the bytes of the lanes behind them. A sum is a
+// polynomial over GF(2), and n further bytes multiply it by x^8n. The product of two words without
+// carries is one bit short of twice their length, and the instruction multiplies by x^32: what is
+// left for the factor is x^(8n - 33).
+constexpr size_t kLaneMax = 168;  // words of 8 bytes
 
-// What becomes of a sum with one byte set, over kPart bytes of 0.
-struct Skip {
-  uint32_t by_byte[4][256];
-};
-constexpr Skip make_skip() {
-  uint32_t by_bit[32]{};
-  for (int bit = 0; bit < 32; bit++) {
-    uint32_t crc = uint32_t{1} << bit;
-    for (size_t i = 0; i < kPart; i++) crc = kTables[0][crc & 0xff] ^ crc >> 8;
-    by_bit[bit] = crc;
+using Factors = std::array<uint32_t, 2 * kLaneMax + 1>;  // by the number of words
+constexpr Factors make_factors() {
+  Factors factors{};
+  uint32_t power = 1;  // x^31; bit 0 is the highest
+  for (size_t words = 1; words < factors.size(); words++) {
+    factors[words] = power;
+    for (int i = 0; i < 64; i++) power = power & 1 ? power >> 1 ^ kPolynomial : power >> 1;
   }
-  Skip skip{};
-  for (int byte = 0; byte < 4; byte++)
-    for (uint32_t value = 0; value < 256; value++)
-      for (int bit = 0; bit < 8; bit++)
-        if (value >> bit & 1) skip.by_byte[byte][value] ^= by_bit[8 * byte + bit];
-  return skip;
+  return factors;
 }
-constexpr Skip kSkip = make_skip();
+constexpr Factors kFactors = make_factors();
 
-uint64_t skip_part(uint64_t crc) {
-  return kSkip.by_byte[0][crc & 0xff] ^ kSkip.by_byte[1][crc >> 8 & 0xff] ^
-         kSkip.by_byte[2][crc >> 16 & 0xff] ^ kSkip.by_byte[3][crc >> 24 & 0xff];
+uint64_t word_at(const uint8_t* p) {
+  uint64_t word;
+  std::memcpy(&word, p, sizeof(word));
+  return word;
 }
 
-__attribute__((target("sse4.2"))) uint64_t crc32c_parts(uint64_t state, const uint8_t* p) {
+__attribute__((target("sse4.2,pclmul"))) uint64_t crc32c_lanes(uint64_t first, const uint8_t* p,
+                                                               size_t lane) {
   uint64_t second = 0, third = 0;
-  for (size_t i = 0; i < kPart; i += 8) {
-    uint64_t words[3];
-    std::memcpy(&words[0], p + i, 8);
-    std::memcpy(&words[1], p + kPart + i, 8);
-    std::memcpy(&words[2], p + 2 * kPart + i, 8);
-    state = _mm_crc32_u64(state, words[0]);
-    second = _mm_crc32_u64(second, words[1]);
-    third = _mm_crc32_u64(third, words[2]);
+  const uint8_t* const end = p + 8 * lane;
+  // Lanes apart from each other do not look like a stream to the processor: fetch what is next.
+  const uint8_t* next = p + 24 * lane;
+  for (; p != end; p += 8, next += 24) {
+    _mm_prefetch(reinterpret_cast<const char*>(next), _MM_HINT_T0);
+    first = _mm_crc32_u64(first, word_at(p));
+    second = _mm_crc32_u64(second, word_at(p + 8 * lane));
+    third = _mm_crc32_u64(third, word_at(p + 16 * lane));
   }
-  return skip_part(skip_part(state) ^ second) ^ third;
+  const __m128i factors = _mm_set_epi64x(kFactors[lane], kFactors[2 * lane]);
+  const __m128i sums = _mm_set_epi64x(static_cast<int64_t>(second), static_cast<int64_t>(first));
+  const __m128i carried = _mm_xor_si128(_mm_clmulepi64_si128(sums, factors, 0x00),
+                                        _mm_clmulepi64_si128(sums, factors, 0x11));
+  return _mm_crc32_u64(0, static_cast<uint64_t>(_mm_cvtsi128_si64(carried))) ^ third;
 }
 
-__attribute__((target("sse4.2"))) uint32_t crc32c_instruction(uint32_t crc, const void* data,
-                                                              size_t bytes) {
+__attribute__((target("sse4.2,pclmul"))) uint32_t crc32c_instruction(uint32_t crc, const void* data,
+                                                                     size_t bytes) {
+  constexpr size_t kLaneMin = 4;  // below, carrying costs more than it gains
   const auto* p = static_cast<const uint8_t*>(data);
   uint64_t state = ~crc;
-  for (; bytes >= 3 * kPart; bytes -= 3 * kPart, p += 3 * kPart) state = crc32c_parts(state, p);
-  for (; bytes >= 8; bytes -= 8, p += 8) {
-    uint64_t word;
-    std::memcpy(&word, p, 8);
-    state = _mm_crc32_u64(state, word);
+  while (bytes >= 24 * kLaneMin) {
+    const size_t lane = std::min(bytes / 24, kLaneMax);
+    state = crc32c_lanes(state, p, lane);
+    p += 24 * lane;
+    bytes -= 24 * lane;
   }
+  for (; bytes >= 8; bytes -= 8, p += 8) state = _mm_crc32_u64(state, word_at(p));
   auto narrow = static_cast<uint32_t>(state);
   for (; bytes; bytes--) narrow = _mm_crc32_u8(narrow, *p++);
   return ~narrow;
@@ -113,7 +117,7 @@ uint32_t crc32c_table(uint32_t crc, const void* data, size_t bytes) {
 
 bool crc32c_has_instruction() {
 #if defined(__x86_64__)
-  return __builtin_cpu_supports("sse4.2");
+  return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul");
 #else
   return false;
 #endif
