@@ -64,7 +64,7 @@ struct DriverCaps {
   uint32_t inline_max = 0;     // largest body copied before send() returns; at least 256
   uint32_t lend_min = 0;       // shortest body that it would rather read later, if lent; 0: none
   uint32_t pieces_max = 1;     // most address ranges of one body, put or get
-  uint32_t batch_max = 1;      // most frames of one send() worth offering
+  uint32_t batch_max = 1;      // frames of one send() that gain most; more gain nothing
   uint32_t address_bytes = 0;  // length of an address, at most kAddressMax
   uint32_t key_bytes = 0;      // length of a memory key, at most kKeyMax
   uint32_t peers_max = 0;      // most peers connected at once

@@ -125,7 +125,7 @@ bool UdpDriver::open(std::string* why) {
   caps_.mtu = datagram_max_ - kHeaderBytes;
   caps_.inline_max = caps_.mtu;
   caps_.pieces_max = 16;
-  caps_.batch_max = 64;
+  caps_.batch_max = std::min<uint32_t>(kBufferMax / datagram_max_, kBatchMax);
   caps_.address_bytes = kAddressBytes;
   caps_.peers_max = kPeersMax;
   caps_.eager_advice = 32 << 10;

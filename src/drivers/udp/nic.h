@@ -20,6 +20,9 @@
 
 namespace torii::udp {
 
+inline constexpr uint32_t kBatchMax = 64;      // frames of one system call, and of one buffer
+inline constexpr uint32_t kBufferMax = 65000;  // bytes that the kernel cuts into datagrams
+
 // Datagrams taken from one socket by one system call.
 class Inbox {
  public:
@@ -27,8 +30,9 @@ class Inbox {
   static constexpr size_t kBytes = 65536;  // of one datagram, or of several that the kernel joined
 
   Inbox();
-  // Asks the socket, once. True: there is something.
-  bool fill(const Socket& socket);
+  // Asks the socket, once, for at most so many. True: there is something.
+  bool fill(const Socket& socket, size_t most);
+  size_t size() const { return count_; }
   bool empty() const { return index_ == count_; }
   // The next datagram; valid until the next fill(). False: it was cut short, or nothing is left.
   bool next(std::span<const std::byte>* datagram, const sockaddr_in6** from);
@@ -112,7 +116,7 @@ class UdpDriver final : public Driver {
   void lost(const Outbox& out, size_t message, int error);
 
   // receive.cc
-  bool fill();
+  bool fill(size_t most);
   unsigned receive(unsigned budget);
   bool take(std::span<const std::byte> datagram, const sockaddr_in6& from);
   PeerId sender_of(const Header& header, const sockaddr_in6& from);
@@ -136,6 +140,8 @@ class UdpDriver final : public Driver {
   std::vector<uint64_t> done_;  // cookies for the next poll
   Inbox inbox_;
   size_t next_socket_ = 0;  // that fill() asks
+  bool crowded_ = false;    // several datagrams wait at a time
+  unsigned single_fills_ = 0;
   unsigned empty_polls_ = 0;
   unsigned polls_to_skip_ = 0;  // a system call that finds nothing is not made at every poll
   uint64_t polled_ns_ = 0;      // clock at the last one

@@ -11,10 +11,8 @@
 namespace torii::udp {
 namespace {
 
-constexpr size_t kFrames = 64;      // of one system call; as many as one buffer may be cut into
 constexpr size_t kPieces = 2 + 16;  // of a frame: header and head, body, padding
 constexpr std::byte kZeros[kPaddingMax]{};
-constexpr size_t kBufferMax = 65000;  // bytes that the kernel cuts into datagrams
 
 }  // namespace
 
@@ -34,7 +32,7 @@ class UdpDriver::Outbox {
 
   // False: it is full.
   bool add(const Tx& tx) {
-    if (frames_ == kFrames || pieces_used_ + kPieces > std::size(pieces_)) return false;
+    if (frames_ == kBatchMax || pieces_used_ + kPieces > std::size(pieces_)) return false;
     const Peer& peer = nic_.peers_[tx.peer];
     const size_t size = kHeaderBytes + tx.head_bytes + tx.body_bytes;
     Message* m = count_ ? &messages_[count_ - 1] : nullptr;
@@ -76,8 +74,10 @@ class UdpDriver::Outbox {
       const auto size = static_cast<uint16_t>(messages_[i].size);
       std::memcpy(CMSG_DATA(c), &size, sizeof(size));
     }
-    return sendmmsg(nic_.socket_.fd, native_, static_cast<unsigned>(count_),
-                    MSG_DONTWAIT | MSG_NOSIGNAL);
+    constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
+    const int fd = nic_.socket_.fd;
+    if (count_ == 1) return sendmsg(fd, &native_[0].msg_hdr, kFlags) < 0 ? -1 : 1;
+    return sendmmsg(fd, native_, static_cast<unsigned>(count_), kFlags);
   }
 
   size_t count() const { return count_; }
@@ -110,12 +110,12 @@ class UdpDriver::Outbox {
   size_t frames_ = 0;
   size_t pieces_used_ = 0;
   size_t count_ = 0;
-  std::byte headers_[kFrames][kHeaderBytes + kHeadMax];
-  iovec pieces_[kFrames * 3];
-  Message messages_[kFrames];
-  mmsghdr native_[kFrames];
-  NativeAddress to_[kFrames];
-  Control control_[kFrames];
+  std::byte headers_[kBatchMax][kHeaderBytes + kHeadMax];
+  iovec pieces_[kBatchMax * 3];
+  Message messages_[kBatchMax];
+  mmsghdr native_[kBatchMax];
+  NativeAddress to_[kBatchMax];
+  Control control_[kBatchMax];
 };
 
 size_t UdpDriver::send(std::span<const Tx> batch) {
