@@ -6,6 +6,7 @@
 
 #include <tuple>
 
+#include "drivers/decorator.h"
 #include "unit/link_fixture.h"
 
 namespace torii {
@@ -111,6 +112,57 @@ TEST_F(LinkAckTest, LentBodiesAreReadUntilTheyAreAcknowledged) {
   run({&a}, now_ns + 2 * kDeadlineMs * kMs);
   ASSERT_EQ(a.sink.dones.size(), 2u);
   EXPECT_EQ(a.sink.dones[1].status, Status::peer_dead);
+}
+
+// Notes how many frames are offered at a time.
+class Batches final : public Decorator {
+ public:
+  Batches(const OpenBelow& open_below, const DriverEnv& env, std::vector<size_t>* sizes)
+      : Decorator(env), sizes_(sizes) {
+    EXPECT_TRUE(open(open_below, env));
+  }
+  size_t send(std::span<const Tx> batch) override {
+    sizes_->push_back(batch.size());
+    return below_->send(batch);
+  }
+
+ private:
+  void packet(PeerId from, std::span<const std::byte> frame) override {
+    upper_.packet(from, frame);
+  }
+  void done(uint64_t cookie, Status status) override { upper_.done(cookie, status); }
+  void peer_down(PeerId peer, Status status) override { upper_.peer_down(peer, status); }
+
+  std::vector<size_t>* const sizes_;
+};
+
+// A driver sends so many frames as it advises for the price of few: a window that is always full
+// opens in such steps, although the peer acknowledges in others.
+TEST_F(LinkAckTest, AWideWindowIsUsedInWholeBatches) {
+  SimFabric deep(
+      {.flags = kOrdered, .latency_min_ns = 1000, .latency_max_ns = 1000, .depth = 1000});
+  const OpenBelow bare = [&](const DriverEnv& env) { return deep.open(env); };
+  std::vector<size_t> sizes;
+  End a([&](const DriverEnv& env) {
+    return wrap_link(
+        [&](const DriverEnv& inner) { return std::make_unique<Batches>(bare, inner, &sizes); },
+        env);
+  });
+  End b([&](const DriverEnv& env) { return wrap_link(bare, env); });
+  const PeerId to_b = a.connect(b);
+  const auto rounds = [&](int count) {
+    for (int i = 0; i < count; i++) {
+      while (a.send(to_b, "x")) continue;
+      a.driver->poll(now_ns += 2000, 1000);
+      b.driver->poll(now_ns += 2000, 37);  // some at a time
+    }
+  };
+  rounds(1000);
+  sizes.clear();
+  rounds(300);
+  EXPECT_GE(sizes.size(), 100u);
+  for (const size_t size : sizes) EXPECT_EQ(size, a.driver->caps().batch_max);
+  EXPECT_EQ(a.counters.link_retransmits, 0u);
 }
 
 // A sleeper is woken when a frame has to go again, and has acknowledged what it got.

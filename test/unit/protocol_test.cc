@@ -194,6 +194,33 @@ TEST_F(ProtocolFrames, AStreamThatHasArrivedIsOverWhenTheDriverIsThrough) {
   EXPECT_EQ(protocol_->ops().used(), 0u);
 }
 
+// Streams take turns of many frames, also if the driver takes them one by one, and all get theirs.
+TEST_F(ProtocolFrames, StreamsTakeTurnsOfManyFrames) {
+  open(0);
+  uint64_t ops[2];
+  for (uint64_t& op : ops) {
+    ASSERT_EQ(put(100000, false), Status::pending);
+    op = sent(wire::Kind::put_announce).request.op;
+  }
+  driver_->refusals = 1000;
+  for (const uint64_t op : ops) arrive(control(wire::Kind::stream, op, 100000, Status::ok, op));
+  driver_->sent.clear();
+  for (int i = 0; !protocol_->drained(); i++) {
+    ASSERT_LT(i, 1000);
+    driver_->refusals = i % 2;
+    protocol_->progress(++now_ns_);
+  }
+  std::vector<unsigned> runs;
+  uint64_t last = 0;
+  for (const auto& s : driver_->sent) {
+    wire::Frame f;
+    ASSERT_TRUE(wire::parse(std::as_bytes(std::span(s.bytes)), &f));
+    if (f.control.op != std::exchange(last, f.control.op)) runs.push_back(0);
+    runs.back()++;
+  }
+  EXPECT_EQ(runs, (std::vector<unsigned>{16, 16, 9, 9}));
+}
+
 // An error in the target's last word must not leave a synchronous send without an end.
 TEST_F(ProtocolFrames, AnErrorInsteadOfAnAcknowledgementIsTold) {
   open(0);

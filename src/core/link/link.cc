@@ -59,6 +59,7 @@ bool LinkDriver::open(const OpenBelow& open_below, const DriverEnv& env) {
   caps_.flags = (caps_.flags & ~kMulticast) | kReliable | kOrdered | kPeerDown;
   pool_.set_capacity(caps_.mtu);
   window_ = std::clamp(kBytesUnderWay / caps_.mtu, kWindowLeast, kWindow);
+  batch_ = std::min<size_t>(caps_.batch_max, kBatchMax);
   caps_.mtu -= kHeaderBytes;
   // A frame with lent memory is read by the driver below in two pieces, and at once.
   const bool lends = !whole_tags_ && caps_.pieces_max > 0 && caps_.inline_max >= caps_.mtu;
@@ -209,6 +210,7 @@ bool LinkDriver::service(PeerId id, Peer& peer) {
   if (peer.down != Status::ok) return !peer.reported;
   find_losses(peer);
   if (!peer.sent.empty()) send_waiting(id, peer, kWindow);
+  peer.refused = false;
   if (peer.owes_ack && ack_is_due(peer)) send_ack(id, peer);
   if (!peer.sent.empty() && now_ns_ - peer.waiting_since_ns >= deadline_ns_)
     end(id, peer, Status::peer_dead);

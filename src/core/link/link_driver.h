@@ -58,6 +58,8 @@ class Slots {
   std::unique_ptr<std::array<std::vector<std::byte>, kWindow>> frames_;
 };
 
+constexpr size_t kBatchMax = 64;  // frames for the driver below at a time, whatever it advises
+
 struct Peer {
   static constexpr uint32_t kPromptAcks = 16;
 
@@ -74,6 +76,7 @@ struct Peer {
   RetransmitTimer timer;
   CongestionWindow window;
   bool held_back = false;         // by the window, since something arrived
+  bool refused = false;           // the core has more frames than were taken
   uint64_t heard_ns = 0;          // last packet of the peer's
   uint64_t waiting_since_ns = 0;  // last sign of life, or when the first of `sent` left
 
@@ -170,6 +173,11 @@ class LinkDriver final : public Decorator {
   Sent frame_of(const Tx& tx);
   Header header_for(const Peer& peer, Kind kind, uint64_t seq) const;
   const Key& key_for(const Peer& peer) const { return peer.has_key ? peer.key : key_; }
+  // Frames before this one need not be looked at.
+  static size_t first_waiting(const Peer& peer) {
+    return peer.lost ? 0 : static_cast<size_t>(peer.next - peer.first);
+  }
+  size_t room_for(const Peer& peer, size_t at) const;
   void send_waiting(PeerId id, Peer& peer, uint32_t most);
   size_t transmit(PeerId id, Peer& peer, std::span<const size_t> indices);
   bool send_control(PeerId id, const Peer& peer, Kind kind);
@@ -205,6 +213,7 @@ class LinkDriver final : public Decorator {
   unsigned budget_ = 0;                       // of the present poll(), for frames that were waiting
   std::vector<std::unique_ptr<Peer>> peers_;  // by PeerId; null: nothing was ever exchanged
   uint32_t window_ = kWindow;                 // most frames under way to a peer
+  size_t batch_ = 1;                          // frames for the driver below at a time
   std::vector<PeerId> active_;                // peers that service() has to look at
   std::vector<PeerId> strangers_;             // numbers below that nobody genuine has
   std::vector<std::pair<uint64_t, Status>> completed_;  // done() for the next poll

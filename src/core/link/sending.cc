@@ -15,8 +15,8 @@ constexpr uint64_t kAckLateNs = 4 * kAckDelayNs;
 
 constexpr uint32_t kOvertakenMax = 3;  // later frames that may arrive before one is missed
 constexpr uint32_t kAtOnce = 2;        // frames under way up to which one is sent by send() itself
-constexpr size_t kBatch = 64;          // frames for the driver below at a time
 constexpr uint32_t kAcksPerWindow = 4;
+constexpr size_t kBatches = 4;  // in a window that is used in whole batches
 
 }  // namespace
 
@@ -55,7 +55,8 @@ size_t LinkDriver::send(std::span<const Tx> batch) {
       taken++;
       continue;
     }
-    if (peer.sent.size() >= window_) break;
+    peer.refused = peer.sent.size() >= window_;
+    if (peer.refused) break;
     if (peer.sent.empty()) peer.waiting_since_ns = now_ns_;
     peer.sent.push_back(frame_of(tx));
     if (peer.flying < kAtOnce) send_waiting(tx.peer, peer, 1);
@@ -71,14 +72,24 @@ Header LinkDriver::header_for(const Peer& peer, Kind kind, uint64_t seq) const {
           !peer.has_key, whole_tags_,   false};
 }
 
+// How many frames from `at` on may go. While more is to come and something is under way, a wide
+// window is used in whole batches.
+size_t LinkDriver::room_for(const Peer& peer, size_t at) const {
+  const uint32_t window = peer.window.frames();
+  const size_t waiting = peer.sent.size() - at;
+  size_t room = std::min<size_t>(waiting, window > peer.flying ? window - peer.flying : 0);
+  const bool more = peer.refused || room < waiting;
+  if (more && peer.flying && !peer.lost && window >= kBatches * batch_) room -= room % batch_;
+  return room;
+}
+
 // Sends frames that wait, at most `most`, as far as the window allows.
 void LinkDriver::send_waiting(PeerId id, Peer& peer, uint32_t most) {
-  size_t at = peer.lost ? 0 : static_cast<size_t>(peer.next - peer.first);
+  size_t at = first_waiting(peer);
   while (most > 0 && at < peer.sent.size()) {
-    size_t indices[kBatch], count = 0;
-    const uint32_t window = peer.window.frames();
-    const size_t room = std::min<size_t>(most, window > peer.flying ? window - peer.flying : 0);
-    for (; at < peer.sent.size() && count < std::min(room, kBatch); at++) {
+    size_t indices[kBatchMax], count = 0;
+    const size_t room = std::min<size_t>(most, room_for(peer, at));
+    for (; at < peer.sent.size() && count < std::min(room, batch_); at++) {
       const Sent& frame = peer.sent[at];
       // The driver below may still read an earlier transmission.
       if (frame.stage == Sent::Stage::waiting && frame.memory->users == 1) indices[count++] = at;
@@ -91,8 +102,8 @@ void LinkDriver::send_waiting(PeerId id, Peer& peer, uint32_t most) {
 
 // Hands frames of the window to the driver below; returns how many it took.
 size_t LinkDriver::transmit(PeerId id, Peer& peer, std::span<const size_t> indices) {
-  Tx batch[kBatch];
-  iovec pieces[kBatch];
+  Tx batch[kBatchMax];
+  iovec pieces[kBatchMax];
   // Four times in a window the sender has to hear what has arrived.
   const uint32_t part = std::max(peer.window.frames() / kAcksPerWindow, 1u);
   for (size_t i = 0; i < indices.size(); i++) {

@@ -43,8 +43,7 @@ uint64_t LinkDriver::rest_of(PeerId id, Peer& peer) {
   if (peer.owes_ack) send_ack(id, peer);
   if (peer.owes_ack) return 0;
   if (peer.sent.empty()) return ~uint64_t{0};
-  const bool waits = peer.lost > 0 || peer.first + peer.sent.size() > peer.next;
-  if (peer.flying == 0 || (waits && peer.flying < peer.window.frames())) return 0;
+  if (peer.flying == 0 || room_for(peer, first_waiting(peer)) > 0) return 0;
   size_t oldest = 0;
   while (peer.sent[oldest].stage != Sent::Stage::flying) oldest++;
   const uint64_t end_ns = peer.sent[oldest].sent_ns + peer.timer.timeout_ns();

@@ -66,8 +66,9 @@ struct Peer {
   uint64_t window = 0;         // granted to the peer
   uint64_t in_use = 0;         // received from the peer and not yet given back
   uint32_t owed = 0;           // consumed here, to be given back
+  uint32_t stream_frames = 0;  // that the first of `streams` has sent in its turn
   OpList<&Op::queue> backlog;  // frames waiting for room, in order
-  OpList<&Op::queue> streams;  // sources sending data frames, served in turn
+  OpList<&Op::queue> streams;  // sources sending data frames, taking turns
   Op* inflow = nullptr;        // eager message whose `more` frames are arriving
 
   // Cold.

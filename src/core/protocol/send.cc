@@ -14,7 +14,7 @@ namespace torii {
 namespace {
 
 constexpr uint64_t kWorthRegistering = 64 << 10;  // where registration is expensive
-constexpr uint32_t kStreamTurnBytes = 64 << 10;   // of streams, before others have their turn
+constexpr uint32_t kStreamTurnBytes = 64 << 10;   // of a stream, before others have their turn
 
 // How many of `want` bytes go with this frame. Where all payload travels in frames, those of a
 // message have the same length: drivers and cards send many frames of one length more cheaply.
@@ -26,6 +26,13 @@ uint64_t share_of_frame(const DriverCaps& caps, uint32_t head_bytes, uint64_t wa
   const uint64_t more = (want - most + later - 1) / later;
   const uint64_t all = want + head_bytes + more * sizeof(wire::Control);
   return (all + more) / (more + 1) - head_bytes;
+}
+
+// Frames of a stream before others have their turn: whole batches of the driver's, if they are not
+// too long.
+uint32_t stream_turn(const DriverCaps& caps) {
+  const uint32_t frames = std::max(kStreamTurnBytes / caps.mtu, 1u);
+  return frames < caps.batch_max ? frames : frames - frames % caps.batch_max;
 }
 
 uint8_t request_flags(const Envelope& env) {
@@ -298,15 +305,17 @@ unsigned Protocol::flush(Peer& peer) {
     room = send_next_frame(op);
     frames += room;
   }
-  const unsigned turns = kStreamTurnBytes / peer.driver->caps().mtu + 1;
-  for (unsigned turn = 0; room && !peer.streams.empty() && turn < turns; ++turn) {
+  // Frames of one message in a row: its memory is read, and written at the other side, in order.
+  const uint32_t turn = stream_turn(peer.driver->caps());
+  for (uint32_t i = 0; i < turn && room && !peer.streams.empty(); ++i) {
     Op* op = peer.streams.head;
     room = stream_next_frame(op);
     frames += room;
-    if (room && peer.streams.head == op && op->stage == OpStage::streaming) {
-      peer.streams.remove(op);
-      peer.streams.push(op);
-    }
+    if (!room || ++peer.stream_frames < turn) continue;
+    peer.stream_frames = 0;
+    if (peer.streams.head != op) continue;
+    peer.streams.remove(op);
+    peer.streams.push(op);
   }
   peer.flushing = false;
   if (!room) ++counters_->backpressure;
