@@ -142,6 +142,8 @@ TORII_PUBLIC int torii_test_step(torii_ni_t* ni);
  * and so the callbacks, then this without it, with what torii_progress returned. Returns nonzero if
  * it gave the processor away. */
 TORII_PUBLIC int torii_rest(torii_ni_t* ni, int events);
+/* The second half of torii_test_step in the same way. */
+TORII_PUBLIC int torii_test_rest(torii_ni_t* ni, int events);
 /* Progress that may sleep: returns after the first event or after `milliseconds` (-1: no
  * limit), with the number of events or 0. */
 TORII_PUBLIC int torii_wait(torii_ni_t* ni, int milliseconds);

@@ -21,18 +21,19 @@
 
 /* --- progress ------------------------------------------------------------------------------ */
 
-/* A waiting process gives way and sleeps when processors are scarce. The first event may be the one
- * that it waits for, and it comes back if it was not. */
+/* When processors are scarce a process that waits gives way and sleeps. The first event may be the
+ * one that it waits for, and it comes back if it was not. One that looks in has work of its own. */
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_progress(int vci, int blocking) {
   int mpi_errno = MPI_SUCCESS;
-  (void)blocking;
   if (unlikely(0 != vci)) return MPI_SUCCESS;
 #ifdef MPICH_IS_THREADED
   if (MPIR_ThreadInfo.isThreaded) {
-    netmod_torii_wait_among_threads();
+    netmod_torii_progress_among_threads(blocking);
   } else
 #endif
-      if (MPIDI_TORII_global.came_back) {
+      if (!blocking) {
+    torii_test_step(MPIDI_TORII_global.ni);
+  } else if (MPIDI_TORII_global.came_back) {
     MPIDI_TORII_global.came_back = 0 < torii_wait_step(MPIDI_TORII_global.ni);
   } else {
     MPIDI_TORII_global.came_back = 0 < torii_wait_first(MPIDI_TORII_global.ni);

@@ -61,8 +61,8 @@ int netmod_torii_refused(int code, const char* what);
 /* Finds the peer of a process of MPI_COMM_WORLD. Null: *mpi_errno has the reason. */
 torii_peer_t* netmod_torii_connect(MPIDI_av_entry_t* av, int* mpi_errno);
 
-/* torii_wait_step in programs with threads: the other threads are let in while this one rests. */
-void netmod_torii_wait_among_threads(void);
+/* Progress in programs with threads: the other threads are let in while this one rests. */
+void netmod_torii_progress_among_threads(int blocking);
 
 static inline torii_peer_t* netmod_torii_peer(MPIDI_av_entry_t* av, int* mpi_errno) {
   torii_peer_t* peer = NETMOD_TORII_PEER(av);

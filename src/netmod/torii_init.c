@@ -178,8 +178,16 @@ torii_peer_t* netmod_torii_connect(MPIDI_av_entry_t* av, int* mpi_errno) {
 #define MPICH_LOCK MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX
 #endif
 
-/* Waits without MPICH's lock, as MPICH itself does when it yields. */
-static void rest_unlocked(void) {
+static void rest_after(int events, int blocking) {
+  if (blocking) {
+    torii_rest(MPIDI_TORII_global.ni, events);
+  } else {
+    torii_test_rest(MPIDI_TORII_global.ni, events);
+  }
+}
+
+/* Rests without MPICH's lock, as MPICH itself does when it yields. */
+static void rest_unlocked(int blocking) {
   MPIDU_Thread_mutex_t* lock = &MPICH_LOCK;
   const int count = lock->count;
   const MPL_thread_id_t owner = lock->owner;
@@ -187,18 +195,18 @@ static void rest_unlocked(void) {
   lock->count = 0;
   lock->owner = 0;
   MPIDU_Thread_mutex_unlock(lock, &failed);
-  torii_rest(MPIDI_TORII_global.ni, 0);
+  rest_after(0, blocking);
   MPIDU_Thread_mutex_lock(lock, &failed, MPL_THREAD_PRIO_LOW);
   lock->count = count;
   lock->owner = owner;
 }
 
-void netmod_torii_wait_among_threads(void) {
+void netmod_torii_progress_among_threads(int blocking) {
   const int events = torii_progress(MPIDI_TORII_global.ni);
   if (events > 0) {
-    torii_rest(MPIDI_TORII_global.ni, events);
+    rest_after(events, blocking);
   } else {
-    rest_unlocked();
+    rest_unlocked(blocking);
   }
 }
 #endif

@@ -169,11 +169,13 @@ static void exchange_done(void* arg, const torii_result_t* result) {
 /* Waits for the end of an operation; after `timeout` seconds (0: no limit) it is withdrawn. */
 static int wait_for(struct exchange* exchange, torii_request_t operation, int timeout,
                     const char* what) {
+  MPID_Progress_state state;
   MPL_time_t start, now;
   double waited = 0;
+  MPID_Progress_start(&state);
   MPL_wtime(&start);
   while (!exchange->done) {
-    const int mpi_errno = MPID_Progress_test(NULL);
+    const int mpi_errno = MPID_Progress_test(&state);
     if (MPI_SUCCESS == mpi_errno && (0 == timeout || waited < (double)timeout)) {
       MPL_wtime(&now);
       MPL_wtime_diff(&start, &now, &waited);

@@ -252,6 +252,8 @@ int torii_test_step(torii_ni_t* handle) {
 
 int torii_rest(torii_ni_t* ni, int events) { return ni_of(ni)->rest_after(events); }
 
+int torii_test_rest(torii_ni_t* ni, int events) { return ni_of(ni)->rest_after(events, false); }
+
 int torii_wait_first(torii_ni_t* ni) { return ni_of(ni)->wait_step<Ni::Round::first_event>(); }
 
 int torii_wait(torii_ni_t* ni, int milliseconds) { return ni_of(ni)->wait(milliseconds); }
