@@ -22,22 +22,35 @@
 /* --- progress ------------------------------------------------------------------------------ */
 
 /* When processors are scarce a process that waits gives way and sleeps. The first event may be the
- * one that it waits for, and it comes back if it was not. One that looks in has work of its own. */
-MPL_STATIC_INLINE_PREFIX int MPIDI_NM_progress(int vci, int blocking) {
-  int mpi_errno = MPI_SUCCESS;
-  if (unlikely(0 != vci)) return MPI_SUCCESS;
+ * one that it waits for, and it comes back if it was not. One that looks in has work of its own.
+ * Returns the number of events, or nonzero if it rested. */
+MPL_STATIC_INLINE_PREFIX int netmod_torii_progress(int blocking) {
+  int came_back;
 #ifdef MPICH_IS_THREADED
-  if (MPIR_ThreadInfo.isThreaded) {
-    netmod_torii_progress_among_threads(blocking);
-  } else
+  if (MPIR_ThreadInfo.isThreaded) return netmod_torii_progress_among_threads(blocking);
 #endif
-      if (!blocking) {
-    torii_test_step(MPIDI_TORII_global.ni);
-  } else if (MPIDI_TORII_global.came_back) {
-    MPIDI_TORII_global.came_back = 0 < torii_wait_step(MPIDI_TORII_global.ni);
-  } else {
-    MPIDI_TORII_global.came_back = 0 < torii_wait_first(MPIDI_TORII_global.ni);
-  }
+  if (!blocking) return torii_test_step(MPIDI_TORII_global.ni);
+  came_back = MPIDI_TORII_global.came_back ? torii_wait_step(MPIDI_TORII_global.ni)
+                                           : torii_wait_first(MPIDI_TORII_global.ni);
+  MPIDI_TORII_global.came_back = 0 < came_back;
+  return came_back;
+}
+
+#if NETMOD_TORII_SINCE(4, 2)
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_progress(int vci, int* made_progress) {
+  const int blocking = 1; /* unknown */
+#else
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_progress(int vci, int blocking) {
+#endif
+  int mpi_errno = MPI_SUCCESS;
+  int events;
+  if (unlikely(0 != vci)) return MPI_SUCCESS;
+  events = netmod_torii_progress(blocking);
+#if NETMOD_TORII_SINCE(4, 2)
+  *made_progress = 0 < events;
+#else
+  (void)events;
+#endif
   if (unlikely(MPI_SUCCESS != MPIDI_TORII_global.error)) {
     mpi_errno = MPIDI_TORII_global.error;
     MPIDI_TORII_global.error = MPI_SUCCESS;
@@ -48,7 +61,11 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_progress(int vci, int blocking) {
 /* --- processes ----------------------------------------------------------------------------- */
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_rank_is_local(int rank, MPIR_Comm* comm) {
+#if NETMOD_TORII_SINCE(4, 2)
+  return MPIDIU_av_is_local(MPIDIU_comm_rank_to_av(comm, rank));
+#else
   return MPIDIU_rank_is_local(rank, comm);
+#endif
 }
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_comm_get_gpid(MPIR_Comm* comm, int rank, uint64_t* gpid,
@@ -138,5 +155,26 @@ MPL_STATIC_INLINE_PREFIX void MPIDI_NM_am_request_init(MPIR_Request* req) {
 }
 
 MPL_STATIC_INLINE_PREFIX void MPIDI_NM_am_request_finalize(MPIR_Request* req) { (void)req; }
+
+#if NETMOD_TORII_SINCE(4, 3)
+/* Payloads already come as messages of their own. */
+MPL_STATIC_INLINE_PREFIX bool MPIDI_NM_am_can_do_tag(void) { return false; }
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_tag_send(int rank, MPIR_Comm* comm, int handler_id,
+                                                  int tag, const void* buf, MPI_Aint count,
+                                                  MPI_Datatype datatype, int src_vci, int dst_vci,
+                                                  MPIR_Request* sreq) {
+  MPIR_Assert(0);
+  return MPI_ERR_INTERN;
+}
+
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_tag_recv(int rank, MPIR_Comm* comm, int handler_id,
+                                                  int tag, void* buf, MPI_Aint count,
+                                                  MPI_Datatype datatype, int src_vci, int dst_vci,
+                                                  MPIR_Request* rreq) {
+  MPIR_Assert(0);
+  return MPI_ERR_INTERN;
+}
+#endif
 
 #endif /* NETMOD_INLINE_H_INCLUDED */

@@ -42,7 +42,7 @@ static MPI_Aint pack_elements(struct netmod_torii_stream* stream, void* to, size
   const struct place place = place_of(stream);
   MPI_Aint packed = 0;
   MPIR_Typerep_pack(place.buffer, place.count, stream->datatype, place.offset, to, (MPI_Aint)bytes,
-                    &packed);
+                    &packed NETMOD_TORII_TYPEREP_FLAGS);
   stream->position += packed;
   return packed;
 }
@@ -52,7 +52,7 @@ static MPI_Aint unpack_elements(struct netmod_torii_stream* stream, const void* 
   const struct place place = place_of(stream);
   MPI_Aint unpacked = 0;
   MPIR_Typerep_unpack(from, (MPI_Aint)bytes, place.buffer, place.count, stream->datatype,
-                      place.offset, &unpacked);
+                      place.offset, &unpacked NETMOD_TORII_TYPEREP_FLAGS);
   stream->position += unpacked;
   return unpacked;
 }

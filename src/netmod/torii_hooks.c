@@ -64,7 +64,12 @@ int MPIDI_TORII_mpi_precv_init(void* buf, int partitions, MPI_Aint count, MPI_Da
                                int source, int tag, MPIR_Comm* comm, MPIR_Info* info,
                                MPIDI_av_entry_t* av, MPIR_Request** request) {
   (void)av;
+#if NETMOD_TORII_SINCE(4, 3)
+  return MPIDIG_mpi_precv_init(buf, partitions, count, datatype, source, tag, comm, info, 0,
+                               request);
+#else
   return MPIDIG_mpi_precv_init(buf, partitions, count, datatype, source, tag, comm, info, request);
+#endif
 }
 
 void* MPIDI_TORII_mpi_alloc_mem(MPI_Aint size, MPIR_Info* info) {

@@ -17,6 +17,7 @@
 
 #include "ch4_impl.h"
 #include "mpidch4r.h"
+#include "torii_compat.h"
 
 #define NETMOD_TORII_ADDRESS_BYTES 510 /* torii_address stays below 512 */
 
@@ -61,8 +62,9 @@ int netmod_torii_refused(int code, const char* what);
 /* Finds the peer of a process of MPI_COMM_WORLD. Null: *mpi_errno has the reason. */
 torii_peer_t* netmod_torii_connect(MPIDI_av_entry_t* av, int* mpi_errno);
 
-/* Progress in programs with threads: the other threads are let in while this one rests. */
-void netmod_torii_progress_among_threads(int blocking);
+/* Progress in programs with threads: the other threads are let in while this one rests. Returns the
+ * number of events. */
+int netmod_torii_progress_among_threads(int blocking);
 
 static inline torii_peer_t* netmod_torii_peer(MPIDI_av_entry_t* av, int* mpi_errno) {
   torii_peer_t* peer = NETMOD_TORII_PEER(av);

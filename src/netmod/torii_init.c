@@ -117,7 +117,7 @@ static void set_ignored_bits(void) {
   uint32_t compared = ~0u;
   MPIR_TAG_CLEAR_ERROR_BITS(compared);
   MPIDI_TORII_global.ignore = (uint32_t)~compared;
-  MPIDI_TORII_global.ignore_any = MPIDI_TORII_global.ignore | (uint32_t)MPIR_TAG_USABLE_BITS;
+  MPIDI_TORII_global.ignore_any = MPIDI_TORII_global.ignore | (uint32_t)NETMOD_TORII_TAG_MASK;
 }
 
 int MPIDI_TORII_init_world(void) {
@@ -148,6 +148,14 @@ fn_fail:
 }
 
 int MPIDI_TORII_post_init(void) { return MPI_SUCCESS; }
+
+#if NETMOD_TORII_SINCE(4, 2)
+int MPIDI_TORII_init_vcis(int num_vcis, int* num_vcis_actual) {
+  (void)num_vcis;
+  *num_vcis_actual = 1;
+  return MPI_SUCCESS;
+}
+#endif
 
 /* Only processes of MPI_COMM_WORLD have no peer from the beginning. */
 torii_peer_t* netmod_torii_connect(MPIDI_av_entry_t* av, int* mpi_errno) {
@@ -201,13 +209,14 @@ static void rest_unlocked(int blocking) {
   lock->owner = owner;
 }
 
-void netmod_torii_progress_among_threads(int blocking) {
+int netmod_torii_progress_among_threads(int blocking) {
   const int events = torii_progress(MPIDI_TORII_global.ni);
   if (events > 0) {
     rest_after(events, blocking);
   } else {
     rest_unlocked(blocking);
   }
+  return events;
 }
 #endif
 

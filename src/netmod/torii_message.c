@@ -17,7 +17,7 @@ static void finish_send(MPIR_Request* request, int code) {
   } else if (unlikely(TORII_OK != code)) {
     request->status.MPI_ERROR = netmod_torii_error(code, "a message was not sent");
   }
-  MPIDIU_request_complete(request);
+  netmod_torii_complete(request);
 }
 
 static void send_done(void* arg, const torii_result_t* result) {
@@ -106,7 +106,7 @@ void netmod_torii_recv_done(void* arg, const torii_result_t* result) {
   } else {
     fail_recv(request, result, wrong_elements);
   }
-  MPIDIU_request_complete(request);
+  netmod_torii_complete(request);
 }
 
 void netmod_torii_recv_ended(MPIR_Request* request, int code, torii_result_t* result) {

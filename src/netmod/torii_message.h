@@ -25,50 +25,74 @@ MPL_STATIC_INLINE_PREFIX bool netmod_torii_sent_now(const void* buf, MPI_Aint co
                                     (uint32_t)comm->rank, MPIR_get_contig_ptr(buf, true_lb), bytes);
 }
 
-MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_isend(const void* buf, MPI_Aint count,
-                                                MPI_Datatype datatype, int rank, int tag,
-                                                MPIR_Comm* comm, int context_offset,
-                                                MPIDI_av_entry_t* addr, MPIR_Request** request) {
+MPL_STATIC_INLINE_PREFIX int netmod_torii_start_send(const void* buf, MPI_Aint count,
+                                                     MPI_Datatype datatype, int tag,
+                                                     MPIR_Comm* comm, int context_offset,
+                                                     MPIDI_av_entry_t* av, torii_mode_t mode,
+                                                     MPIR_Request** request) {
   int mpi_errno = MPI_SUCCESS;
-  (void)rank;
   MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-  if (likely(NULL == *request &&
-             netmod_torii_sent_now(buf, count, datatype, tag, comm, context_offset, addr))) {
+  if (likely(TORII_STANDARD == mode && NULL == *request &&
+             netmod_torii_sent_now(buf, count, datatype, tag, comm, context_offset, av))) {
     *request = MPIR_Request_create_complete(MPIR_REQUEST_KIND__SEND);
   } else {
-    mpi_errno = netmod_torii_isend(buf, count, datatype, tag, comm, context_offset, addr,
-                                   TORII_STANDARD, request);
+    mpi_errno =
+        netmod_torii_isend(buf, count, datatype, tag, comm, context_offset, av, mode, request);
   }
   MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
   return mpi_errno;
 }
 
 /* Collectives tell the others of an error by two bits of the tag. */
+MPL_STATIC_INLINE_PREFIX int netmod_torii_tag_with(MPIR_Errflag_t errflag, int tag) {
+  if (unlikely(MPIR_ERR_PROC_FAILED == errflag)) {
+    MPIR_TAG_SET_PROC_FAILURE_BIT(tag);
+  } else if (unlikely(MPIR_ERR_NONE != errflag)) {
+    MPIR_TAG_SET_ERROR_BIT(tag);
+  }
+  return tag;
+}
+
+#if NETMOD_TORII_SINCE(4, 1)
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_isend(const void* buf, MPI_Aint count,
+                                                MPI_Datatype datatype, int rank, int tag,
+                                                MPIR_Comm* comm, int attr, MPIDI_av_entry_t* addr,
+                                                MPIR_Request** request) {
+  (void)rank;
+  return netmod_torii_start_send(
+      buf, count, datatype, netmod_torii_tag_with(MPIR_PT2PT_ATTR_GET_ERRFLAG(attr), tag), comm,
+      MPIR_PT2PT_ATTR_CONTEXT_OFFSET(attr), addr,
+      MPIR_PT2PT_ATTR_GET_SYNCFLAG(attr) ? TORII_SYNCHRONOUS : TORII_STANDARD, request);
+}
+#else
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_isend(const void* buf, MPI_Aint count,
+                                                MPI_Datatype datatype, int rank, int tag,
+                                                MPIR_Comm* comm, int context_offset,
+                                                MPIDI_av_entry_t* addr, MPIR_Request** request) {
+  (void)rank;
+  return netmod_torii_start_send(buf, count, datatype, tag, comm, context_offset, addr,
+                                 TORII_STANDARD, request);
+}
+
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_isend_coll(const void* buf, MPI_Aint count,
                                                  MPI_Datatype datatype, int rank, int tag,
                                                  MPIR_Comm* comm, int context_offset,
                                                  MPIDI_av_entry_t* addr, MPIR_Request** request,
                                                  MPIR_Errflag_t* errflag) {
-  if (unlikely(MPIR_ERR_PROC_FAILED == *errflag)) {
-    MPIR_TAG_SET_PROC_FAILURE_BIT(tag);
-  } else if (unlikely(MPIR_ERR_NONE != *errflag)) {
-    MPIR_TAG_SET_ERROR_BIT(tag);
-  }
-  return MPIDI_NM_mpi_isend(buf, count, datatype, rank, tag, comm, context_offset, addr, request);
+  (void)rank;
+  return netmod_torii_start_send(buf, count, datatype, netmod_torii_tag_with(*errflag, tag), comm,
+                                 context_offset, addr, TORII_STANDARD, request);
 }
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_issend(const void* buf, MPI_Aint count,
                                                  MPI_Datatype datatype, int rank, int tag,
                                                  MPIR_Comm* comm, int context_offset,
                                                  MPIDI_av_entry_t* addr, MPIR_Request** request) {
-  int mpi_errno;
   (void)rank;
-  MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-  mpi_errno = netmod_torii_isend(buf, count, datatype, tag, comm, context_offset, addr,
+  return netmod_torii_start_send(buf, count, datatype, tag, comm, context_offset, addr,
                                  TORII_SYNCHRONOUS, request);
-  MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
-  return mpi_errno;
 }
+#endif
 
 /* --- receive ------------------------------------------------------------------------------- */
 
@@ -98,9 +122,10 @@ MPL_STATIC_INLINE_PREFIX bool netmod_torii_posted(void* buf, MPI_Aint count, MPI
 }
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_irecv(void* buf, MPI_Aint count, MPI_Datatype datatype,
-                                                int rank, int tag, MPIR_Comm* comm,
-                                                int context_offset, MPIDI_av_entry_t* addr,
-                                                MPIR_Request** request, MPIR_Request* partner) {
+                                                int rank, int tag, MPIR_Comm* comm, int attr,
+                                                MPIDI_av_entry_t* addr, MPIR_Request** request,
+                                                MPIR_Request* partner) {
+  const int context_offset = NETMOD_TORII_CONTEXT_OFFSET(attr);
   int mpi_errno = MPI_SUCCESS;
   MPIR_Request* req = *request;
   (void)partner;
@@ -143,38 +168,49 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_imrecv(void* buf, MPI_Aint count, MPI_
 
 /* --- probe and cancel ---------------------------------------------------------------------- */
 
-MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_iprobe(int source, int tag, MPIR_Comm* comm,
-                                                 int context_offset, MPIDI_av_entry_t* addr,
-                                                 int* flag, MPI_Status* status) {
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_iprobe(int source, int tag, MPIR_Comm* comm, int attr,
+                                                 MPIDI_av_entry_t* addr, int* flag,
+                                                 MPI_Status* status) {
   int mpi_errno;
   MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-  mpi_errno = netmod_torii_iprobe(source, tag, comm, context_offset, addr, flag, status);
+  mpi_errno =
+      netmod_torii_iprobe(source, tag, comm, NETMOD_TORII_CONTEXT_OFFSET(attr), addr, flag, status);
   MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
   return mpi_errno;
 }
 
-MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_improbe(int source, int tag, MPIR_Comm* comm,
-                                                  int context_offset, MPIDI_av_entry_t* addr,
-                                                  int* flag, MPIR_Request** message,
-                                                  MPI_Status* status) {
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_improbe(int source, int tag, MPIR_Comm* comm, int attr,
+                                                  MPIDI_av_entry_t* addr, int* flag,
+                                                  MPIR_Request** message, MPI_Status* status) {
   int mpi_errno;
   MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-  mpi_errno = netmod_torii_improbe(source, tag, comm, context_offset, addr, flag, message, status);
+  mpi_errno = netmod_torii_improbe(source, tag, comm, NETMOD_TORII_CONTEXT_OFFSET(attr), addr, flag,
+                                   message, status);
   MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
   return mpi_errno;
 }
 
 /* An operation that is over is unknown to Torii, and nothing happens. */
-MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_cancel_recv(MPIR_Request* rreq) {
-  if (!MPIR_Request_is_complete(rreq) && 0 != NETMOD_TORII_REQUEST(rreq).operation) {
-    torii_cancel(MPIDI_TORII_global.ni, NETMOD_TORII_REQUEST(rreq).operation);
+MPL_STATIC_INLINE_PREFIX void netmod_torii_cancel(MPIR_Request* request) {
+  if (!MPIR_Request_is_complete(request) && 0 != NETMOD_TORII_REQUEST(request).operation) {
+    torii_cancel(MPIDI_TORII_global.ni, NETMOD_TORII_REQUEST(request).operation);
   }
+}
+
+/* MPICH has its lock. It is over when this returns, whether it is to be or not. */
+#if NETMOD_TORII_SINCE(4, 1)
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_cancel_recv(MPIR_Request* rreq, bool is_blocking) {
+  (void)is_blocking;
+#else
+MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_cancel_recv(MPIR_Request* rreq) {
+#endif
+  netmod_torii_cancel(rreq);
   return MPI_SUCCESS;
 }
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_cancel_send(MPIR_Request* sreq) {
   MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-  MPIDI_NM_mpi_cancel_recv(sreq);
+  netmod_torii_cancel(sreq);
   MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
   return MPI_SUCCESS;
 }

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026, the Torii authors
+ *
+ * torii_compat.h: what differs between the versions of MPICH that the netmod knows.
+ */
+#ifndef TORII_COMPAT_H_INCLUDED
+#define TORII_COMPAT_H_INCLUDED
+
+/* True for final releases from major.minor on. */
+#define NETMOD_TORII_SINCE(major, minor) (MPICH_NUMVERSION >= (major)*10000000 + (minor)*100000)
+
+/* `attr` is what sends, receives and probes are told beside the message: since 4.1 more than the
+ * place of the context. */
+#if NETMOD_TORII_SINCE(4, 1)
+#define NETMOD_TORII_CONTEXT_OFFSET(attr) MPIR_PT2PT_ATTR_CONTEXT_OFFSET(attr)
+#define netmod_torii_complete MPIDI_Request_complete_fast
+#define NETMOD_TORII_TYPEREP_FLAGS , MPIR_TYPEREP_FLAG_NONE
+#else
+#define NETMOD_TORII_CONTEXT_OFFSET(attr) (attr)
+#define netmod_torii_complete MPIDIU_request_complete
+#define NETMOD_TORII_TYPEREP_FLAGS
+#endif
+
+#if NETMOD_TORII_SINCE(4, 3)
+#define NETMOD_TORII_TAG_MASK MPIR_TAG_USABLE_MASK
+#else
+#define NETMOD_TORII_TAG_MASK MPIR_TAG_USABLE_BITS
+#endif
+
+#endif /* TORII_COMPAT_H_INCLUDED */
