@@ -14,4 +14,7 @@ EXTRA_DIST += \
 	src/netmod/torii_message.c \
 	src/netmod/torii_message.h \
 	src/netmod/torii_pre.h \
-	src/netmod/torii_spawn.c
+	src/netmod/torii_rma.c \
+	src/netmod/torii_rma.h \
+	src/netmod/torii_spawn.c \
+	src/netmod/torii_window.c

@@ -10,5 +10,7 @@ mpi_core_sources += \
     src/mpid/ch4/netmod/torii/torii_hooks.c \
     src/mpid/ch4/netmod/torii/torii_init.c \
     src/mpid/ch4/netmod/torii/torii_message.c \
-    src/mpid/ch4/netmod/torii/torii_spawn.c
+    src/mpid/ch4/netmod/torii/torii_rma.c \
+    src/mpid/ch4/netmod/torii/torii_spawn.c \
+    src/mpid/ch4/netmod/torii/torii_window.c
 endif

@@ -13,10 +13,10 @@
 #include "netmod_am_fallback.h"
 #else
 #include "torii_message.h"
+#include "torii_rma.h"
 
 #include "netmod_am_fallback_coll.h"
 #include "netmod_am_fallback_part.h"
-#include "netmod_am_fallback_rma.h"
 #endif
 
 /* --- progress ------------------------------------------------------------------------------ */
@@ -26,6 +26,10 @@
  * Returns the number of events, or nonzero if it rested. */
 MPL_STATIC_INLINE_PREFIX int netmod_torii_progress(int blocking) {
   int came_back;
+  if (MPIDI_TORII_global.looks) {
+    MPIDI_TORII_global.looks = 0;
+    blocking = 0;
+  }
 #ifdef MPICH_IS_THREADED
   if (MPIR_ThreadInfo.isThreaded) return netmod_torii_progress_among_threads(blocking);
 #endif

@@ -21,7 +21,7 @@ AM_COND_IF([BUILD_CH4_NETMOD_TORII],[
     dnl Ranks of this node are found by it; ch4 defines it for its shared memory only.
     AC_DEFINE(MPIDI_BUILD_CH4_LOCALITY_INFO, 1, [CH4 should build locality info])
     PAC_SET_HEADER_LIB_PATH([torii])
-    PAC_CHECK_HEADER_LIB([torii.h],[torii],[torii_test_rest],[have_torii=yes],[have_torii=no])
+    PAC_CHECK_HEADER_LIB([torii.h],[torii],[torii_import],[have_torii=yes],[have_torii=no])
     AS_IF([test "$have_torii" != yes],
         [AC_MSG_ERROR([torii.h or a matching libtorii is missing; configure with --with-torii=PREFIX, the prefix of an installed Torii])])
     PAC_LIBS_ADD([-ltorii])

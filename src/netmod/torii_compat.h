@@ -15,10 +15,18 @@
 #define NETMOD_TORII_CONTEXT_OFFSET(attr) MPIR_PT2PT_ATTR_CONTEXT_OFFSET(attr)
 #define netmod_torii_complete MPIDI_Request_complete_fast
 #define NETMOD_TORII_TYPEREP_FLAGS , MPIR_TYPEREP_FLAG_NONE
+typedef MPI_Aint netmod_torii_count_t; /* of one-sided communication */
 #else
 #define NETMOD_TORII_CONTEXT_OFFSET(attr) (attr)
 #define netmod_torii_complete MPIDIU_request_complete
 #define NETMOD_TORII_TYPEREP_FLAGS
+typedef int netmod_torii_count_t;
+#endif
+
+#if NETMOD_TORII_SINCE(4, 2)
+#define NETMOD_TORII_ERRFLAG(errflag) (errflag)
+#else
+#define NETMOD_TORII_ERRFLAG(errflag) &(errflag)
 #endif
 
 #if NETMOD_TORII_SINCE(4, 3)

@@ -15,6 +15,8 @@
 
 #include <mpidimpl.h> /* comes before everything else */
 
+#include <pthread.h>
+
 #include "ch4_impl.h"
 #include "mpidch4r.h"
 #include "torii_compat.h"
@@ -42,6 +44,7 @@ typedef struct {
   uint64_t ignore_any;   /* the same for MPI_ANY_TAG */
   uint64_t job;
   int came_back; /* the last call for progress found an event */
+  int looks;     /* the next call for progress is not a wait */
   long pending;  /* sends that are not over, which MPI_Finalize waits for */
   int error;     /* MPI code of a failure that belongs to no operation; reported by progress */
   const struct netmod_torii_card* cards; /* of MPI_COMM_WORLD, by rank; one copy for a node */
@@ -115,6 +118,77 @@ int netmod_torii_improbe(int source, int tag, MPIR_Comm* comm, int context_offse
 void netmod_torii_recv_done(void* arg, const torii_result_t* result);
 /* A receive that ended at once; code is what torii_recv or torii_mrecv returned. */
 void netmod_torii_recv_ended(MPIR_Request* request, int code, torii_result_t* result);
+
+/* --- torii_rma.c --------------------------------------------------------------------------- */
+
+/* What a one-sided operation works on. */
+struct netmod_torii_access {
+  void* buffer; /* of this process */
+  MPI_Aint count;
+  MPI_Datatype type;
+  int rank; /* of the target */
+  MPI_Aint displacement;
+  MPI_Aint target_count;
+  MPI_Datatype target_type;
+  MPIR_Win* win;
+};
+
+/* Where the target's old value goes. */
+struct netmod_torii_old {
+  void* buffer;
+  MPI_Aint count;
+  MPI_Datatype type;
+};
+
+/* False: nothing happened, and MPICH's way is to be taken. Otherwise it was begun, or *mpi_errno
+ * says why not. With request (null is allowed) one that ends with the operation is made. */
+bool netmod_torii_put(const struct netmod_torii_access* access, MPIR_Request** request,
+                      int* mpi_errno);
+bool netmod_torii_get(const struct netmod_torii_access* access, MPIR_Request** request,
+                      int* mpi_errno);
+bool netmod_torii_accumulate(const struct netmod_torii_access* access, MPI_Op op,
+                             const struct netmod_torii_old* old, MPIR_Request** request,
+                             int* mpi_errno);
+bool netmod_torii_compare_and_swap(const struct netmod_torii_access* access, const void* compare,
+                                   void* old, int* mpi_errno);
+/* Waits for the operations on all targets of a window, or on one. */
+int netmod_torii_complete_all(MPIR_Win* win);
+int netmod_torii_complete_to(int rank, MPIR_Win* win);
+
+/* --- torii_window.c ------------------------------------------------------------------------ */
+
+/* What a process tells the others of its part of a window. */
+struct netmod_torii_key {
+  uint64_t bytes;
+  int disp_unit;
+  uint16_t key_bytes; /* 0: there is no key */
+  unsigned char key[TORII_KEY_MAX];
+};
+
+/* A member of a window, as this process sees it. */
+struct netmod_torii_target {
+  struct netmod_torii_window* window;
+  char* mapped;           /* its memory, if it is mapped here */
+  pthread_mutex_t* mutex; /* held during an accumulate there; null: those are MPICH's */
+  torii_import_t* import;
+  int tried;   /* to import */
+  int pending; /* operations there */
+};
+
+struct netmod_torii_window {
+  torii_export_t* exported;      /* this process's memory */
+  void* memory;                  /* which MPI_Win_allocate took from Torii; else null */
+  int pending;                   /* operations on all targets */
+  int error;                     /* MPI code of the first that failed */
+  uint64_t tag;                  /* protection tag of the exports */
+  struct netmod_torii_key* keys; /* by rank, as the targets */
+  struct netmod_torii_target targets[];
+};
+
+#define NETMOD_TORII_WINDOW(win) ((win)->dev.netmod.torii.window)
+
+/* Null: nothing of it can be reached but by MPICH's active messages. */
+struct netmod_torii_target* netmod_torii_target(MPIR_Win* win, int rank);
 
 static inline uint64_t netmod_torii_tag(MPIR_Context_id_t context, int tag) {
   return (uint64_t)context << 32 | (uint32_t)tag;

@@ -10,6 +10,8 @@
 #include <torii.h>
 
 struct netmod_torii_stream; /* torii_data.c */
+struct netmod_torii_target; /* torii_window.c */
+struct netmod_torii_window;
 
 /* A process of an address vector. */
 typedef struct {
@@ -21,7 +23,8 @@ typedef struct {
   torii_request_t operation;          /* what cancel may withdraw; else 0 */
   struct netmod_torii_stream* stream; /* of a datatype with gaps; else null */
   torii_message_t* message;
-  int peers; /* ranks that may have sent it: a sender's rank is below */
+  int peers;                          /* ranks that may have sent it: a sender's rank is below */
+  struct netmod_torii_target* target; /* of a put or get */
 } MPIDI_TORII_request_t;
 
 /* A request of MPICH's active messages whose payload travels by itself. */
@@ -40,7 +43,7 @@ typedef struct {
   int unused;
 } MPIDI_TORII_op_t;
 typedef struct {
-  int unused;
+  struct netmod_torii_window* window; /* null: MPICH's active messages only */
 } MPIDI_TORII_win_t;
 typedef struct {
   int unused;

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026, the Torii authors
+ *
+ * One-sided operations on memory that Torii reaches.
+ *
+ * Memory that is mapped here is copied to and from by the processor, whatever the datatypes;
+ * otherwise contiguous data goes by torii_write and torii_read.
+ *
+ * Accumulates are atomic towards each other if they all go the same way, for MPICH's handlers use
+ * no atomic instructions. So it is decided for each window: where every member maps all the others'
+ * memory each accumulate, of whatever type and operation, is done by the one who wants it, under
+ * the target's mutex; in all other windows each goes to the target by active message.
+ */
+#include <errno.h>
+#include <mpidimpl.h>
+#include <stdatomic.h>
+
+#include "torii_impl.h"
+
+/* --- where ---------------------------------------------------------------------------------- */
+
+/* May this process access the target now? */
+static int check_epoch(const struct netmod_torii_access* access) {
+  int mpi_errno = MPI_SUCCESS;
+  MPIR_Win* win = access->win;
+  MPIDIG_RMA_OP_CHECK_SYNC(access->rank, win);
+fn_fail:
+  return mpi_errno;
+}
+
+static int out_of_range(const struct netmod_torii_access* access, uint64_t bytes) {
+  char text[128];
+  snprintf(text, sizeof text, "ch4:torii: displacement %lld of a window of %llu bytes at rank %d",
+           (long long)access->displacement, (unsigned long long)bytes, access->rank);
+  return MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, __func__, __LINE__,
+                              MPI_ERR_RMA_RANGE, "**fail", "%s", text);
+}
+
+/* The offset of the operation's first byte in the target's memory. */
+static int find_offset(const struct netmod_torii_access* access, const struct netmod_torii_key* key,
+                       uint64_t* offset) {
+  MPI_Aint low, true_extent, extent, length;
+  MPIR_Type_get_true_extent_impl(access->target_type, &low, &true_extent);
+  MPIR_Datatype_get_extent_macro(access->target_type, extent);
+  length = true_extent + (access->target_count - 1) * extent;
+  *offset = (uint64_t)(access->displacement * key->disp_unit);
+  /* Types that run backwards are not looked at. */
+  if (0 <= extent && (access->displacement < 0 || (MPI_Aint)*offset + low < 0 ||
+                      (MPI_Aint)key->bytes - ((MPI_Aint)*offset + low) < length)) {
+    return out_of_range(access, key->bytes);
+  }
+  return MPI_SUCCESS;
+}
+
+/* --- transfers that end later --------------------------------------------------------------- */
+
+static int transferred(struct netmod_torii_target* target, int code) {
+  const int mpi_errno =
+      TORII_OK == code ? MPI_SUCCESS : netmod_torii_error(code, "a one-sided operation");
+  --target->pending;
+  --target->window->pending;
+  if (MPI_SUCCESS == target->window->error) target->window->error = mpi_errno;
+  return mpi_errno;
+}
+
+static void transfer_done(void* arg, const torii_result_t* result) {
+  transferred(arg, result->code);
+}
+
+static void request_done(void* arg, const torii_result_t* result) {
+  MPIR_Request* request = arg;
+  request->status.MPI_ERROR = transferred(NETMOD_TORII_REQUEST(request).target, result->code);
+  netmod_torii_complete(request);
+}
+
+static int end_request(MPIR_Request** request) {
+  if (NULL == request) return MPI_SUCCESS;
+  *request = MPIR_Request_create_complete(MPIR_REQUEST_KIND__RMA);
+  return MPI_SUCCESS;
+}
+
+/* Between contiguous memory and `offset` of the target's; `write` says in which direction. */
+static int transfer(struct netmod_torii_target* target, uint64_t offset, void* base, uint64_t bytes,
+                    bool write, MPIR_Request** request) {
+  torii_done_t done = transfer_done;
+  void* arg = target;
+  int code;
+  if (NULL != request) {
+    MPIR_Request* made = MPIR_Request_create_from_pool(MPIR_REQUEST_KIND__RMA, 0, 2);
+    if (NULL == made) return netmod_torii_error(TORII_ERR_NO_MEMORY, "a request");
+    NETMOD_TORII_REQUEST(made).target = target;
+    made->status.MPI_ERROR = MPI_SUCCESS;
+    done = request_done;
+    arg = made;
+    *request = made;
+  }
+  ++target->pending;
+  ++target->window->pending;
+  code = write ? torii_write(target->import, offset, base, bytes, TORII_COMPLETE_REMOTE, done, arg)
+               : torii_read(target->import, offset, base, bytes, done, arg);
+  if (TORII_PENDING != code) {
+    const torii_result_t result = {.code = code};
+    done(arg, &result);
+  }
+  return MPI_SUCCESS;
+}
+
+/* --- put and get ---------------------------------------------------------------------------- */
+
+static int copy(const struct netmod_torii_access* access, char* there, bool put) {
+  return put ? MPIR_Localcopy(access->buffer, access->count, access->type, there,
+                              access->target_count, access->target_type)
+             : MPIR_Localcopy(there, access->target_count, access->target_type, access->buffer,
+                              access->count, access->type);
+}
+
+static bool move(const struct netmod_torii_access* access, MPIR_Request** request, bool put,
+                 int* mpi_errno) {
+  struct netmod_torii_target* target = netmod_torii_target(access->win, access->rank);
+  const struct netmod_torii_key* key;
+  int contiguous, target_contiguous;
+  size_t bytes, target_bytes;
+  MPI_Aint low, target_low;
+  uint64_t offset;
+  if (NULL == target) return false;
+  MPIDI_Datatype_check_contig_size_lb(access->type, access->count, contiguous, bytes, low);
+  MPIDI_Datatype_check_contig_size_lb(access->target_type, access->target_count, target_contiguous,
+                                      target_bytes, target_low);
+  if (NULL == target->mapped && (!contiguous || !target_contiguous || bytes != target_bytes))
+    return false;
+  *mpi_errno = check_epoch(access);
+  if (MPI_SUCCESS != *mpi_errno) return true;
+  if (0 == bytes) {
+    *mpi_errno = end_request(request);
+    return true;
+  }
+  key = &target->window->keys[access->rank];
+  *mpi_errno = find_offset(access, key, &offset);
+  if (MPI_SUCCESS != *mpi_errno) return true;
+  if (NULL != target->mapped) {
+    *mpi_errno = copy(access, target->mapped + offset, put);
+    if (MPI_SUCCESS == *mpi_errno) *mpi_errno = end_request(request);
+    return true;
+  }
+  MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+  *mpi_errno = transfer(target, offset + (uint64_t)target_low,
+                        MPIR_get_contig_ptr(access->buffer, low), bytes, put, request);
+  MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+  return true;
+}
+
+bool netmod_torii_put(const struct netmod_torii_access* access, MPIR_Request** request,
+                      int* mpi_errno) {
+  return move(access, request, true, mpi_errno);
+}
+
+bool netmod_torii_get(const struct netmod_torii_access* access, MPIR_Request** request,
+                      int* mpi_errno) {
+  return move(access, request, false, mpi_errno);
+}
+
+/* --- accumulate ----------------------------------------------------------------------------- */
+
+/* One who died with it has left a value behind that is old or new, or in part both. */
+static void enter(struct netmod_torii_target* target) {
+  if (EOWNERDEAD == pthread_mutex_lock(target->mutex)) pthread_mutex_consistent(target->mutex);
+}
+
+static void leave(struct netmod_torii_target* target) { pthread_mutex_unlock(target->mutex); }
+
+/* Null: this operation is not for this file. Else the place, or *mpi_errno. */
+static char* place_to_update(const struct netmod_torii_access* access,
+                             struct netmod_torii_target* target, int* mpi_errno) {
+  uint64_t offset = 0;
+  *mpi_errno = check_epoch(access);
+  if (MPI_SUCCESS != *mpi_errno) return NULL;
+  *mpi_errno = find_offset(access, &target->window->keys[access->rank], &offset);
+  return MPI_SUCCESS == *mpi_errno ? target->mapped + offset : NULL;
+}
+
+/* Elements of the origin's type; with gaps between them they are packed first. */
+static int update(const struct netmod_torii_access* access, char* there, MPI_Op op) {
+  MPIR_Datatype* type;
+  MPI_Aint bytes, element;
+  void* packed;
+  int mpi_errno;
+  if (MPIR_DATATYPE_IS_PREDEFINED(access->type)) {
+    return MPIDIG_compute_acc_op(access->buffer, access->count, access->type, there,
+                                 access->target_count, access->target_type, op,
+                                 MPIDIG_ACC_SRCBUF_DEFAULT);
+  }
+  MPIR_Datatype_get_ptr(access->type, type);
+  MPIR_Datatype_get_size_macro(type->basic_type, element);
+  bytes = type->size * access->count;
+  packed = MPL_malloc((size_t)bytes, MPL_MEM_BUFFER);
+  if (NULL == packed) return netmod_torii_error(TORII_ERR_NO_MEMORY, "an accumulate");
+  mpi_errno = MPIR_Localcopy(access->buffer, access->count, access->type, packed, bytes, MPI_BYTE);
+  if (MPI_SUCCESS == mpi_errno) {
+    mpi_errno = MPIDIG_compute_acc_op(packed, bytes / element, type->basic_type, there,
+                                      access->target_count, access->target_type, op,
+                                      MPIDIG_ACC_SRCBUF_PACKED);
+  }
+  MPL_free(packed);
+  return mpi_errno;
+}
+
+bool netmod_torii_accumulate(const struct netmod_torii_access* access, MPI_Op op,
+                             const struct netmod_torii_old* old, MPIR_Request** request,
+                             int* mpi_errno) {
+  struct netmod_torii_target* target = netmod_torii_target(access->win, access->rank);
+  MPI_Aint size;
+  char* there;
+  if (NULL == target || NULL == target->mutex) return false;
+  MPIR_Datatype_get_size_macro(access->target_type, size);
+  if (0 == size * access->target_count) {
+    *mpi_errno = check_epoch(access);
+  } else if (NULL != (there = place_to_update(access, target, mpi_errno))) {
+    enter(target);
+    if (NULL != old) {
+      *mpi_errno = MPIR_Localcopy(there, access->target_count, access->target_type, old->buffer,
+                                  old->count, old->type);
+    }
+    if (MPI_SUCCESS == *mpi_errno && MPI_NO_OP != op) *mpi_errno = update(access, there, op);
+    leave(target);
+  }
+  if (MPI_SUCCESS == *mpi_errno) *mpi_errno = end_request(request);
+  return true;
+}
+
+bool netmod_torii_compare_and_swap(const struct netmod_torii_access* access, const void* compare,
+                                   void* old, int* mpi_errno) {
+  struct netmod_torii_target* target = netmod_torii_target(access->win, access->rank);
+  MPI_Aint size;
+  char* there;
+  if (NULL == target || NULL == target->mutex) return false;
+  there = place_to_update(access, target, mpi_errno);
+  if (NULL == there) return true;
+  MPIR_Datatype_get_size_macro(access->type, size);
+  enter(target);
+  memcpy(old, there, (size_t)size);
+  if (0 == memcmp(old, compare, (size_t)size)) memcpy(there, access->buffer, (size_t)size);
+  leave(target);
+  return true;
+}
+
+/* --- completion ----------------------------------------------------------------------------- */
+
+/* MPICH asks for progress once more after this, also if there is nothing to wait for. */
+static int complete(struct netmod_torii_window* window, const int* pending) {
+  int mpi_errno = MPI_SUCCESS;
+  MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+  MPIDIU_PROGRESS_WHILE(0 < *pending, 0);
+  mpi_errno = window->error;
+  window->error = MPI_SUCCESS;
+fn_fail:
+  MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+  return mpi_errno;
+}
+
+static int complete_window(MPIR_Win* win, int rank) {
+  struct netmod_torii_window* window = NETMOD_TORII_WINDOW(win);
+  int mpi_errno = MPI_SUCCESS;
+  atomic_thread_fence(memory_order_seq_cst);
+  if (NULL != window) {
+    mpi_errno = complete(window, rank < 0 ? &window->pending : &window->targets[rank].pending);
+  }
+  MPIDI_TORII_global.looks = 1;
+  return mpi_errno;
+}
+
+int netmod_torii_complete_all(MPIR_Win* win) { return complete_window(win, -1); }
+
+int netmod_torii_complete_to(int rank, MPIR_Win* win) { return complete_window(win, rank); }
