@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 #include <random>
+#include <set>
 
 #include "core/memory/key.h"
 #include "world.h"
@@ -411,6 +412,54 @@ TEST(Exports, MemoryThatIsGivenBackIsReachedNoMore) {
     EXPECT_EQ(torii_import_address(p.import), nullptr);
     EXPECT_EQ(p.counters(1).exports_refused, 3u);
   }
+}
+
+// Short pieces share pages, and are given out again; the export of a page lasts while they go.
+TEST(Exports, ShortPiecesOfMemory) {
+  const Network network{"mapped", kDirect | kAlloc, true, false, 0, 64};
+  Pair p(network, kAll, 10000);
+  torii_ni_t* const ni = p.world.handle(1);
+  std::set<std::byte*> pieces;
+  for (int i = 0; i < 200; ++i) {
+    void* piece = nullptr;
+    ASSERT_EQ(torii_memory_alloc(ni, 24, 0, &piece), TORII_OK);
+    std::memset(piece, i, 24);
+    EXPECT_TRUE(pieces.insert(static_cast<std::byte*>(piece)).second) << "given out twice";
+  }
+  EXPECT_LT(*pieces.rbegin() - *pieces.begin(), 16 * 4096) << "a page for each";
+  const std::byte* last = nullptr;
+  for (const std::byte* piece : pieces) {
+    if (last) {
+      EXPECT_GE(piece - last, 64);
+    }
+    last = piece;
+  }
+  std::byte* const first = *pieces.begin();
+  torii_export_t *page = nullptr, *own = nullptr;
+  ASSERT_EQ(torii_export(ni, first, 4096, kAll, 1, &page), TORII_OK);
+  ASSERT_EQ(torii_export(ni, first, 24, kAll, 1, &own), TORII_OK);
+  char key[TORII_KEY_MAX];
+  torii_import_t* imports[2] = {};
+  for (int i = 0; i < 2; ++i) {
+    const size_t bytes = torii_export_key(i == 0 ? page : own, key, sizeof(key));
+    ASSERT_EQ(torii_import(p.world.handle(0), pub(p.world.peer(0, 1)), key, bytes, 1, &imports[i]),
+              TORII_OK);
+    EXPECT_EQ(torii_import_address(imports[i]), first);
+  }
+  EXPECT_EQ(torii_memory_free(ni, first), TORII_OK);
+  EXPECT_EQ(torii_memory_free(ni, first), TORII_ERR_INVALID);
+  EXPECT_EQ(torii_import_address(imports[0]), first) << "others are on this page";
+  EXPECT_EQ(torii_import_address(imports[1]), nullptr);
+  void* again = nullptr;
+  ASSERT_EQ(torii_memory_alloc(ni, 60, 0, &again), TORII_OK);
+  EXPECT_EQ(again, first);
+  void* aligned = nullptr;
+  ASSERT_EQ(torii_memory_alloc(ni, 24, 4096, &aligned), TORII_OK);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(aligned) % 4096, 0u);
+  for (torii_import_t* import : imports) EXPECT_EQ(torii_import_drop(import), TORII_OK);
+  Outcome o;
+  EXPECT_EQ(torii_unexport(page, note, &o), TORII_OK);
+  EXPECT_EQ(torii_unexport(own, note, &o), TORII_OK);
 }
 
 // A process is its own peer; nothing travels, and the same is refused.

@@ -2,9 +2,11 @@
 // Copyright (c) 2026, the Torii authors
 //
 // Memory handed out to the user: a driver's that peers reach cheaply, where one has any, else
-// ordinary memory. The caller holds the interface's lock.
+// ordinary memory. A driver gives whole pages, so short pieces are cut from a larger one, which
+// stays until the end. The caller holds the interface's lock.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -23,19 +25,30 @@ class Allocations {
 
   // `alignment` is a power of two or 0. `no_memory` is the only error.
   Status alloc(uint64_t bytes, uint64_t alignment, void** address);
-  // The length of what alloc() gave and free() did not take back; 0: there is none at this address.
+  // The length of what alloc() gave and free() did not take back, with all that belongs to it
+  // alone; 0: there is none at this address.
   uint64_t bytes(void* address) const;
   // False: not an address that alloc() gave, or given back already.
   bool free(void* address);
 
  private:
-  const std::vector<std::unique_ptr<Driver>>& drivers_;
-  Counters& counters_;
+  static constexpr unsigned kSizes = 6;  // of short pieces: powers of two from 64 on
+
   struct Given {
     Driver* driver;  // null: ordinary memory
     uint64_t bytes;
+    unsigned size;  // of a short piece: its list; kSizes: it is none
   };
+  void* cut(Driver& driver, unsigned size);
+
+  const std::vector<std::unique_ptr<Driver>>& drivers_;
+  Counters& counters_;
   std::unordered_map<void*, Given> given_;
+  struct Pieces {
+    Driver* driver;
+    void* base;
+  };
+  std::array<std::vector<Pieces>, kSizes> free_;  // by size
 };
 
 }  // namespace torii

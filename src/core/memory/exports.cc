@@ -120,7 +120,7 @@ void Exports::revoke(const void* base, uint64_t bytes) {
   const auto* const first = static_cast<const std::byte*>(base);
   for (auto it = by_address_.lower_bound(first);
        it != by_address_.end() && it->first < first + bytes; ++it)
-    close(it->second);
+    if (it->second->bytes <= uint64_t(first + bytes - it->first)) close(it->second);
 }
 
 Export* Exports::find(uint64_t handle, uint64_t label) const {

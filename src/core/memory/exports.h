@@ -52,7 +52,8 @@ class Exports {
   // Nobody reaches the memory any more. `ok`: it is over; `pending`: operations that had begun
   // still use the memory, and `done` follows.
   Status end(Export* e, torii_done_t done, void* arg);
-  // The memory is given back: exports in it are worth nothing from now on.
+  // The memory is given back: exports in it are worth nothing from now on. One that is larger is of
+  // more than this memory.
   void revoke(const void* base, uint64_t bytes);
   // For this process as its own peer: the export, if the label is its.
   Export* find(uint64_t handle, uint64_t label) const;
