@@ -11,7 +11,7 @@
 
 #include "../mpi/check.h"
 
-enum { kPlaces = 64, kRounds = 400 };
+enum { kPlaces = 64, kRounds = 400, kBulk = 16384 };
 
 struct pair {
   double value;
@@ -25,6 +25,7 @@ struct part {
   double halves[kPlaces];
   struct pair least;
   long token;
+  char bulk[kBulk];
 };
 
 static struct part* memory;
@@ -150,18 +151,21 @@ static void data_arrive(MPI_Win window) {
 
 /* Rank 0 is elsewhere. */
 static void nobody_is_home(MPI_Win window, int updates) {
-  int one = 1, old = -1, value = 77, back = 0;
+  static char data[kBulk], back[kBulk];
+  const MPI_Aint at = offsetof(struct part, bulk);
+  int one = 1, old = -1;
   double time;
   memset(memory, 0, sizeof *memory);
+  memset(data, 77, kBulk);
   MPI_Barrier(MPI_COMM_WORLD);
   if (world_rank == 0) usleep(700000);
   if (world_rank == 1) {
     usleep(100000);
     time = seconds();
     MPI_Win_lock_all(MPI_MODE_NOCHECK, window);
-    MPI_Put(&value, 1, MPI_INT, 0, 0, 1, MPI_INT, window);
+    MPI_Put(data, kBulk, MPI_CHAR, 0, at, kBulk, MPI_CHAR, window);
     MPI_Win_flush(0, window);
-    MPI_Get(&back, 1, MPI_INT, 0, 0, 1, MPI_INT, window);
+    MPI_Get(back, kBulk, MPI_CHAR, 0, at, kBulk, MPI_CHAR, window);
     MPI_Win_flush(0, window);
     if (updates) {
       MPI_Fetch_and_op(&one, &old, MPI_INT, 0, 0, MPI_SUM, window);
@@ -169,7 +173,8 @@ static void nobody_is_home(MPI_Win window, int updates) {
     }
     MPI_Win_unlock_all(window);
     time = seconds() - time;
-    CHECK(back == 77 && (!updates || old == 77), "got %d, fetched %d", back, old);
+    CHECK(0 == memcmp(back, data, kBulk), "got %d first", back[0]);
+    CHECK(!updates || old == 0, "fetched %d", old);
     CHECK(time < 0.3, "it took %.3f s", time);
   }
   MPI_Barrier(MPI_COMM_WORLD);
