@@ -54,7 +54,6 @@ class Pair {
   void one(Test test, uint64_t bytes);
 
   Job& job_;
-  const uint64_t bytes_;
   const bool allocated_;
   torii_peer_t* const peer_;
   std::byte* memory_ = nullptr;
@@ -67,7 +66,7 @@ class Pair {
 };
 
 Pair::Pair(Job& job, uint64_t bytes, bool allocated)
-    : job_(job), bytes_(bytes), allocated_(allocated), peer_(job.peer(job.partner())) {
+    : job_(job), allocated_(allocated), peer_(job.peer(job.partner())) {
   void* memory = nullptr;
   if (allocated) {
     if (torii_memory_alloc(job.handle(), bytes, kPage, &memory) != TORII_OK)
