@@ -244,8 +244,9 @@ ArenaKey Arena::guard(const void* base, uint64_t bytes, uint32_t access, uint64_
   if (!free_guards_.empty()) {
     number = free_guards_.back();
     free_guards_.pop_back();
-  } else if (guards_used_ < kGuardSlots) {
-    number = guards_used_++;
+  } else if (guards_.size() < kGuardSlots) {
+    number = static_cast<uint32_t>(guards_.size());
+    guards_.push_back({});
   } else {
     return {};
   }
@@ -260,11 +261,13 @@ ArenaKey Arena::guard(const void* base, uint64_t bytes, uint32_t access, uint64_
   slot.allocation.store(allocation.slot, relaxed);
   slot.serial.store(allocation.serial, relaxed);
   slot.word.store(++last_serial_, std::memory_order_release);
+  guards_[number] = {last_serial_, static_cast<std::byte*>(const_cast<void*>(base)), bytes, access};
   return {static_cast<uint32_t>(fd_.get()), number, last_serial_};
 }
 
 void Arena::unguard(uint32_t slot) {
   header_->guards[slot].word.store(0);
+  guards_[slot].valid = 0;
   free_guards_.push_back(slot);
 }
 

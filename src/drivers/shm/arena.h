@@ -90,11 +90,30 @@ class Arena {
   // Guards a region, in an allocation or not. The key names the guard; serial 0: all are in use.
   ArenaKey guard(const void* base, uint64_t bytes, uint32_t access, uint64_t label);
   void unguard(uint32_t slot);
+  // Where that range of the guarded region is, if its guard still has the value `valid` and it
+  // gives these rights; else null.
+  std::byte* guarded(uint32_t slot, uint64_t valid, uint32_t access, uint64_t offset,
+                     uint64_t bytes) const {
+    if (slot >= guards_.size() || valid == 0) return nullptr;
+    const Guard& guard = guards_[slot];
+    if (guard.valid != valid || (guard.access & access) != access || offset > guard.bytes ||
+        bytes > guard.bytes - offset)
+      return nullptr;
+    return guard.base + offset;
+  }
 
  private:
   struct Live {
     uint64_t bytes;
     uint32_t slot;
+  };
+
+  // What is in a GuardSlot, where no peer can write.
+  struct Guard {
+    uint64_t valid;
+    std::byte* base;
+    uint64_t bytes;
+    uint32_t access;
   };
 
   Arena() = default;
@@ -116,7 +135,7 @@ class Arena {
   std::vector<uint32_t> free_slots_;
   uint32_t slots_used_ = 0;
   std::vector<uint32_t> free_guards_;
-  uint32_t guards_used_ = 0;
+  std::vector<Guard> guards_;
 };
 
 // A peer's guarded region.

@@ -49,6 +49,7 @@ Status ShmDriver::import_guarded(Peer& peer, Import* import) {
   const shm::Address& owner = peer.details->segment.address;
   auto guarded = std::make_unique<GuardedImport>();
   shm::Guarded& word = guarded->word;
+  guarded->slot = import->key.arena.slot;
   const Status status = arena.guarded(owner, import->key.arena, &word);
   if (status == Status::invalid)
     return refuse_key(peer, "is of an export that has ended, or of none");

@@ -4,7 +4,7 @@
 // What lies in a segment. Every process owns one; peers write frames into it and nothing else.
 //
 //   +--------+---------------------------+----------+----------+----------
-//   | Header | Claim x claims (128 bytes) | ring 0   | ring 1   | ...
+//   | Header | Claim x claims (256 bytes) | ring 0   | ring 1   | ...
 //   +--------+---------------------------+----------+----------+----------
 //
 // A sender takes a Claim by compare-and-swap and owns the ring of the same number until it ends.
@@ -19,7 +19,7 @@ namespace torii::shm {
 
 inline constexpr size_t kLine = 64;  // bytes of a cache line
 inline constexpr size_t kPage = 4096;
-inline constexpr uint32_t kMagic = 0x336d6873;  // "shm3"; changes with anything on this page
+inline constexpr uint32_t kMagic = 0x346d6873;  // "shm4"; changes with anything on this page
 inline constexpr uint32_t kClaimsMax = 8192;
 inline constexpr uint64_t kRingMin = 32 << 10;
 inline constexpr uint64_t kRingMax = 64 << 20;
@@ -87,6 +87,19 @@ struct SplitRequest {
   ArenaKey arena;  // of the destination
 };
 
+// The head of a frame that asks the other process to put into its memory or to get from it, or that
+// brings what a get asked for (ask.cc). Data follows.
+enum class AskKind : uint32_t { put = 1, get = 2, answer = 3 };
+struct Ask {
+  uint64_t valid;   // the word of the region's guard
+  uint64_t offset;  // in the region; of an answer: in what was asked for
+  uint32_t slot;    // the region's guard
+  uint32_t bytes;   // of data, here or wanted; an answer of none refuses
+  uint32_t number;  // low part of the number of the ask
+  AskKind kind;
+};
+static_assert(sizeof(Ask) == 32);
+
 struct Header {
   // Constant after creation.
   alignas(kLine) Address address;  // of the owner; whoever comes with another one is wrong here
@@ -116,8 +129,15 @@ struct Claim {
   Address sender;
   // Up to where the owner has consumed - kFirstPosition; written every quarter of the ring.
   alignas(kLine) std::atomic<uint32_t> released;
+  // What the sender asks for is numbered by the order in the ring. Written by the owner: the last
+  // that it carried out; the last that it has begun with, and is through with, one way or another.
+  std::atomic<uint64_t> applied;
+  alignas(kLine) std::atomic<uint64_t> taking;
+  std::atomic<uint64_t> seen;
+  // Written by the sender: what is not begun up to this one is not wanted any more.
+  alignas(kLine) std::atomic<uint64_t> withdrawn;
 };
-static_assert(sizeof(Claim) == 2 * kLine);
+static_assert(sizeof(Claim) == 4 * kLine);
 
 inline constexpr uint64_t claims_offset() { return kPage; }
 inline constexpr uint64_t rings_offset(uint32_t claims) {

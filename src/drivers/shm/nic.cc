@@ -62,7 +62,7 @@ bool ShmDriver::start(std::string* why) {
     caps_.key_bytes = sizeof(Key);
     caps_.remote_max = 4 << 20;
     caps_.remote_min = points_.remote_min;
-    may_split_ = !take_turns_;
+    side_by_side_ = !take_turns_;
   } else if (params().shm_remote_read) {
     refused_here_ = error;
   }
@@ -208,6 +208,7 @@ inline bool ShmDriver::send_one(const Tx& tx) {
 }
 
 // A frame whose body is in one piece; false if send_any() has to look.
+template <uint64_t kKind>
 inline bool ShmDriver::send_flat(Peer& peer, const void* head, uint32_t head_bytes,
                                  const void* body, uint32_t body_bytes) {
   const uint32_t bytes = head_bytes + body_bytes;
@@ -216,7 +217,7 @@ inline bool ShmDriver::send_flat(Peer& peer, const void* head, uint32_t head_byt
     if (!to) return false;
     copy_bytes(to, head, head_bytes);
     if (body_bytes) copy_bytes(to + head_bytes, body, body_bytes);
-    peer.out.publish_line(to, bytes);
+    peer.out.publish_line(to, bytes, kKind);
   } else {
     const uint32_t room = shm::kFirstBytes - head_bytes;
     const uint32_t padding = body_bytes >= kPadFrom ? room : 0;
@@ -227,7 +228,7 @@ inline bool ShmDriver::send_flat(Peer& peer, const void* head, uint32_t head_byt
     peer.writer.write(to + shm::kFirstBytes, from + first, body_bytes - first);
     copy_bytes(to + padding, head, head_bytes);
     copy_bytes(to + padding + head_bytes, from, first);
-    peer.out.publish(bytes, padding);
+    peer.out.publish(bytes, padding, kKind);
   }
   wake_if_sleeping(peer);
   return true;
@@ -252,6 +253,11 @@ bool ShmDriver::send_medium(PeerId id, uint64_t word0, uint64_t word1, const voi
   const uint64_t head[2] = {word0, word1};
   if (__builtin_expect(send_flat(peers_[id], head, sizeof(head), body, body_bytes), 1)) return true;
   return Driver::send_short(id, word0, word1, body, body_bytes);
+}
+
+// Where has_room() said yes.
+void ShmDriver::send_ask(Peer& peer, const shm::Ask& ask, const std::byte* body, uint32_t bytes) {
+  send_flat<shm::kKindAsk>(peer, &ask, sizeof(ask), body, bytes);
 }
 
 bool ShmDriver::send_any(const Tx& tx) {
@@ -287,8 +293,9 @@ void ShmDriver::refused(Peer& peer, bool corrupt) {
 inline bool ShmDriver::quiet(uint64_t now_ns) const {
   for (unsigned i = 0; i < hot_count_; i++)
     if (__builtin_expect(!hot_[i]->in.empty(), 0)) return false;
-  return idle_.empty() && cookies_.empty() && !armed_ && splits_open_ == 0 && endings_ == 0 &&
-         now_ns < next_check_ns_ && header_->news.load(std::memory_order_relaxed) == news_seen_;
+  return idle_.empty() && cookies_.empty() && !armed_ && (splits_open_ | gets_) == 0 &&
+         asking_.empty() && endings_ == 0 && now_ns < next_check_ns_ &&
+         header_->news.load(std::memory_order_relaxed) == news_seen_;
 }
 
 // Whoever asks for one event gets a frame of the peer whose turn it is, if it has one, at once.
@@ -304,6 +311,7 @@ unsigned ShmDriver::poll_all(uint64_t now_ns, unsigned budget) {
     armed_ = false;
     header_->sleeping.store(0, std::memory_order_relaxed);
   }
+  gets_ = 0;
   unsigned count = 0;
   if (__builtin_expect(!cookies_.empty(), 0)) count = report_done();
   for (unsigned n = hot_count_; n && count < budget; n--) {
@@ -316,6 +324,7 @@ unsigned ShmDriver::poll_all(uint64_t now_ns, unsigned budget) {
   if (__builtin_expect(header_->news.load(std::memory_order_relaxed) != news_seen_, 0)) read_news();
   if (__builtin_expect(now_ns >= next_check_ns_, 0)) check_peers(now_ns);
   if (__builtin_expect(splits_open_ != 0, 0)) count += finish_splits();
+  if (__builtin_expect(!asking_.empty(), 0)) count += finish_asks();
   if (__builtin_expect(endings_ != 0, 0)) finish_endings();
   return count;
 }
@@ -332,11 +341,13 @@ unsigned ShmDriver::poll_all(uint64_t now_ns, unsigned budget) {
       fail(peer, "a control word in its ring makes no sense");
       break;
     }
-    if (__builtin_expect(found == shm::RingReceiver::Found::split, 0)) {
-      join_split(peer, bytes);
-    } else {
+    if (__builtin_expect(found == shm::RingReceiver::Found::frame, 1)) {
       peer.known = true;
       sink_.packet(peer.id, {bytes, length});
+    } else if (found == shm::RingReceiver::Found::ask) {
+      carry_out(peer, bytes, length);
+    } else {
+      join_split(peer, bytes);
     }
     // The sender may be asleep because it had no room.
     if (__builtin_expect(peer.in.consume(), 0) && peer.there) wake_if_sleeping(peer);

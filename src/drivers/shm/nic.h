@@ -3,7 +3,7 @@
 //
 // The `shm` driver. nic.cc has the path of a frame; peers.cc who is there and who has gone;
 // remote.cc put and get; direct.cc memory that peers map; split.cc gets that both processes work
-// at; wait.cc sleeping and waking.
+// at; ask.cc puts and gets that the other process carries out; wait.cc sleeping and waking.
 //
 // send() and poll() use no lock, no allocation and no system call while both sides are awake.
 #pragma once
@@ -17,6 +17,7 @@
 
 #include "drivers/driver.h"
 #include "drivers/shm/arena.h"
+#include "drivers/shm/ask.h"
 #include "drivers/shm/attach.h"
 #include "drivers/shm/handover.h"
 #include "drivers/shm/ring.h"
@@ -94,6 +95,7 @@ class ShmDriver final : public Driver {
     bool direct = false;   // put and get are proved
     alignas(shm::kLine) shm::RingReceiver in;  // base is null until its claim is adopted
     uint64_t last_frame = 0;                   // value of ticks_
+    uint64_t asked = 0;                        // number of its last ask
     uint64_t proved = 0;                       // the moment in which its pid was seen to be its own
     bool known = false;                        // the core has this id
     bool hot = false;
@@ -101,6 +103,7 @@ class ShmDriver final : public Driver {
     bool broken = false;         // its ring is corrupt: never to be used again
     Status ending = Status::ok;  // not ok: to be reported when its ring is empty
     std::unique_ptr<Details> details;
+    std::unique_ptr<shm::Asks> asks;  // what it was asked for
   };
 
   struct Key {  // the wire form of a memory key
@@ -112,6 +115,7 @@ class ShmDriver final : public Driver {
   };
   struct GuardedImport {
     shm::Guarded word;  // the owner's
+    uint32_t slot = 0;  // of the guard
     std::byte* at = nullptr;
     std::shared_ptr<shm::Mapping> memory;  // what holds `at`
   };
@@ -143,8 +147,10 @@ class ShmDriver final : public Driver {
   // nic.cc
   bool send_one(const Tx& tx);
   [[gnu::noinline]] bool send_any(const Tx& tx);
+  template <uint64_t kKind = shm::kKindFrame>
   bool send_flat(Peer& peer, const void* head, uint32_t head_bytes, const void* body,
                  uint32_t body_bytes);
+  void send_ask(Peer& peer, const shm::Ask& ask, const std::byte* body, uint32_t bytes);
   [[gnu::noinline]] bool send_medium(PeerId peer, uint64_t word0, uint64_t word1, const void* body,
                                      uint32_t body_bytes);
   void refused(Peer& peer, bool corrupt);
@@ -185,7 +191,7 @@ class ShmDriver final : public Driver {
 
   // remote.cc
   Status check_rma(const Rma& rma, uint32_t access, Peer** peer) const;
-  Status move(const Rma& rma, bool write);
+  Status move(const Rma& rma, Peer& peer, bool write);
   Status attach(Peer& peer, bool write, uint64_t remote, const iovec* pieces, uint32_t piece_count,
                 uint64_t bytes, int* error);
   void downgrade(Peer& peer, int error);
@@ -210,7 +216,25 @@ class ShmDriver final : public Driver {
   void join_split(Peer& peer, const std::byte* bytes);
   bool exported(uint64_t base, uint64_t bytes) const;
 
+  // ask.cc
+  bool may_ask(const Rma& rma, const Peer& peer, bool write);
+  Status ask(const Rma& rma, Peer& peer, bool write);
+  bool ask_now(Peer& peer);
+  void send_asks(Peer& peer);
+  void carry_out(Peer& peer, const std::byte* bytes, uint32_t length);
+  void answer_get(Peer& peer, const shm::Ask& ask);
+  void take_answer(Peer& peer, const shm::Ask& ask, const std::byte* bytes);
+  unsigned finish_asks();
+  unsigned finish_asks(Peer& peer);
+  void withdraw(Peer& peer);
+  unsigned do_withdrawn(Peer& peer);
+  Status do_myself(Peer& peer, const shm::OpenAsk& ask);
+  unsigned report_asks(Peer& peer, const shm::EndedAsks& ended);
+  bool read_applied(Peer& peer);
+  void abandon_asks(Peer& peer);
+
   // wait.cc
+  bool order_everybody() const;
   void start_waiting();
   bool make_wake_pipe();
   bool work_waiting();
@@ -263,8 +287,11 @@ class ShmDriver final : public Driver {
   PeerId next_stat_ = 0;  // the next peer without a pidfd to check
 
   OpenSplit splits_[shm::kSplits];
-  unsigned splits_open_ = 0;  // gets that wait for the other process's part
-  bool may_split_ = false;
+  unsigned splits_open_ = 0;   // gets that wait for the other process's part
+  bool side_by_side_ = false;  // each process of the job has a processor
+  unsigned gets_ = 0;          // long ones since the last poll
+  std::vector<Peer*> asking_;  // of whom something was asked that is not over
+
   std::vector<Export> exports_;  // readable memory, by Region::driver_data
   std::vector<uint32_t> free_exports_;
 

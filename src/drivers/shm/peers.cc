@@ -276,6 +276,7 @@ ShmDriver::Peer* ShmDriver::adopt(uint32_t number) {
   peer->in.released = &segment_.claim(number).released;
   peer->in.position = peer->in.told = claim_position_[number];
   peer->in.lines = static_cast<uint32_t>(segment_.ring_bytes / shm::kLine);
+  peer->asked = segment_.claim(number).seen.load(std::memory_order_relaxed);
   claim_peer_[number] = peer;
   list_ring(*peer);
   return peer;
@@ -367,10 +368,12 @@ void ShmDriver::finish(Peer& peer) {
           .store(0, std::memory_order_relaxed);
       claim.start = start;
       claim.released.store(start, std::memory_order_relaxed);
+      claim.applied.store(peer.asked, std::memory_order_relaxed);
       claim.state.store(static_cast<uint32_t>(ClaimState::free), std::memory_order_release);
     }
   }
   if (splits_open_) abandon_splits(peer);
+  abandon_asks(peer);
   const Status status = peer.ending;
   forget_details(peer);
   peer.stage = Stage::down;

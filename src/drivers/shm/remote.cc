@@ -114,16 +114,28 @@ void ShmDriver::drop(uint32_t remote) {
   free_imports_.push_back(remote);
 }
 
-Status ShmDriver::put(const Rma& rma) { return move(rma, true); }
+Status ShmDriver::put(const Rma& rma) {
+  Peer* peer = nullptr;
+  Status status = check_rma(rma, kRemoteWrite, &peer);
+  if (status != Status::ok) return status;
+  if (may_ask(rma, *peer, true)) {
+    status = ask(rma, *peer, true);
+    if (status != Status::unsupported) return status;
+  }
+  return move(rma, *peer, true);
+}
 
 Status ShmDriver::get(const Rma& rma) {
-  if (rma.bytes >= points_.split_min && may_split_) {
-    Peer* peer = nullptr;
-    if (const Status status = check_rma(rma, kRemoteRead, &peer); status != Status::ok)
-      return status;
-    if (worth_splitting(rma, *peer)) return get_split(rma, *peer);
+  Peer* peer = nullptr;
+  Status status = check_rma(rma, kRemoteRead, &peer);
+  if (status != Status::ok) return status;
+  if (may_ask(rma, *peer, false)) {
+    status = ask(rma, *peer, false);
+    if (status != Status::unsupported) return status;
   }
-  return move(rma, false);
+  if (rma.bytes >= points_.split_min && side_by_side_ && worth_splitting(rma, *peer))
+    return get_split(rma, *peer);
+  return move(rma, *peer, false);
 }
 
 Status ShmDriver::check_rma(const Rma& rma, uint32_t access, Peer** peer) const {
@@ -147,17 +159,15 @@ Status ShmDriver::check_rma(const Rma& rma, uint32_t access, Peer** peer) const 
   return (*peer)->direct || key.arena.serial ? Status::ok : Status::denied;
 }
 
-Status ShmDriver::move(const Rma& rma, bool write) {
-  Peer* peer = nullptr;
-  Status status = check_rma(rma, write ? kRemoteWrite : kRemoteRead, &peer);
-  if (status != Status::ok) return status;
-  status = move_direct(*peer, rma, write);
+// A transfer that was checked.
+Status ShmDriver::move(const Rma& rma, Peer& peer, bool write) {
+  Status status = move_direct(peer, rma, write);
   if (status != Status::unsupported) return status;
-  if (!peer->direct) return Status::denied;
+  if (!peer.direct) return Status::denied;
   int error = 0;
-  status = attach(*peer, write, imports_[rma.remote].key.base + rma.remote_offset, rma.pieces,
+  status = attach(peer, write, imports_[rma.remote].key.base + rma.remote_offset, rma.pieces,
                   rma.piece_count, rma.bytes, &error);
-  if (status == Status::denied) downgrade(*peer, error);
+  if (status == Status::denied) downgrade(peer, error);
   return status;
 }
 

@@ -33,6 +33,7 @@ namespace torii::shm {
 inline constexpr uint64_t kKindFrame = 1;
 inline constexpr uint64_t kKindSkip = 2;   // nothing up to the end of the ring
 inline constexpr uint64_t kKindSplit = 3;  // a SplitRequest, for the driver itself
+inline constexpr uint64_t kKindAsk = 4;    // an Ask, for the driver itself
 
 inline constexpr size_t kFirstBytes = kLine - sizeof(uint64_t);  // of a frame in its first line
 
@@ -93,6 +94,12 @@ struct RingSender {
     --room;
   }
 
+  // Will reserve_line() or reserve_known() find room for a frame of that size? *corrupt as below.
+  bool has_room(uint32_t frame_bytes, bool* corrupt) {
+    const uint32_t need = 2 * lines_of(frame_bytes) + 1;
+    return need <= room || refresh(need, corrupt);
+  }
+
   // As reserve(), but null if it cannot tell without a look at the receiver.
   std::byte* reserve_known(uint32_t frame_bytes) {
     if (__builtin_expect(2 * lines_of(frame_bytes) + 1 > room, 0)) return nullptr;
@@ -120,14 +127,14 @@ struct RingSender {
 
   // The frame's bytes begin `padding` bytes behind the place that reserve(frame_bytes + padding)
   // gave.
-  void publish(uint32_t frame_bytes, uint32_t padding = 0) {
+  void publish(uint32_t frame_bytes, uint32_t padding = 0, uint64_t kind = kKindFrame) {
     const uint32_t count = lines_of(frame_bytes + padding);
     const uint32_t at = position & (lines - 1);
     const uint32_t skip = count > lines - at ? lines - at : 0;
     const uint32_t first = skip ? 0 : at;
     const uint32_t where = position + skip;
     control_at(base, first)
-        .store(control_word(kKindFrame, frame_bytes, where, padding), std::memory_order_release);
+        .store(control_word(kind, frame_bytes, where, padding), std::memory_order_release);
     note_lines(first, count);
     if (__builtin_expect(skip != 0, 0)) {
       // After the frame, so that the receiver finds it at once behind the skip. The lines left
@@ -173,26 +180,34 @@ struct RingReceiver {
   uint32_t lines = 0;     // a power of two
   uint32_t span = 0;      // lines of the frame found last
 
-  enum class Found : uint8_t { nothing, frame, split, corrupt };
+  enum class Found : uint8_t { nothing, frame, split, ask, corrupt };
 
   // Looks for the next frame; its bytes stay valid until consume().
   [[gnu::always_inline]] Found peek(const std::byte** bytes, uint32_t* length) {
     uint32_t at = position & (lines - 1);
     uint64_t word = control_at(base, at).load(std::memory_order_acquire);
     if (__builtin_expect(!is_next(word), 1)) return Found::nothing;
-    if (__builtin_expect(word >> 56 == kKindSplit, 0)) {
-      *bytes = base + size_t{at} * kLine + sizeof(uint64_t);
-      *length = static_cast<uint32_t>(word >> 32) & 0xffffffu;
-      span = 1;
-      return *length == sizeof(SplitRequest) ? Found::split : Found::corrupt;
-    }
+    Found found = Found::frame;
     if (__builtin_expect(word >> 56 != kKindFrame, 0)) {
-      const uint32_t rest = lines - at;
-      if (word >> 56 != kKindSkip || at == 0 || rest >= kSpanMax) return Found::corrupt;
-      position += rest;
-      at = 0;
-      word = control_at(base, 0).load(std::memory_order_acquire);
-      if (!is_next(word) || word >> 56 != kKindFrame) return Found::corrupt;
+      if (word >> 56 == kKindSplit) {
+        *bytes = base + size_t{at} * kLine + sizeof(uint64_t);
+        *length = static_cast<uint32_t>(word >> 32) & 0xffffffu;
+        span = 1;
+        return *length == sizeof(SplitRequest) ? Found::split : Found::corrupt;
+      }
+      if (word >> 56 == kKindSkip) {
+        const uint32_t rest = lines - at;
+        if (at == 0 || rest >= kSpanMax) return Found::corrupt;
+        position += rest;
+        at = 0;
+        word = control_at(base, 0).load(std::memory_order_acquire);
+        if (!is_next(word)) return Found::corrupt;
+      }
+      if (word >> 56 == kKindAsk) {
+        found = Found::ask;
+      } else if (word >> 56 != kKindFrame) {
+        return Found::corrupt;
+      }
     }
     const auto size = static_cast<uint32_t>(word >> 32) & 0xffffu;
     const auto padding = static_cast<uint32_t>(word >> 48) & 0xffu;
@@ -201,7 +216,7 @@ struct RingReceiver {
       return Found::corrupt;
     *bytes = base + size_t{at} * kLine + sizeof(uint64_t) + padding;
     *length = size;
-    return Found::frame;
+    return found;
   }
 
   // Gives the frame found last back. True if that made room known to the sender.

@@ -66,7 +66,7 @@ Status ShmDriver::get_split(const Rma& rma, Peer& peer) {
   uint32_t number = 0;
   while (number < shm::kSplits && splits_[number].peer) number++;
   std::byte* line = number < shm::kSplits ? peer.out.reserve_line() : nullptr;
-  if (!line) return move(rma, false);
+  if (!line) return move(rma, peer, false);
   OpenSplit& open = splits_[number];
   shm::Split& split = header_->splits[number];
   open = {&peer, open.serial + 1, pages_of(rma.bytes), 0, Status::ok, rma, rma.pieces[0]};
@@ -109,7 +109,7 @@ void ShmDriver::read_pages(OpenSplit& open, uint32_t first, uint32_t count) {
   part.remote_offset += offset;
   part.pieces = &piece;
   part.bytes = bytes;
-  open.status = move(part, false);
+  open.status = move(part, *open.peer, false);
 }
 
 // All pages are in place, or given up. Reads those that the other process could not write.

@@ -36,6 +36,12 @@ void ShmDriver::start_waiting() {
   caps_.flags |= kWait;
 }
 
+// From here on every process that is registered sees what was stored before, and what they stored
+// before is seen here. False: the system refuses.
+bool ShmDriver::order_everybody() const {
+  return registered_ && membarrier(kMembarrierGlobalExpedited) == 0;
+}
+
 bool ShmDriver::make_wake_pipe() {
   if (wake_read_) return true;
   int ends[2];
@@ -58,8 +64,7 @@ Status ShmDriver::arm(int* fd) {
   if (++sleep_number_ == 0) sleep_number_ = 1;
   armed_ = true;
   header_->sleeping.store(sleep_number_, std::memory_order_seq_cst);
-  if (!registered_ || membarrier(kMembarrierGlobalExpedited) != 0)
-    std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (!order_everybody()) std::atomic_thread_fence(std::memory_order_seq_cst);
   if (work_waiting()) {
     armed_ = false;
     header_->sleeping.store(0, std::memory_order_relaxed);
@@ -70,7 +75,7 @@ Status ShmDriver::arm(int* fd) {
 }
 
 bool ShmDriver::work_waiting() {
-  if (!cookies_.empty() || endings_ || splits_open_) return true;
+  if (!cookies_.empty() || endings_ || splits_open_ || !asking_.empty()) return true;
   if (header_->news.load(std::memory_order_acquire) != news_seen_) return true;
   for (Peer& peer : peers_) {
     if (peer.in.base && !peer.in.empty()) return true;

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// Puts, and gets that are not long, by the process whose memory it is. A system call that reaches
+// into another process takes a microsecond or two; a frame is there in a tenth of that, if the
+// other process is looking. So it is asked, by a frame in the ring, to move the bytes, and the
+// asking process looks on: at the number of the last ask that was carried out, and for answers to
+// gets. When nothing happens for some looks, because the other process computes, sleeps or is off
+// its processor, what is not carried out is withdrawn, and done by cross-memory attach after all:
+// nobody's progress but one's own is needed.
+//
+// Withdrawing: either of the two must do a put, and not both. The owner of the memory writes the
+// number of an ask that it begins with (`taking`) and looks at `withdrawn`; the asking process
+// writes `withdrawn` and looks at `taking`. Asking is frequent and withdrawing is not: who
+// withdraws runs a barrier on the processors of all (membarrier), the other one none. Then what is
+// being carried out is waited for (it is a copy of a few KiB), and `applied` tells which are left.
+//
+// An owner that ends a region in between refuses; the guard's word then tells the asking process
+// that its put may not have been carried out.
+#include <algorithm>
+
+#include "core/base/copy.h"
+#include "core/base/log.h"
+#include "drivers/shm/nic.h"
+
+namespace torii {
+namespace {
+
+using shm::Ask;
+using shm::AskKind;
+using shm::Asks;
+using shm::EndedAsks;
+using shm::OpenAsk;
+
+constexpr uint32_t kChunk = 8192;         // bytes of one frame
+constexpr uint64_t kGetMax = 64 << 10;    // longer gets: read, by both processes (split.cc),
+constexpr uint64_t kGetsMax = 512 << 10;  // but up to this if one follows on the other
+constexpr unsigned kPatience = 100;       // looks in vain; some microseconds
+constexpr unsigned kPauseMax = 1024;
+
+constexpr uint64_t frames_of(uint64_t bytes) { return (bytes + kChunk - 1) / kChunk; }
+
+bool carried_out(const Asks& asks, const OpenAsk& open) {
+  return open.sent == open.bytes && asks.applied + 1 >= open.first + frames_of(open.bytes);
+}
+
+// Of so much data, with padding.
+constexpr uint32_t frame_bytes(uint32_t bytes) {
+  return bytes + static_cast<uint32_t>(shm::kFirstBytes);
+}
+
+}  // namespace
+
+// --- asking ----------------------------------------------------------------------------------
+
+// Is that the way for such a put or get, and can the peer be looking?
+bool ShmDriver::may_ask(const Rma& rma, const Peer& peer, bool write) {
+  const Import& import = imports_[rma.remote];
+  if (!write && rma.bytes > kGetMax && (gets_++ == 0 || rma.bytes > kGetsMax)) return false;
+  return rma.bytes > 0 && import.guarded && !import.key.arena.serial && side_by_side_ &&
+         rma.cookie != 0 && rma.piece_count == 1 && !peer.fence && peer.direct && peer.out.base &&
+         peer.there->sleeping.load(std::memory_order_relaxed) == 0;
+}
+
+// Has the peer looked lately?
+bool ShmDriver::ask_now(Peer& peer) {
+  if (!peer.asks)
+    peer.asks = std::make_unique<Asks>(peer.details->segment.claim(peer.details->out_claim));
+  Asks& asks = *peer.asks;
+  if (asks.withdrawing) return false;
+  if (asks.pause > 0) {
+    asks.pause--;
+    return false;
+  }
+  if (asks.absent && asks.claim.seen.load(std::memory_order_acquire) != asks.posted) return false;
+  asks.absent = false;
+  return true;
+}
+
+// `unsupported`: do it another way.
+Status ShmDriver::ask(const Rma& rma, Peer& peer, bool write) {
+  if (!ask_now(peer)) return Status::unsupported;
+  Asks& asks = *peer.asks;
+  if (asks.count == shm::kAsks) return Status::again;
+  const GuardedImport& region = *imports_[rma.remote].guarded;
+  auto* const local = static_cast<std::byte*>(rma.pieces->iov_base);
+  asks[asks.count] = {rma.cookie,
+                      local,
+                      region.word.base + rma.remote_offset,
+                      rma.remote_offset,
+                      rma.bytes,
+                      region.word.word,
+                      region.word.valid,
+                      region.slot,
+                      write,
+                      false,
+                      0,
+                      0,
+                      0};
+  if (asks.count++ == 0) {
+    asks.idle = 0;
+    asking_.push_back(&peer);
+  }
+  send_asks(peer);
+  return Status::pending;
+}
+
+// As many frames as there is room for, one after the other in the order of the operations.
+void ShmDriver::send_asks(Peer& peer) {
+  Asks& asks = *peer.asks;
+  for (; asks.sending < asks.count; asks.sending++) {
+    OpenAsk& open = asks[asks.sending];
+    if (open.sent == 0) open.first = asks.posted + 1;
+    while (!open.over && open.sent < open.bytes) {
+      const auto part = static_cast<uint32_t>(std::min<uint64_t>(kChunk, open.bytes - open.sent));
+      // An answer that finds no room in our ring would be lost.
+      if (!open.write && asks.awaited + part > segment_.ring_bytes / 2) return;
+      bool corrupt = false;
+      if (!peer.out.has_room(open.write ? frame_bytes(part) : sizeof(Ask), &corrupt)) {
+        if (corrupt) refused(peer, true);
+        return;
+      }
+      const Ask ask{open.valid,
+                    open.offset + open.sent,
+                    open.slot,
+                    part,
+                    static_cast<uint32_t>(++asks.posted),
+                    open.write ? AskKind::put : AskKind::get};
+      send_ask(peer, ask, open.local + open.sent, open.write ? part : 0);
+      if (!open.write) asks.awaited += part;
+      open.sent += part;
+    }
+  }
+}
+
+// --- being asked -----------------------------------------------------------------------------
+
+void ShmDriver::carry_out(Peer& peer, const std::byte* bytes, uint32_t length) {
+  Ask ask;
+  if (length < sizeof(ask)) return fail(peer, "it asks for nothing");
+  std::memcpy(&ask, bytes, sizeof(ask));
+  const uint32_t data = length - static_cast<uint32_t>(sizeof(ask));
+  if (ask.kind == AskKind::answer && data == ask.bytes)
+    return take_answer(peer, ask, bytes + sizeof(ask));
+  const bool write = ask.kind == AskKind::put;
+  const uint64_t number = ++peer.asked;
+  if ((!write && ask.kind != AskKind::get) || data != (write ? ask.bytes : 0) ||
+      ask.number != static_cast<uint32_t>(number) || ask.bytes > kChunk)
+    return fail(peer, "it asks for what makes no sense");
+  shm::Claim& claim = segment_.claim(peer.details->in_claim);
+  claim.taking.store(number, std::memory_order_relaxed);
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // the sender runs the barrier
+  if (number > claim.withdrawn.load(std::memory_order_relaxed)) {
+    if (write) {
+      std::byte* const to =
+          arena_ ? arena_->guarded(ask.slot, ask.valid, kRemoteWrite, ask.offset, ask.bytes)
+                 : nullptr;
+      if (to) {
+        copy_bytes(to, bytes + sizeof(ask), ask.bytes);
+      } else {
+        static_cast<void>(refuse_key(peer, "asks for what its export does not give"));
+      }
+    } else {
+      answer_get(peer, ask);
+    }
+    claim.applied.store(number, std::memory_order_release);
+  }
+  claim.seen.store(number, std::memory_order_release);
+}
+
+// What finds no room is not sent: the other process then reads.
+void ShmDriver::answer_get(Peer& peer, const Ask& ask) {
+  if (!peer.out.base && !start_sending(peer)) return;
+  const std::byte* const from =
+      arena_ ? arena_->guarded(ask.slot, ask.valid, kRemoteRead, ask.offset, ask.bytes) : nullptr;
+  if (!from) static_cast<void>(refuse_key(peer, "asks for what its export does not give"));
+  const uint32_t bytes = from ? ask.bytes : 0;
+  bool corrupt = false;
+  if (peer.out.has_room(frame_bytes(bytes), &corrupt)) {
+    send_ask(peer, {0, 0, 0, bytes, ask.number, AskKind::answer}, from, bytes);
+  } else if (corrupt) {
+    refused(peer, true);
+  }
+}
+
+// Answers come in the order of the asks. One whose predecessor is missing, or of what was
+// withdrawn, is not used.
+void ShmDriver::take_answer(Peer& peer, const Ask& answer, const std::byte* bytes) {
+  Asks* const asks = peer.asks.get();
+  for (uint32_t i = 0; asks && !asks->withdrawing && i < asks->count; i++) {
+    OpenAsk& open = (*asks)[i];
+    const uint64_t at = uint64_t{answer.number - static_cast<uint32_t>(open.first)} * kChunk;
+    if (open.over || open.write || at >= open.sent) continue;
+    const uint64_t part = std::min<uint64_t>(kChunk, open.bytes - at);
+    if (answer.bytes != 0 && answer.bytes != part)
+      return fail(peer, "it answers what was not asked");
+    asks->idle = 0;
+    if (at != open.got) return;
+    EndedAsks ended;
+    if (answer.bytes == 0) {
+      asks->awaited -= open.sent - open.got;
+      ended.add(open, Status::invalid);
+    } else {
+      copy_bytes(open.local + at, bytes, part);
+      asks->awaited -= part;
+      open.got += part;
+      if (open.got < open.bytes) return;
+      ended.add(open, Status::ok);
+      counters_.helped_accesses++;
+    }
+    report_asks(peer, ended);
+    return;
+  }
+}
+
+// --- looking on ------------------------------------------------------------------------------
+
+unsigned ShmDriver::finish_asks() {
+  unsigned count = 0;
+  for (size_t i = 0; i < asking_.size();) {
+    Peer* const peer = asking_[i];
+    count += peer->asks->withdrawing ? do_withdrawn(*peer) : finish_asks(*peer);
+    if (i < asking_.size() && asking_[i] == peer) i++;
+  }
+  return count;
+}
+
+// False: the peer counts what it was not asked for.
+bool ShmDriver::read_applied(Peer& peer) {
+  Asks& asks = *peer.asks;
+  const uint64_t applied = asks.claim.applied.load(std::memory_order_acquire);
+  if (applied == asks.applied) return true;
+  if (applied - asks.applied > asks.posted - asks.applied) {
+    fail(peer, "it has done more than it was asked for");
+    return false;
+  }
+  asks.applied = applied;
+  asks.idle = asks.penalty = 0;
+  return true;
+}
+
+unsigned ShmDriver::finish_asks(Peer& peer) {
+  Asks& asks = *peer.asks;
+  if (!read_applied(peer)) return 0;
+  EndedAsks ended;
+  for (uint32_t i = 0; i < asks.count; i++) {
+    OpenAsk& open = asks[i];
+    if (open.over || !open.write) continue;
+    if (!carried_out(asks, open)) break;
+    const bool guarded = open.word->load(std::memory_order_acquire) == open.valid;
+    ended.add(open, guarded ? Status::ok : Status::invalid);
+  }
+  if (asks.sending < asks.count) send_asks(peer);
+  if (ended.count > 0) {
+    counters_.helped_accesses += ended.count;
+    return report_asks(peer, ended);
+  }
+  if (++asks.idle > kPatience) withdraw(peer);
+  return 0;
+}
+
+// The upcalls may ask for more.
+unsigned ShmDriver::report_asks(Peer& peer, const EndedAsks& ended) {
+  Asks& asks = *peer.asks;
+  const bool asking = asks.count > 0;
+  while (asks.count > 0 && asks[0].over) {
+    asks.head++;
+    asks.count--;
+    if (asks.sending > 0) asks.sending--;
+  }
+  if (asking && asks.count == 0) {
+    *std::find(asking_.begin(), asking_.end(), &peer) = asking_.back();
+    asking_.pop_back();
+  }
+  for (unsigned i = 0; i < ended.count; i++) sink_.done(ended.list[i].cookie, ended.list[i].status);
+  return ended.count;
+}
+
+// --- not waiting any longer ------------------------------------------------------------------
+
+void ShmDriver::withdraw(Peer& peer) {
+  Asks& asks = *peer.asks;
+  asks.idle = 0;
+  asks.claim.withdrawn.store(asks.posted, std::memory_order_release);
+  if (!order_everybody()) return;  // out of memory: again, later
+  asks.withdrawing = asks.absent = true;
+  asks.penalty = std::min(2 * asks.penalty + 1, kPauseMax);
+  asks.pause = asks.penalty;
+  do_withdrawn(peer);
+}
+
+unsigned ShmDriver::do_withdrawn(Peer& peer) {
+  Asks& asks = *peer.asks;
+  const uint64_t taking = asks.claim.taking.load(std::memory_order_acquire);
+  if (asks.claim.seen.load(std::memory_order_acquire) != taking) return 0;
+  const unsigned penalty = asks.penalty;
+  if (!read_applied(peer)) return 0;
+  asks.penalty = penalty;
+  EndedAsks ended;
+  for (uint32_t i = 0; i < asks.count; i++)
+    if (!asks[i].over) ended.add(asks[i], do_myself(peer, asks[i]));
+  asks.withdrawing = false;
+  asks.awaited = 0;
+  return report_asks(peer, ended);
+}
+
+// What is left of it.
+Status ShmDriver::do_myself(Peer& peer, const OpenAsk& open) {
+  uint64_t at = 0;
+  if (open.write && open.sent > 0 && peer.asks->applied >= open.first)
+    at = std::min((peer.asks->applied - open.first + 1) * kChunk, open.bytes);
+  if (open.word->load(std::memory_order_acquire) != open.valid) return Status::invalid;
+  if (at == open.bytes) return Status::ok;
+  const iovec piece{open.local + at, open.bytes - at};
+  int error = 0;
+  const Status status =
+      attach(peer, open.write, open.remote + at, &piece, 1, piece.iov_len, &error);
+  if (status == Status::denied) downgrade(peer, error);
+  return status;
+}
+
+// The peer has ended.
+void ShmDriver::abandon_asks(Peer& peer) {
+  EndedAsks ended;
+  for (uint32_t i = 0; peer.asks && i < peer.asks->count; i++) {
+    const Asks& asks = *peer.asks;
+    OpenAsk& open = (*peer.asks)[i];
+    if (open.over) continue;
+    ended.add(open, open.write && carried_out(asks, open) ? Status::ok : Status::peer_dead);
+  }
+  if (peer.asks) report_asks(peer, ended);
+  peer.asks.reset();
+}
+
+}  // namespace torii

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// What one process has asked another one to put into its memory, or to get from it: see ask.cc.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "core/base/status.h"
+#include "drivers/shm/layout.h"
+
+namespace torii::shm {
+
+inline constexpr uint32_t kAsks = 64;  // put or got at a time, of one peer
+
+struct OpenAsk {
+  uint64_t cookie;
+  std::byte* local;
+  uint64_t remote;  // address in the peer
+  uint64_t offset;  // in the region
+  uint64_t bytes;
+  const std::atomic<uint64_t>* word;  // has the value `valid` until the region ends
+  uint64_t valid;
+  uint32_t slot;  // of the guard
+  bool write;
+  bool over;
+  uint64_t first;  // number of its first frame
+  uint64_t sent;   // bytes that were asked for, a chunk in each frame
+  uint64_t got;    // get: bytes that have come
+};
+
+struct EndedAsks {
+  struct {
+    uint64_t cookie;
+    Status status;
+  } list[kAsks];
+  unsigned count = 0;
+  void add(OpenAsk& ask, Status status) {
+    ask.over = true;
+    list[count++] = {ask.cookie, status};
+  }
+};
+
+// Of one peer, in the order of their numbers.
+struct Asks {
+  explicit Asks(Claim& c) : claim(c), posted(c.seen.load(std::memory_order_acquire)) {
+    applied = posted;
+  }
+  OpenAsk& operator[](uint32_t i) { return open[(head + i) % kAsks]; }
+
+  Claim& claim;          // ours in the peer's segment
+  uint64_t posted;       // number of the last frame
+  uint64_t applied;      // what the peer had carried out when we looked
+  uint64_t awaited = 0;  // bytes that gets have asked for and that have not come
+  unsigned idle = 0;     // looks since something happened
+  unsigned pause = 0;    // puts and gets to do ourselves before the peer is asked again
+  unsigned penalty = 0;  // the next pause
+  bool withdrawing = false;
+  bool absent = false;  // it has not seen all that was withdrawn
+  uint32_t head = 0;
+  uint32_t count = 0;
+  uint32_t sending = 0;  // of them asked for in full
+  std::array<OpenAsk, kAsks> open;
+};
+
+}  // namespace torii::shm

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// Puts and gets that the process whose memory it is carries out: when it looks, when it does not,
+// when it looks too late, when it is never there, when it dies, and when either lies.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+#include <vector>
+
+#include "core/base/log.h"
+#include "drivers/random.h"
+#include "drivers/shm/arena.h"
+#include "drivers/shm/ring.h"
+#include "drivers/shm/segment.h"
+#include "unit/shm_kit.h"
+
+namespace torii {
+namespace {
+
+using shm::Ask;
+using shm::AskKind;
+using test::bytes_of;
+using test::Child;
+using test::connect_to;
+using test::End;
+using test::open_shm_end;
+using test::parse;
+
+constexpr uint32_t kAll = kRemoteRead | kRemoteWrite | kGuarded;
+constexpr size_t kBytes = 3 << 20;
+constexpr unsigned kLooks = 1000;  // more than anybody's patience
+
+class ShmAsk : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(owner.driver && user.driver);
+    if (!(owner.driver->caps().flags & kGuard)) GTEST_SKIP() << "no cross-memory attach here";
+    std::string why;
+    ASSERT_EQ(shm::open_segment(parse(owner.address()), parse(user.address()), &segment, &why),
+              Status::ok);
+    if (segment.header().needs_fence) GTEST_SKIP() << "no membarrier here: nobody is asked";
+    set_log_level(LogLevel::error);
+    for (size_t i = 0; i < kBytes; i++) local[i] = std::byte(i * 7 % 251);
+    peer = connect_to(user, owner.address());
+    ASSERT_NE(peer, kNoPeer);
+    ASSERT_EQ(owner.driver->reg(memory.data(), kBytes, kAll, &region), Status::ok);
+    ASSERT_EQ(user.driver->import(peer, std::span(region.key).first(owner.driver->caps().key_bytes),
+                                  &remote),
+              Status::ok);
+    user.driver->poll(1, 64);
+    owner.driver->poll(1, 64);
+  }
+  void TearDown() override { set_log_level(LogLevel::warning); }
+
+  Status put(uint64_t offset, uint64_t from, uint64_t bytes, uint64_t cookie) {
+    const iovec piece{local.data() + from, bytes};
+    return user.driver->put({peer, remote, offset, &piece, 1, bytes, cookie, false});
+  }
+  Status get(uint64_t offset, std::byte* to, uint64_t bytes, uint64_t cookie) {
+    const iovec piece{to, bytes};
+    return user.driver->get({peer, remote, offset, &piece, 1, bytes, cookie, false});
+  }
+  // `pending`: not done yet.
+  Status status_of(uint64_t cookie) const {
+    for (const auto& one : user.sink.dones)
+      if (one.cookie == cookie) return one.status;
+    return Status::pending;
+  }
+  bool done(uint64_t cookie) const { return status_of(cookie) != Status::pending; }
+  // Both look, for as long as that takes.
+  bool together(uint64_t cookie) {
+    for (unsigned i = 0; i < kLooks && !done(cookie); i++) {
+      owner.driver->poll(1, 64);
+      user.driver->poll(1, 64);
+    }
+    return done(cookie);
+  }
+  bool alone(uint64_t cookie) {
+    for (unsigned i = 0; i < kLooks && !done(cookie); i++) user.driver->poll(1, 64);
+    return done(cookie);
+  }
+  bool equal(uint64_t offset, uint64_t from, uint64_t bytes) const {
+    return std::memcmp(memory.data() + offset, local.data() + from, bytes) == 0;
+  }
+  shm::Claim& claim() { return segment.claim(0); }
+
+  End owner{open_shm_end};
+  End user{open_shm_end};
+  shm::Segment segment;  // the owner's
+  PeerId peer = kNoPeer;
+  Region region;
+  uint32_t remote = 0;
+  std::vector<std::byte> memory = std::vector<std::byte>(kBytes);
+  std::vector<std::byte> local = std::vector<std::byte>(kBytes);
+};
+
+TEST_F(ShmAsk, TheOwnerPutsAndGets) {
+  uint64_t cookie = 0;
+  for (const uint64_t bytes : {1, 7, 8, 24, 25, 56, 200, 4096, 8191, 8192, 8193, 16384, 65536}) {
+    std::vector<std::byte> back(bytes + 1);
+    ASSERT_EQ(put(bytes % 5, bytes % 3, bytes, ++cookie), Status::pending) << bytes;
+    EXPECT_FALSE(equal(bytes % 5, bytes % 3, bytes) && bytes > 8) << "nobody has looked yet";
+    ASSERT_TRUE(together(cookie));
+    EXPECT_EQ(status_of(cookie), Status::ok);
+    EXPECT_TRUE(equal(bytes % 5, bytes % 3, bytes)) << bytes;
+    ASSERT_EQ(get(bytes % 5, back.data(), bytes, ++cookie), Status::pending) << bytes;
+    ASSERT_TRUE(together(cookie));
+    EXPECT_EQ(status_of(cookie), Status::ok);
+    EXPECT_EQ(std::memcmp(back.data(), local.data() + bytes % 3, bytes), 0) << bytes;
+    EXPECT_EQ(back[bytes], std::byte{}) << "written behind the end";
+    EXPECT_EQ(claim().applied.load(), claim().seen.load());
+    EXPECT_EQ(claim().withdrawn.load(), 0u);
+  }
+  EXPECT_EQ(user.counters.helped_accesses, cookie);
+}
+
+// Longer than the ring: goes on as the owner takes.
+TEST_F(ShmAsk, LongPutsFlow) {
+  ASSERT_EQ(put(3, 0, kBytes - 3, 1), Status::pending);
+  EXPECT_FALSE(equal(3, 0, kBytes - 3));
+  ASSERT_TRUE(together(1));
+  EXPECT_TRUE(equal(3, 0, kBytes - 3));
+  EXPECT_EQ(claim().withdrawn.load(), 0u);
+}
+
+// An owner that computes is not waited for; what it finds later it leaves alone.
+TEST_F(ShmAsk, AnAbsentOwnerIsDoneWithout) {
+  std::vector<std::byte> back(100);
+  ASSERT_EQ(put(0, 0, 100, 1), Status::pending);
+  ASSERT_EQ(get(0, back.data(), 100, 2), Status::pending);
+  ASSERT_EQ(put(1000, 0, 500000, 3), Status::pending);
+  ASSERT_TRUE(alone(1) && alone(2) && alone(3));
+  EXPECT_EQ(status_of(1), Status::ok);
+  EXPECT_EQ(status_of(2), Status::ok);
+  EXPECT_EQ(status_of(3), Status::ok);
+  EXPECT_TRUE(equal(0, 0, 100) && equal(1000, 0, 500000));
+  EXPECT_EQ(std::memcmp(back.data(), local.data(), 100), 0);
+  EXPECT_EQ(put(0, 1, 100, 4), Status::ok) << "it is asked again before it looked";
+  EXPECT_TRUE(equal(0, 1, 100));
+  for (int i = 0; i < 64; i++) owner.driver->poll(1, 64);
+  EXPECT_TRUE(equal(0, 1, 100)) << "a put that was withdrawn came late";
+  EXPECT_EQ(claim().applied.load(), 0u);
+  ASSERT_EQ(put(0, 2, 100, 5), Status::pending) << "it has looked";
+  ASSERT_TRUE(together(5));
+  EXPECT_TRUE(equal(0, 2, 100));
+  EXPECT_EQ(user.counters.helped_accesses, 1u);
+}
+
+// It has carried out a part when it goes away.
+TEST_F(ShmAsk, AnOwnerThatStopsOnTheWay) {
+  for (unsigned looks = 1; looks < 4; looks++) {
+    std::fill(memory.begin(), memory.end(), std::byte{});
+    ASSERT_EQ(put(0, looks, 300000, looks), Status::pending);
+    owner.driver->poll(1, looks);
+    ASSERT_GT(claim().applied.load(), 0u);
+    ASSERT_TRUE(alone(looks));
+    EXPECT_TRUE(equal(0, looks, 300000));
+    for (int i = 0; i < 64; i++) owner.driver->poll(1, 64);
+    uint64_t cookie = 200;  // for a while it is not asked
+    while (put(0, looks, 8, cookie) == Status::ok) ASSERT_LT(++cookie, 2000u);
+    for (unsigned i = 0; i < kLooks; i++) {
+      owner.driver->poll(1, 64);
+      user.driver->poll(1, 64);
+    }
+  }
+}
+
+// An export that ends while a put is on its way: refused, and both know it.
+TEST_F(ShmAsk, AnExportThatEnds) {
+  std::vector<std::byte> back(64);
+  ASSERT_EQ(put(0, 0, 64, 1), Status::pending);
+  ASSERT_EQ(get(0, back.data(), 64, 2), Status::pending);
+  owner.driver->dereg(region);
+  ASSERT_TRUE(together(1) && together(2));
+  EXPECT_EQ(status_of(1), Status::invalid);
+  EXPECT_EQ(status_of(2), Status::invalid);
+  EXPECT_EQ(memory[0], std::byte{});
+  EXPECT_EQ(memory[1], std::byte{});
+  EXPECT_EQ(owner.counters.bad_keys, 2u);
+  EXPECT_EQ(put(0, 0, 64, 3), Status::invalid) << "before anything is asked";
+}
+
+// More operations than there are places, of all sizes, some while the owner is away.
+TEST_F(ShmAsk, ManyAtATime) {
+  for (uint64_t seed = 1; seed <= 20; seed++) {
+    Random random(seed);
+    struct Get {
+      std::vector<std::byte> to;
+      uint64_t offset;
+    };
+    std::map<uint64_t, Get> gets;
+    std::vector<std::byte> expected(kBytes);
+    std::fill(memory.begin(), memory.end(), std::byte{});
+    user.sink.dones.clear();
+    uint64_t offset = 0, pending = 0;
+    for (uint64_t cookie = 1; cookie <= 300; cookie++) {
+      const uint64_t bytes = random.between(1, random.chance(200000) ? 40000 : 300);
+      if (offset + bytes > kBytes / 2) break;
+      Status status;
+      if (random.chance(500000)) {  // the first half is put to, the second got from
+        while ((status = put(offset, bytes, bytes, cookie)) == Status::again) {
+          user.driver->poll(1, 64);
+          if (random.chance(300000)) owner.driver->poll(1, 3);
+        }
+        std::memcpy(expected.data() + offset, local.data() + bytes, bytes);
+        offset += bytes;
+      } else {
+        Get& g = gets[cookie];
+        g.to.resize(bytes);
+        g.offset = kBytes / 2 + offset;
+        std::memset(memory.data() + g.offset, int(cookie % 200) + 1, 1);
+        std::memset(expected.data() + g.offset, int(cookie % 200) + 1, 1);
+        offset += bytes;
+        while ((status = get(g.offset, g.to.data(), bytes, cookie)) == Status::again) {
+          user.driver->poll(1, 64);
+          if (random.chance(300000)) owner.driver->poll(1, 3);
+        }
+      }
+      ASSERT_TRUE(status == Status::ok || status == Status::pending) << status_text(status);
+      pending += status == Status::pending;
+      if (random.chance(100000)) user.driver->poll(1, 64);
+      if (random.chance(50000)) owner.driver->poll(1, 64);
+      if (random.chance(10000))
+        for (unsigned i = 0; i < kLooks; i++) user.driver->poll(1, 64);
+    }
+    for (unsigned i = 0; i < 100 * kLooks && user.sink.dones.size() < pending; i++) {
+      user.driver->poll(1, 64);
+      if (seed % 2) owner.driver->poll(1, 64);
+    }
+    ASSERT_EQ(user.sink.dones.size(), pending) << "seed " << seed;
+    for (int i = 0; i < 200; i++) owner.driver->poll(1, 64);
+    for (const auto& [cookie, status] : user.sink.dones) EXPECT_EQ(status, Status::ok) << cookie;
+    EXPECT_TRUE(memory == expected) << "seed " << seed;
+    for (const auto& [cookie, g] : gets)
+      EXPECT_EQ(g.to[0], expected[g.offset]) << "seed " << seed << " get " << cookie;
+  }
+}
+
+// Another process, that looks and does not look as it likes: each put is done by one of the two.
+TEST_F(ShmAsk, RacesOfWithdrawals) {
+  Child child([&](Child&) {
+    End other(open_shm_end);
+    if (!other.driver) return 1;
+    std::vector<uint64_t> theirs(1024);
+    Region r;
+    if (other.driver->reg(theirs.data(), 8192, kAll, &r) != Status::ok) return 2;
+    const PeerId to = connect_to(other, user.address());
+    if (to == kNoPeer) return 3;
+    std::string text(reinterpret_cast<const char*>(r.key.data()), other.driver->caps().key_bytes);
+    test::send_surely(other, to, text);
+    Random random(5);
+    for (uint64_t i = 0; other.sink.downs.empty(); i++) {
+      other.driver->poll(i * 1000, 64);
+      if (random.chance(500)) usleep(100);
+      if (theirs[1] == ~uint64_t{0}) return 0;
+    }
+    return 4;
+  });
+  ASSERT_TRUE(test::poll_until(user, [&] { return !user.sink.packets.empty(); }));
+  const auto packet = user.sink.packets.front();
+  peer = packet.from;
+  std::vector<std::byte> key(packet.bytes.size());
+  std::memcpy(key.data(), packet.bytes.data(), key.size());
+  ASSERT_EQ(user.driver->import(peer, key, &remote), Status::ok);
+  test::send_surely(user, peer, "hello");
+  uint64_t asked = 0;
+  for (uint64_t i = 1; i < 60000; i++) {
+    uint64_t value = i, back = 0;
+    const iovec put_piece{&value, 8}, get_piece{&back, 8};
+    Status status = user.driver->put({peer, remote, 0, &put_piece, 1, 8, 2 * i, false});
+    asked += status == Status::pending;
+    if (status == Status::pending) {
+      ASSERT_TRUE(test::poll_until(user, [&] { return done(2 * i); })) << i;
+      status = status_of(2 * i);
+    }
+    ASSERT_EQ(status, Status::ok) << i;
+    status = user.driver->get({peer, remote, 0, &get_piece, 1, 8, 2 * i + 1, false});
+    if (status == Status::pending) {
+      ASSERT_TRUE(test::poll_until(user, [&] { return done(2 * i + 1); })) << i;
+      status = status_of(2 * i + 1);
+    }
+    ASSERT_EQ(status, Status::ok) << i;
+    ASSERT_EQ(back, i) << "a put was lost, or one that was withdrawn came late";
+    user.sink.dones.clear();
+  }
+  EXPECT_GT(asked, 10u);
+  uint64_t end = ~uint64_t{0};
+  const iovec piece{&end, 8};
+  std::ignore = user.driver->put({peer, remote, 8, &piece, 1, 8, 1, false});
+  EXPECT_EQ(child.finish(), 0);
+}
+
+// The owner dies with asks in its ring.
+TEST_F(ShmAsk, ADeadOwner) {
+  Child child([&](Child& self) {
+    End other(open_shm_end);
+    static char theirs[100];
+    Region r;
+    if (!other.driver || other.driver->reg(theirs, 100, kAll, &r) != Status::ok) return 1;
+    const PeerId to = connect_to(other, user.address());
+    std::string text(reinterpret_cast<const char*>(r.key.data()), other.driver->caps().key_bytes);
+    test::send_surely(other, to, text);
+    self.wait_gate();
+    return 0;
+  });
+  ASSERT_TRUE(test::poll_until(user, [&] { return !user.sink.packets.empty(); }));
+  const auto packet = user.sink.packets.front();
+  peer = packet.from;
+  std::vector<std::byte> key(packet.bytes.size());
+  std::memcpy(key.data(), packet.bytes.data(), key.size());
+  ASSERT_EQ(user.driver->import(peer, key, &remote), Status::ok);
+  test::send_surely(user, peer, "hello");
+  ASSERT_EQ(put(0, 0, 50, 1), Status::pending);
+  child.kill_now();
+  child.finish();
+  ASSERT_TRUE(test::poll_until(user, [&] { return done(1); }));
+  EXPECT_EQ(status_of(1), Status::peer_dead);
+  ASSERT_TRUE(test::poll_until(user, [&] { return !user.sink.downs.empty(); }));
+}
+
+// --- lies --------------------------------------------------------------------------------------
+
+// What a hostile user may write into its ring: never touches anything outside of the region.
+TEST_F(ShmAsk, InventedAsks) {
+  ::testing::internal::CaptureStderr();
+  uint64_t valid = 0;
+  {
+    ASSERT_EQ(put(0, 0, 8, 1), Status::pending);
+    ASSERT_TRUE(together(1));
+    shm::ArenaKey guard;  // the last words of the key
+    std::memcpy(&guard, region.key.data() + owner.driver->caps().key_bytes - sizeof(guard),
+                sizeof(guard));
+    valid = guard.serial;
+  }
+  std::fill(memory.begin(), memory.end(), std::byte{});
+  Region small;  // in the midst of memory that is nobody's business
+  owner.driver->dereg(region);
+  ASSERT_EQ(owner.driver->reg(memory.data() + 4096, 4096, kRemoteRead | kGuarded, &small),
+            Status::ok);
+  const uint64_t numbers[] = {
+      0, 1, 8, 4095, 4096, 4097, valid, valid + 1, valid + 2, ~uint64_t{0}, uint64_t{1} << 63};
+  for (uint64_t seed = 1; seed <= 300; seed++) {
+    Random random(seed);
+    End liar(open_shm_end);
+    ASSERT_TRUE(liar.driver);
+    const PeerId to = connect_to(liar, owner.address());
+    ASSERT_NE(to, kNoPeer);
+    // The liar's claim is the one with its address; its ring is written by hand.
+    uint32_t number = 0;
+    while (!(segment.claim(number).sender == parse(liar.address())) ||
+           segment.claim(number).state.load() != uint32_t(shm::ClaimState::live))
+      ASSERT_LT(++number, segment.claims);
+    shm::Mapping ring;
+    std::string why;
+    shm::Segment again;
+    ASSERT_EQ(shm::open_segment(parse(owner.address()), parse(liar.address()), &again, &why),
+              Status::ok);
+    ASSERT_TRUE(again.map_ring(number, &ring));
+    uint32_t at = segment.claim(number).start + shm::kFirstPosition;
+    const uint32_t lines = static_cast<uint32_t>(again.ring_bytes / shm::kLine);
+    uint64_t count = segment.claim(number).seen.load();
+    for (int n = 0; n < 4; n++) {
+      Ask ask;
+      const auto pick = [&] { return numbers[random.between(0, std::size(numbers) - 1)]; };
+      ask.valid = pick();
+      ask.offset = pick();
+      ask.slot = static_cast<uint32_t>(random.chance(700000) ? random.between(0, 3 - 1) : pick());
+      ask.bytes = static_cast<uint32_t>(random.chance(700000) ? random.between(0, 25 - 1) : pick());
+      ask.number = static_cast<uint32_t>(++count + (random.chance(50000) ? 1 : 0));
+      ask.kind = static_cast<AskKind>(random.between(0, 5 - 1));
+      std::byte* const line = ring.base() + size_t{at & (lines - 1)} * shm::kLine;
+      std::memset(line + 8, 0xee, shm::kFirstBytes);
+      std::memcpy(line + 8, &ask, sizeof(ask));
+      const uint32_t length = random.chance(800000) && ask.kind == AskKind::put
+                                  ? std::min<uint32_t>(56, 32 + ask.bytes)
+                              : random.chance(800000) ? 32
+                                                      : random.between(0, 57 - 1);
+      reinterpret_cast<std::atomic<uint64_t>*>(line)->store(
+          shm::control_word(shm::kKindAsk, length, at), std::memory_order_release);
+      at++;
+      owner.driver->poll(1, 64);
+    }
+  }
+  EXPECT_FALSE(::testing::internal::GetCapturedStderr().empty());
+  for (size_t i = 0; i < kBytes; i++) ASSERT_EQ(memory[i], std::byte{}) << "byte " << i;
+  owner.driver->dereg(small);
+}
+
+// An owner that counts what it was not asked for is cut off.
+TEST_F(ShmAsk, AnOwnerThatCountsWrongly) {
+  ASSERT_EQ(put(0, 0, 8, 1), Status::pending);
+  claim().applied.store(77);
+  ASSERT_TRUE(alone(1));
+  EXPECT_EQ(status_of(1), Status::peer_dead);
+  EXPECT_EQ(user.sink.downs.size(), 1u);
+}
+
+}  // namespace
+}  // namespace torii
