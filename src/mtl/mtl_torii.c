@@ -126,7 +126,7 @@ int mtl_torii_del_comm(struct mca_mtl_base_module_t* mtl, struct ompi_communicat
   return OMPI_SUCCESS;
 }
 
-int mtl_torii_progress(void) {
+__attribute__((hot)) int mtl_torii_progress(void) {
   return OPAL_LIKELY(!mtl_torii_testing()) ? torii_wait_step(mtl_torii.ni)
                                            : torii_test_step(mtl_torii.ni);
 }

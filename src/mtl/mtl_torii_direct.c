@@ -53,9 +53,10 @@ static inline bool sent_now(const void* buffer, size_t count, struct ompi_dataty
                                     count * type->super.size);
 }
 
-static int direct_send(const void* buffer, size_t count, struct ompi_datatype_t* type,
-                       int destination, int tag, mca_pml_base_send_mode_t mode,
-                       struct ompi_communicator_t* comm) {
+__attribute__((hot)) static int direct_send(const void* buffer, size_t count,
+                                            struct ompi_datatype_t* type, int destination, int tag,
+                                            mca_pml_base_send_mode_t mode,
+                                            struct ompi_communicator_t* comm) {
   if (sent_now(buffer, count, type, destination, tag, mode, comm)) return OMPI_SUCCESS;
   return next.pml_send(buffer, count, type, destination, tag, mode, comm);
 }
@@ -99,9 +100,10 @@ static ALWAYS_INLINE torii_request_t post(const target_t* to, torii_done_t done,
 }
 
 /* The other way, for any; returns as torii_recv. */
-static __opal_attribute_noinline__ int post_any(target_t to, torii_done_t done, void* arg,
-                                                torii_request_t* operation,
-                                                torii_result_t* result) {
+__attribute__((hot)) static __opal_attribute_noinline__ int post_any(target_t to, torii_done_t done,
+                                                                     void* arg,
+                                                                     torii_request_t* operation,
+                                                                     torii_result_t* result) {
   const torii_data_t data = {.layout = TORII_CONTIGUOUS, .base = to.base, .bytes = to.bytes};
   return torii_recv(mtl_torii.port, to.peer, to.pattern.bits, to.pattern.ignore, &data, done, arg,
                     operation, result);
@@ -180,14 +182,15 @@ static void recv_done(void* arg, const torii_result_t* result) {
 }
 
 /* A function that waits for the request may call Torii, and other threads may wait under locks. */
-static int recv_prompt(void* arg, const torii_result_t* result) {
+__attribute__((hot)) static int recv_prompt(void* arg, const torii_result_t* result) {
   if (OPAL_UNLIKELY(!seen_by_one(&((direct_recv_t*)arg)->super))) return 0;
   finish(arg, result, true);
   return 1;
 }
 
 /* The message may be here already, and the receive over. */
-static __opal_attribute_noinline__ void receive_any(target_t target, direct_recv_t* recv) {
+__attribute__((hot)) static __opal_attribute_noinline__ void receive_any(target_t target,
+                                                                         direct_recv_t* recv) {
   torii_result_t result;
   const int code = post_any(target, recv_done, recv, &recv->operation, &result);
   if (TORII_PENDING == code) return;
@@ -195,9 +198,10 @@ static __opal_attribute_noinline__ void receive_any(target_t target, direct_recv
   finish(recv, &result, !opal_using_threads());
 }
 
-static int direct_irecv(void* buffer, size_t count, struct ompi_datatype_t* type, int source,
-                        int tag, struct ompi_communicator_t* comm,
-                        struct ompi_request_t** request) {
+__attribute__((hot)) static int direct_irecv(void* buffer, size_t count,
+                                             struct ompi_datatype_t* type, int source, int tag,
+                                             struct ompi_communicator_t* comm,
+                                             struct ompi_request_t** request) {
   direct_recv_t* recv;
   target_t target;
   if (OPAL_UNLIKELY(!find(buffer, count, type, source, tag, comm, &target)))
@@ -216,7 +220,7 @@ static int direct_irecv(void* buffer, size_t count, struct ompi_datatype_t* type
   return OMPI_SUCCESS;
 }
 
-static int free_recv(struct ompi_request_t** request) {
+__attribute__((hot)) static int free_recv(struct ompi_request_t** request) {
   end((direct_recv_t*)*request, !opal_using_threads());
   *request = MPI_REQUEST_NULL;
   return OMPI_SUCCESS;

@@ -43,11 +43,17 @@ struct Thread {
       now += work_ns;
       g_use.cpu_ns += work_ns;
     } while (!waiter.idle());
+    if (waiter.takes_turn()) {
+      ++yields;
+      ++untimed;
+      now += yield_ns;
+      return Waiter::Rest::yield;
+    }
     const Waiter::Rest rest = waiter.rest(policy, patient, now, use, &sleep_ns);
     if (rest == Waiter::Rest::yield) {
       ++yields;
       now += yield_ns;
-      waiter.yielded(now, yield_ns);
+      waiter.yielded(policy, now, yield_ns);
     }
     if (rest == Waiter::Rest::sleep) {
       ++sleeps;
@@ -74,7 +80,7 @@ struct Thread {
   uint64_t now = kSecond;
   uint64_t yield_ns = 1 * kUs;
   uint64_t sleep_ns = 0;
-  unsigned yields = 0, sleeps = 0;
+  unsigned yields = 0, untimed = 0, sleeps = 0;
   uint64_t slept_ns = 0;
 };
 
@@ -108,10 +114,54 @@ TEST(Waiter, YieldsThenSleepsWhenScarce) {
   EXPECT_EQ(t.sleeps, before) << "another wait begins with yields";
 }
 
+TEST(Waiter, MostYieldsThatLetSomebodyRunAreNotTimed) {
+  Thread t(WaitMode::automatic, true);
+  t.yield_ns = 5 * kUs;
+  for (int i = 0; i < 160; ++i) {
+    t.poll();
+    t.waiter.busy();
+  }
+  EXPECT_EQ(t.yields, 160u);
+  EXPECT_EQ(t.untimed, 140u);
+  t.yield_ns = 1 * kUs;  // nobody else is there any more
+  for (int i = 0; i < 8; ++i) t.poll();
+  t.untimed = 0;
+  t.poll_for(100 * kUs);
+  EXPECT_EQ(t.untimed, 0u);
+}
+
+TEST(Waiter, ALongWaitEndsInSleepAlsoAmongOthers) {
+  Thread t(WaitMode::automatic, true);
+  t.yield_ns = 5 * kUs;
+  t.poll_for(600 * kUs);
+  EXPECT_GT(t.untimed, 10u);
+  EXPECT_GE(t.sleeps, 1u);
+}
+
 TEST(Waiter, TheFirstSleepIsAsLongAsTheWait) {
   Thread t(WaitMode::automatic, true);
   while (t.sleeps == 0) t.poll();
   EXPECT_LE(t.sleep_ns, 400 * kUs);
+}
+
+TEST(Waiter, SeldomYieldsWhereNobodyElseIs) {
+  Thread t(WaitMode::automatic, true);
+  t.yield_ns = 300;
+  const auto yields = [&t] {
+    const unsigned before = t.yields;
+    for (int i = 0; i < 100; ++i) {
+      t.waiter.busy();
+      t.poll_for(20 * kUs);
+    }
+    return t.yields - before;
+  };
+  yields();
+  const unsigned alone = yields();
+  EXPECT_LT(alone, 600u);
+  EXPECT_EQ(t.sleeps, 0u);
+  t.yield_ns = 2 * kUs;
+  yields();
+  EXPECT_GT(yields(), alone + 300u) << "somebody came";
 }
 
 // Yields that reach nobody of the job end at once; the processor is free for the others in a sleep.
@@ -273,7 +323,7 @@ TEST(Waiter, ASleepThatIsRefusedIsAskedForAgain) {
     }
     asked += t.waiter.rest(t.policy, true, t.now, use, &t.sleep_ns) == Waiter::Rest::sleep;
     t.now += t.yield_ns;
-    t.waiter.yielded(t.now, t.yield_ns);
+    t.waiter.yielded(t.policy, t.now, t.yield_ns);
   }
   EXPECT_GT(asked, 900u);
 }

@@ -71,9 +71,10 @@ int begun(Ni& ni, uint64_t bytes, Begin begin) {
 }
 
 // torii_recv for whatever it cannot post at once.
-[[gnu::noinline]] int recv_any(torii_port_t* handle, torii_peer_t* source, uint64_t tag,
-                               uint64_t ignore, const torii_data_t* in, torii_done_t done,
-                               void* arg, torii_request_t* request, torii_result_t* result) {
+[[gnu::noinline, gnu::hot]] int recv_any(torii_port_t* handle, torii_peer_t* source, uint64_t tag,
+                                         uint64_t ignore, const torii_data_t* in, torii_done_t done,
+                                         void* arg, torii_request_t* request,
+                                         torii_result_t* result) {
   Data data;
   if (!handle || !in || !done || !result || !read_data(*in, &data))
     return bad_argument("torii_recv", "null pointer or inconsistent data");
@@ -241,7 +242,7 @@ void* torii_peer_context(const torii_peer_t* peer) { return peer_of(peer)->conte
 
 int torii_progress(torii_ni_t* ni) { return ni_of(ni)->make_progress(); }
 
-int torii_wait_step(torii_ni_t* ni) { return ni_of(ni)->wait_step(); }
+[[gnu::hot]] int torii_wait_step(torii_ni_t* ni) { return ni_of(ni)->wait_step(); }
 
 int torii_test_step(torii_ni_t* handle) {
   Ni* ni = ni_of(handle);
@@ -347,8 +348,8 @@ int torii_send(torii_port_t* handle, torii_peer_t* peer, torii_mode_t mode, uint
   });
 }
 
-int torii_send_now(torii_port_t* handle, torii_peer_t* peer, uint64_t tag, uint32_t user,
-                   const void* base, uint64_t bytes) {
+[[gnu::hot]] int torii_send_now(torii_port_t* handle, torii_peer_t* peer, uint64_t tag,
+                                uint32_t user, const void* base, uint64_t bytes) {
   if (!handle || !peer || !sound(base, bytes)) return TORII_EMPTY;
   Port* port = port_of(handle);
   NiGuard guard(ni_of(port));
@@ -374,18 +375,18 @@ int torii_send_now(torii_port_t* handle, torii_peer_t* peer, uint64_t tag, uint3
   return posted;
 }
 
-int torii_recv(torii_port_t* handle, torii_peer_t* source, uint64_t tag, uint64_t ignore,
-               const torii_data_t* in, torii_done_t done, void* arg, torii_request_t* request,
-               torii_result_t* result) {
+[[gnu::hot]] int torii_recv(torii_port_t* handle, torii_peer_t* source, uint64_t tag,
+                            uint64_t ignore, const torii_data_t* in, torii_done_t done, void* arg,
+                            torii_request_t* request, torii_result_t* result) {
   if (in && result && in->layout == TORII_CONTIGUOUS &&
       post(handle, source, tag, ignore, in->base, in->bytes, done, arg, request))
     return TORII_PENDING;
   return recv_any(handle, source, tag, ignore, in, done, arg, request, result);
 }
 
-torii_request_t torii_post(torii_port_t* handle, torii_peer_t* source, uint64_t tag,
-                           uint64_t ignore, void* base, uint64_t bytes, torii_done_t done,
-                           void* arg) {
+[[gnu::hot]] torii_request_t torii_post(torii_port_t* handle, torii_peer_t* source, uint64_t tag,
+                                        uint64_t ignore, void* base, uint64_t bytes,
+                                        torii_done_t done, void* arg) {
   return post(handle, source, tag, ignore, base, bytes, done, arg, nullptr);
 }
 

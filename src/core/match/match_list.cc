@@ -232,8 +232,8 @@ ArrivalNode* ArrivalList::walk(ArrivalNode* from, size_t most, uint64_t source,
   return nullptr;
 }
 
-ArrivalNode* ArrivalList::find(uint64_t source, uint64_t source_ignore, uint64_t bits,
-                               uint64_t ignore) {
+[[gnu::hot]] ArrivalNode* ArrivalList::find(uint64_t source, uint64_t source_ignore, uint64_t bits,
+                                            uint64_t ignore) {
   ArrivalNode* rest = nullptr;
   ArrivalNode* found =
       walk(head_, shape_count_ ? kWalkIndexed : kWalk, source, source_ignore, bits, ignore, &rest);

@@ -29,7 +29,7 @@ constexpr unsigned kVisitRounds = 256;      // of progress in one visit
 constexpr uint64_t kWindowMin = 64 << 10;
 constexpr uint64_t kWindowMax = 4 << 20;
 
-uint64_t system_clock_ns(void*) {
+[[gnu::hot]] uint64_t system_clock_ns(void*) {
   timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return uint64_t(t.tv_sec) * 1000000000u + uint64_t(t.tv_nsec);
@@ -205,7 +205,13 @@ bool Ni::missed(Waiter& waiter) {
 }
 
 // What a waiting thread does after some polls without an event.
-int Ni::rest(Waiter& waiter, bool patient) {
+[[gnu::hot]] int Ni::rest(Waiter& waiter, bool patient) {
+  if (waiter.takes_turn()) {
+    sched_yield();
+    NiGuard guard(*this);
+    ++counters_.yields;
+    return 1;
+  }
   uint64_t most = 0;
   const Waiter::Rest what = waiter.rest(wait_policy_, patient, now_ns(), thread_use, &most);
   if (what == Waiter::Rest::none) return 0;
@@ -223,11 +229,11 @@ int Ni::rest(Waiter& waiter, bool patient) {
   return 1;
 }
 
-void Ni::yield(Waiter& waiter) {
+[[gnu::hot]] void Ni::yield(Waiter& waiter) {
   const uint64_t before = now_ns();
   sched_yield();
   const uint64_t after = now_ns();
-  waiter.yielded(after, after - before);
+  waiter.yielded(wait_policy_, after, after - before);
   NiGuard guard(*this);
   now_ns_ = after;
   ++counters_.yields;

@@ -82,7 +82,7 @@ class Ni final : public Upper, public PortalsHost {
 
   // As torii_progress; the caller does not hold the lock.
   template <Round round = Round::all>
-  int make_progress() {
+  [[gnu::hot]] int make_progress() {
     if (__builtin_expect(!try_lock(), 0)) return 0;
     const unsigned events = progress_locked<round>();
     const bool due = callbacks_due();
@@ -93,7 +93,10 @@ class Ni final : public Upper, public PortalsHost {
   // As torii_wait_step; the caller does not hold the lock.
   template <Round round = Round::all>
   int wait_step() {
-    const int events = make_progress<round>();
+    // Where processors are scarce, others of the job wait for what the caller does with an event.
+    const int events = __builtin_expect(wait_policy_.scarce, 0)
+                           ? make_progress<Round::first_event>()
+                           : make_progress<round>();
     const int rested = rest_after(events);
     return events > 0 ? events : rested;
   }
@@ -163,7 +166,8 @@ class Ni final : public Upper, public PortalsHost {
   static constexpr uint32_t kClockEvery = 64;  // rounds of progress between looks at the clock
   static constexpr uint64_t kBigBytes = 16 << 10;
 
-  void on_tagged(Peer& peer, wire::Tagged header, std::span<const std::byte> payload) override {
+  [[gnu::hot]] void on_tagged(Peer& peer, wire::Tagged header,
+                              std::span<const std::byte> payload) override {
     ports_.on_tagged(peer, header, payload);
   }
   void on_put(Arrival& arrival) override;

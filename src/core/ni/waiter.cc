@@ -30,10 +30,8 @@ constexpr uint64_t kShortSpinNs = 20 * kUs;  // then, before a sleep: about what
 constexpr uint32_t kQuickYields = 256;       // in a row: nobody else is there any more
 constexpr uint32_t kVainYields = 8;          // in a row: those who are there were not reached
 constexpr uint32_t kScarceGlances = 1;       // polls that find nothing, worth a yield
-// A thread that uses more than this has work of its own: for a poll, with what else MPI does in its
-// loop, and for a rest, with a switch to another process.
-constexpr uint64_t kPollCpuNs = 6 * kUs;
-constexpr uint64_t kRestCpuNs = 14 * kUs;
+constexpr uint32_t kAloneGlances = 128;      // the same where nobody else is there
+constexpr uint32_t kTurns = 7;               // yields after one that let somebody run
 
 }  // namespace
 
@@ -91,8 +89,7 @@ void Waiter::watch(uint64_t now_ns, ThreadUse (*use)()) {
 
 Waiter::Rest Waiter::rest(const WaitPolicy& policy, bool patient, uint64_t now_ns,
                           ThreadUse (*use)(), uint64_t* sleep_ns) {
-  allowed_cpu_ns_ += kRestCpuNs + polls_ * kPollCpuNs;
-  polls_ = 0;
+  allow();
   if (policy.mode == WaitMode::spin) return Rest::none;
   if (begin_ns_ == 0) begin(now_ns);
   const bool asked = policy.mode == WaitMode::sleep;
@@ -136,8 +133,12 @@ Waiter::Rest Waiter::rest(const WaitPolicy& policy, bool patient, uint64_t now_n
 // Those who wait give the processor back soon. One that computes does not: among strangers it is
 // better to sleep, for a sleeper whose message comes gets the processor at once. Processes of one
 // job compute so that others can go on, and yielding to them costs less.
-void Waiter::yielded(uint64_t now_ns, uint64_t took_ns) {
-  glances_ = took_ns >= kSwitchNs ? kScarceGlances : kGlances;
+void Waiter::yielded(const WaitPolicy& policy, uint64_t now_ns, uint64_t took_ns) {
+  glances_ = took_ns >= kSwitchNs           ? kScarceGlances
+             : quick_yields_ < kQuickYields ? kGlances
+                                            : kAloneGlances;
+  const bool known = policy.scarce && policy.mode == WaitMode::automatic;
+  turns_ = known && took_ns >= kSwitchNs ? kTurns : 0;
   if (took_ns >= kComputesNs) computing_until_ns_ = now_ns + kBusyNs;
   if (took_ns >= kSwitchNs) {
     if (crowded_until_ns_ != 0) crowded_until_ns_ = now_ns + kCrowdedNs;

@@ -44,7 +44,15 @@ class Waiter {
   Rest rest(const WaitPolicy& policy, bool patient, uint64_t now_ns, ThreadUse (*use)(),
             uint64_t* sleep_ns);
   // It yielded, for so long.
-  void yielded(uint64_t now_ns, uint64_t took_ns);
+  void yielded(const WaitPolicy& policy, uint64_t now_ns, uint64_t took_ns);
+  // True: yield once more, without asking rest() and without a look at the clock. Yields let others
+  // of the job run, and most waits end after a few.
+  bool takes_turn() {
+    if (turns_ == 0) return false;
+    --turns_;
+    allow();
+    return true;
+  }
   // It slept.
   void slept(ThreadUse (*use)());
 
@@ -54,8 +62,16 @@ class Waiter {
 
  private:
   static constexpr uint32_t kGlances = 16;  // while nobody else wants the processor
+  // A thread that uses more than this has work of its own: for a poll, with what else MPI does in
+  // its loop, and for a rest, with a switch to another process.
+  static constexpr uint64_t kPollCpuNs = 6'000;
+  static constexpr uint64_t kRestCpuNs = 14'000;
 
   void begin(uint64_t now_ns);
+  void allow() {
+    allowed_cpu_ns_ += kRestCpuNs + polls_ * kPollCpuNs;
+    polls_ = 0;
+  }
   bool only_waits(ThreadUse (*use)());
   bool deprived(const ThreadUse& before, uint64_t ago_ns) const;
   void watch(uint64_t now_ns, ThreadUse (*use)());
@@ -64,6 +80,7 @@ class Waiter {
   uint32_t glances_ = kGlances;      // polls between two questions
   uint64_t allowed_cpu_ns_ = 0;      // that polls and rests since the sample may have used
   uint32_t quick_yields_ = 0;        // in a row
+  uint32_t turns_ = 0;               // yields until one is timed again
   bool sampled_ = false;             // in this wait
   uint64_t begin_ns_ = 0;            // of the wait; 0: none
   uint64_t last_ns_ = 0;             // last question

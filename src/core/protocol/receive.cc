@@ -31,7 +31,8 @@ inline bool Protocol::take_window(Peer& peer, uint64_t bytes, uint32_t* units) {
   return true;
 }
 
-Arrival tagged_arrival(Peer& peer, const wire::Tagged& h, std::span<const std::byte> payload) {
+[[gnu::hot]] Arrival tagged_arrival(Peer& peer, const wire::Tagged& h,
+                                    std::span<const std::byte> payload) {
   Arrival a;
   a.peer = &peer;
   a.kind = Kind::put;
@@ -48,7 +49,7 @@ Arrival tagged_arrival(Peer& peer, const wire::Tagged& h, std::span<const std::b
 }
 
 // Nearly every frame is a tagged one; the others are left to on_frame().
-void Protocol::Rail::packet(PeerId from, std::span<const std::byte> frame) {
+[[gnu::hot]] void Protocol::Rail::packet(PeerId from, std::span<const std::byte> frame) {
   Counters& counters = *protocol->counters_;
   ++counters.frames_received;
   Peer* const peer = get(from);

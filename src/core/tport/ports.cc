@@ -24,7 +24,7 @@ void describe(const Unexpected& m, torii_result_t* result) {
 
 }  // namespace
 
-int code_of(Status status) {
+[[gnu::hot]] int code_of(Status status) {
   switch (status) {
     case Status::ok:
       return TORII_OK;
@@ -124,8 +124,9 @@ Unexpected* Ports::find(Port& port, const MatchSpec& want) {
   return static_cast<Unexpected*>(node);
 }
 
-Status Ports::receive(Port& port, const MatchSpec& want, const Data& data, torii_done_t done,
-                      void* arg, torii_request_t* request, torii_result_t* result) {
+[[gnu::hot]] Status Ports::receive(Port& port, const MatchSpec& want, const Data& data,
+                                   torii_done_t done, void* arg, torii_request_t* request,
+                                   torii_result_t* result) {
   if (port.arrivals.size() > 0) {
     if (Unexpected* message = find(port, want)) {
       port.arrivals.remove(message);
@@ -157,8 +158,9 @@ Unexpected* Ports::take(Port& port, const MatchSpec& want, torii_result_t* resul
   return message;
 }
 
-Status Ports::receive_taken(Unexpected* message, const Data& data, torii_done_t done, void* arg,
-                            torii_request_t* request, torii_result_t* result) {
+[[gnu::hot]] Status Ports::receive_taken(Unexpected* message, const Data& data, torii_done_t done,
+                                         void* arg, torii_request_t* request,
+                                         torii_result_t* result) {
   if (!message->op) {
     describe(*message, result);
     result->bytes = std::min(message->length, data.bytes());
@@ -252,7 +254,7 @@ void Ports::on_tagged_any(Peer& peer, wire::Tagged header, std::span<const std::
   on_put(a);
 }
 
-void Ports::on_put(Arrival& a) {
+[[gnu::hot]] void Ports::on_put(Arrival& a) {
   if (a.env.index > TORII_PORT_MAX) return protocol_.drop(a);
   Port& port = ports_[a.env.index];
   if (MatchNode* node = port.posted.find(a.peer->number, a.env.bits))
@@ -274,7 +276,7 @@ void Ports::on_put(Arrival& a) {
 }
 
 // The payload of a complete message is kept without an operation.
-Unexpected* Ports::keep(Arrival& a) {
+[[gnu::hot]] Unexpected* Ports::keep(Arrival& a) {
   Unexpected* message = unexpected_.get();
   if (!message) return nullptr;
   bool kept = false;

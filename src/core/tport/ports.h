@@ -134,8 +134,8 @@ class Ports {
     const unsigned index = header_port & ~unsigned{wire::kReadyBit};
     return index <= TORII_PORT_MAX ? &ports_[index] : nullptr;
   }
-  [[gnu::noinline]] void on_tagged_any(Peer& peer, wire::Tagged header,
-                                       std::span<const std::byte> payload);
+  [[gnu::noinline, gnu::hot]] void on_tagged_any(Peer& peer, wire::Tagged header,
+                                                 std::span<const std::byte> payload);
   Receive* new_receive(torii_done_t done, void* arg) {
     Receive* r = receives_.get();
     if (__builtin_expect(!r, 0)) return nullptr;
@@ -173,7 +173,8 @@ class Ports {
 };
 
 // Most messages match the receive that has waited longest, and go into one piece.
-inline void Ports::on_tagged(Peer& peer, wire::Tagged h, std::span<const std::byte> payload) {
+[[gnu::hot]] inline void Ports::on_tagged(Peer& peer, wire::Tagged h,
+                                          std::span<const std::byte> payload) {
   Port* const port = port_of(h.port);
   MatchNode* const node = port ? port->posted.find_first(peer.number, h.bits) : nullptr;
   auto* const r = static_cast<Receive*>(node);

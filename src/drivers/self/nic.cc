@@ -120,7 +120,7 @@ bool SelfDriver::enqueue(const Tx& tx) {
   return true;
 }
 
-unsigned SelfDriver::poll(uint64_t, unsigned budget) {
+[[gnu::hot]] unsigned SelfDriver::poll(uint64_t, unsigned budget) {
   armed_ = false;
   return work() ? deliver(budget) : 0;
 }

@@ -234,8 +234,8 @@ inline bool ShmDriver::send_flat(Peer& peer, const void* head, uint32_t head_byt
   return true;
 }
 
-bool ShmDriver::send_short(PeerId id, uint64_t word0, uint64_t word1, const void* body,
-                           uint32_t body_bytes) {
+[[gnu::hot]] bool ShmDriver::send_short(PeerId id, uint64_t word0, uint64_t word1, const void* body,
+                                        uint32_t body_bytes) {
   Peer& peer = peers_[id];
   const uint32_t bytes = 2 * sizeof(word0) + body_bytes;
   std::byte* const to = bytes <= shm::kFirstBytes ? peer.out.reserve_line() : nullptr;
@@ -299,14 +299,14 @@ inline bool ShmDriver::quiet(uint64_t now_ns) const {
 }
 
 // Whoever asks for one event gets a frame of the peer whose turn it is, if it has one, at once.
-unsigned ShmDriver::poll(uint64_t now_ns, unsigned budget) {
+[[gnu::hot]] unsigned ShmDriver::poll(uint64_t now_ns, unsigned budget) {
   if (quiet(now_ns)) return 0;
   if (budget == 1 && !armed_ && cookies_.empty() && hot_count_ > 0)
     if (const unsigned count = drain(*hot_[hot_next_], 1)) return count;
   return poll_all(now_ns, budget);
 }
 
-unsigned ShmDriver::poll_all(uint64_t now_ns, unsigned budget) {
+[[gnu::hot]] unsigned ShmDriver::poll_all(uint64_t now_ns, unsigned budget) {
   if (__builtin_expect(armed_, 0)) {
     armed_ = false;
     header_->sleeping.store(0, std::memory_order_relaxed);
