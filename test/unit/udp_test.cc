@@ -433,6 +433,128 @@ TEST_F(Udp, AnotherAddressIsFoundWhenOneGoesSilent) {
   EXPECT_EQ(arrived.back().size(), kHeaderBytes + 13);
 }
 
+// --- connected sockets
+// ----------------------------------------------------------------------------
+
+// As many as make a peer one that is talked to a lot.
+void send_many(End& from, PeerId to) {
+  for (int i = 0; i < 40; i++) EXPECT_TRUE(from.send(to, "frame"));
+}
+
+bool readable(int fd) {
+  pollfd set{fd, POLLIN, 0};
+  return ::poll(&set, 1, 0) == 1;
+}
+
+// Ends the inbox of what is there, and sleeps.
+int asleep(End& end, uint64_t now_ns) {
+  int fd = -1;
+  for (int i = 0; i < 1000 && end.driver->arm(&fd) == Status::again; i++)
+    end.driver->poll(now_ns, 64);
+  EXPECT_GE(fd, 0);
+  EXPECT_FALSE(readable(fd));
+  return fd;
+}
+
+TEST_F(Udp, WhoIsTalkedToAloneIsHeardLikeEverybody) {
+  End a(open), b(open), c(open);
+  const PeerId ab = a.connect(b), ba = b.connect(a), ca = c.connect(a);
+  ASSERT_TRUE(reaches(a, ab, b));
+  ASSERT_TRUE(reaches(b, ba, a));
+  ASSERT_TRUE(reaches(c, ca, a));
+  send_many(a, ab);
+  poll({&a, &b, &c}, 100, 1000);  // what was sent until then
+  const auto takes_one = [&](End& from, PeerId to) {
+    const size_t before = a.sink.packets.size();
+    EXPECT_TRUE(from.send(to, "hello"));
+    poll({&a}, 4, 1000);
+    EXPECT_EQ(a.sink.packets.size(), before + 1);
+  };
+  for (int i = 0; i < 20; i++) {
+    takes_one(b, ba);
+    takes_one(c, ca);
+  }
+  for (int i = 0; i < 20; i++) {
+    for (const bool known : {true, false}) {
+      const int fd = asleep(a, now_ns);
+      EXPECT_TRUE(known ? b.send(ba, "wake up") : c.send(ca, "wake up"));
+      EXPECT_TRUE(readable(fd)) << i << (known ? " connected" : " not connected");
+      int ignored;
+      EXPECT_EQ(a.driver->arm(&ignored), Status::again);
+      const size_t before = a.sink.packets.size();
+      poll({&a}, 1, 1000);
+      EXPECT_EQ(a.sink.packets.size(), before + 1) << "who was woken does not look elsewhere";
+    }
+  }
+}
+
+bool port_is_free(uint16_t port) {
+  const int fd = socket(AF_INET, SOCK_DGRAM, 0), one = 1;
+  sockaddr_in here{};
+  here.sin_family = AF_INET;
+  here.sin_port = htons(port);
+  EXPECT_EQ(setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one)), 0);
+  const bool free = bind(fd, reinterpret_cast<sockaddr*>(&here), sizeof(here)) == 0;
+  close(fd);
+  return free;
+}
+
+// There are fewer connected sockets than peers: those that are talked to less give theirs away.
+TEST_F(Udp, ManyPeersTakeTurnsWithConnectedSockets) {
+  End a(open);
+  std::vector<std::unique_ptr<End>> others;
+  std::vector<PeerId> to, back;
+  for (int i = 0; i < 20; i++) {
+    End& other = *others.emplace_back(std::make_unique<End>(open));
+    to.push_back(connect(a, address_of(parsed(other).number, parsed(other).port, {"127.0.0.1"})));
+    back.push_back(connect(other, address_of(parsed(a).number, parsed(a).port, {"127.0.0.1"})));
+    ASSERT_TRUE(reaches(a, to.back(), other));
+    ASSERT_TRUE(reaches(other, back.back(), a));
+  }
+  const auto sockets = [] {
+    size_t count = 0;
+    for (int fd = 0; fd < 1024; fd++) {
+      sockaddr_storage peer;
+      socklen_t length = sizeof(peer);
+      count += getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &length) == 0;
+    }
+    return count;
+  };
+  for (int round = 0; round < 3; round++) {
+    for (size_t i = 0; i < others.size(); i++) {
+      // What has come by the socket that is given away is not lost.
+      const size_t oldest = (i + 12) % others.size();
+      ASSERT_TRUE(others[oldest]->send(back[oldest], "kept"));
+      send_many(a, to[i]);
+      poll({&a, others[i].get(), others[oldest].get()}, 100, 1000);
+      poll({&a}, 1, 120000000);
+    }
+    EXPECT_EQ(sockets(), 8u);
+    EXPECT_FALSE(port_is_free(parsed(a).port)) << "for other processes";
+    for (size_t i = 0; i < others.size(); i++)
+      EXPECT_TRUE(reaches(*others[i], back[i], a, 60)) << "round " << round << ", peer " << i;
+  }
+  size_t kept = 0;
+  for (const auto& packet : a.sink.packets) kept += packet.bytes == "kept";
+  EXPECT_EQ(kept, 3 * others.size());
+  for (const PeerId peer : to) a.driver->disconnect(peer);
+  EXPECT_EQ(sockets(), 0u);
+}
+
+// The system tells the sender when nobody has the port any more; that is no reason to stop.
+TEST_F(Udp, FramesForAPeerThatHasGoneAreTaken) {
+  End a(open);
+  auto b = std::make_unique<End>(open);
+  const PeerId ab = a.connect(*b);
+  ASSERT_TRUE(reaches(a, ab, *b));
+  send_many(a, ab);
+  b.reset();
+  for (int i = 0; i < 10; i++) {
+    EXPECT_TRUE(a.send(ab, "frame")) << i;
+    poll({&a}, 1);
+  }
+}
+
 TEST_F(Udp, InterfacesAndSizesAreChecked) {
   const auto refused = [](const char* name, const char* value, const char* expected) {
     std::string why;

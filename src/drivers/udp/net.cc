@@ -151,6 +151,27 @@ Socket open_socket(uint16_t* port, std::string* why) {
   return out;
 }
 
+// The sockets have SO_REUSEPORT only while another one is bound, for with it any process of the
+// user could have the port as well.
+Socket open_connected_socket(std::span<const Socket> at_port, uint16_t port,
+                             const sockaddr_in6& to) {
+  Socket out = open_any(!is_ipv4(to));
+  if (out.fd < 0) return out;
+  sockaddr_in6 here{};
+  here.sin6_family = AF_INET6;
+  here.sin6_port = htons(port);
+  if (!out.ipv6) here.sin6_addr = mapped(in_addr{INADDR_ANY});
+  NativeAddress native;
+  to_native(to, out.ipv6, &native);
+  for (const Socket& one : at_port) set_int(one.fd, SOL_SOCKET, SO_REUSEPORT, 1);
+  const bool good = set_int(out.fd, SOL_SOCKET, SO_REUSEPORT, 1) && bind_to(out, here) &&
+                    connect(out.fd, reinterpret_cast<sockaddr*>(&native.ipv6), native.length) == 0;
+  for (const Socket& one : at_port) set_int(one.fd, SOL_SOCKET, SO_REUSEPORT, 0);
+  set_int(out.fd, SOL_SOCKET, SO_REUSEPORT, 0);
+  if (!good) close(std::exchange(out.fd, -1));
+  return out;
+}
+
 Socket open_group_socket(const sockaddr_in6& group, const std::vector<Interface>& interfaces) {
   Socket out = open_any(!is_ipv4(group));
   if (out.fd < 0) return out;

@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,10 @@ struct Socket {
 Socket open_socket(uint16_t* port, std::string* why);
 // Opens one that receives what is sent to the group on these interfaces; fd -1 if that fails.
 Socket open_group_socket(const sockaddr_in6& group, const std::vector<Interface>& interfaces);
+// Opens one more at the port of `at_port`, all that are there, which is connected: what comes from
+// `to` arrives at it only, and sending costs the system no search for the way. fd -1 if that fails.
+Socket open_connected_socket(std::span<const Socket> at_port, uint16_t port,
+                             const sockaddr_in6& to);
 // What goes to groups leaves by this interface.
 void set_multicast_interface(const Socket& socket, unsigned index);
 // The kernel puts datagrams that arrive together into one buffer. False: it cannot.

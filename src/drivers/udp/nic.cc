@@ -4,8 +4,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <poll.h>
-#include <sys/epoll.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -82,6 +80,8 @@ UdpDriver::UdpDriver(const DriverEnv& env, std::vector<Interface> interfaces)
 
 UdpDriver::~UdpDriver() {
   for (const PeerId id : groups_) close(peers_[id].inbox.fd);
+  for (const PeerId id : direct_) close(peers_[id].direct.fd);
+  for (const Source& one : retired_) close(one.socket.fd);
   if (sleep_fd_ >= 0) close(sleep_fd_);
   if (socket_.fd >= 0) close(socket_.fd);
 }
@@ -102,6 +102,7 @@ bool UdpDriver::open(std::string* why) {
   datagram_max_ = std::min(packet - kIpBytes, kDatagramMax);
   socket_ = open_socket(&own_.port, why);
   if (socket_.fd < 0) return false;
+  list_sources();
   while (tag_of(own_.number) == 0) own_.number = draw();
   for (const Interface& one : interfaces_)
     if (!one.ipv4.empty()) add_host(&own_, one.ipv4[0]);
@@ -166,6 +167,10 @@ PeerId UdpDriver::new_peer(uint64_t number) {
 
 void UdpDriver::forget(PeerId id) {
   std::erase(probing_, id);
+  if (std::erase(direct_, id)) {
+    close_socket(&peers_[id].direct);
+    list_sources();
+  }
   if (last_sender_ == id) last_sender_ = kNoPeer;
   peers_[id] = Peer{};
   free_.push_back(id);
@@ -239,21 +244,13 @@ Status UdpDriver::join(std::span<const std::byte> group, PeerId* out) {
                                  [](const Interface& one) { return !one.ipv4.empty(); });
   const sockaddr_in6 where = group_address(number, ipv6);
   const Socket inbox = open_group_socket(where, interfaces_);
-  const int poller = sleep_fd_ >= 0 ? sleep_fd_ : epoll_create1(EPOLL_CLOEXEC);
-  epoll_event event{};
-  event.events = EPOLLIN;
-  bool good = inbox.fd >= 0 && poller >= 0;
-  if (good && sleep_fd_ < 0) good = epoll_ctl(poller, EPOLL_CTL_ADD, socket_.fd, &event) == 0;
-  good = good && epoll_ctl(poller, EPOLL_CTL_ADD, inbox.fd, &event) == 0;
-  const PeerId id = good ? new_peer(number) : kNoPeer;
+  const PeerId id = inbox.fd >= 0 ? new_peer(number) : kNoPeer;
   if (id == kNoPeer) {
     TORII_INFO("udp: joining the group %s failed: %s", to_text(where).c_str(),
                std::strerror(errno));
-    if (poller >= 0 && poller != sleep_fd_) close(poller);
     if (inbox.fd >= 0) close(inbox.fd);
     return Status::io_error;
   }
-  sleep_fd_ = poller;
   Peer& peer = peers_[id];
   peer.group = peer.has_path = true;
   peer.segments = false;
@@ -261,27 +258,17 @@ Status UdpDriver::join(std::span<const std::byte> group, PeerId* out) {
   peer.inbox = inbox;
   peer.name = name;
   groups_.push_back(id);
+  list_sources();
   *out = id;
   return Status::ok;
 }
 
 void UdpDriver::leave(PeerId id) {
   TORII_ASSERT(peer_at(id).group);
-  close(peers_[id].inbox.fd);
   std::erase(groups_, id);
-  next_socket_ = 0;
+  close_socket(&peers_[id].inbox);
+  list_sources();
   forget(id);
-}
-
-// --- sleeping
-// -------------------------------------------------------------------------------------
-
-Status UdpDriver::arm(int* fd) {
-  if (!inbox_.empty() || !done_.empty()) return Status::again;
-  polls_to_skip_ = 0;
-  *fd = groups_.empty() ? socket_.fd : sleep_fd_;
-  pollfd set{*fd, POLLIN, 0};
-  return ::poll(&set, 1, 0) == 1 ? Status::again : Status::ok;
 }
 
 }  // namespace udp

@@ -5,6 +5,7 @@
 // hold the traffic, paths.cc finds out which address of a peer answers.
 #pragma once
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -23,6 +24,13 @@ namespace torii::udp {
 inline constexpr uint32_t kBatchMax = 64;      // frames of one system call, and of one buffer
 inline constexpr uint32_t kBufferMax = 65000;  // bytes that the kernel cuts into datagrams
 
+// What datagrams are taken from.
+struct Source {
+  Socket socket;
+  bool connected = false;
+  sockaddr_in6 peer{};  // to that one
+};
+
 // Datagrams taken from one socket by one system call.
 class Inbox {
  public:
@@ -31,7 +39,7 @@ class Inbox {
 
   Inbox();
   // Asks the socket, once, for at most so many. True: there is something.
-  bool fill(const Socket& socket, size_t most);
+  bool fill(const Source& source, size_t most);
   size_t size() const { return count_; }
   bool empty() const { return index_ == count_; }
   // The next datagram; valid until the next fill(). False: it was cut short, or nothing is left.
@@ -52,6 +60,7 @@ class Inbox {
   size_t index_ = 0;
   size_t offset_ = 0;  // in a buffer of joined datagrams
   size_t one_ = 0;     // bytes of each of them, but the last
+  bool connected_ = false;
   sockaddr_in6 sender_{};
 };
 
@@ -90,8 +99,11 @@ class UdpDriver final : public Driver {
     size_t rescue = 0;                // the candidate that did
     uint64_t gap_ns = 0;              // from then to the next
     std::vector<sockaddr_in6> candidates;
-    Socket inbox;      // of a group
-    std::string name;  // of a group
+    Socket direct;         // connected to `path`; fd -1: there is none
+    uint32_t sends = 0;    // without one
+    uint64_t used_ns = 0;  // last time something was sent
+    Socket inbox;          // of a group
+    std::string name;      // of a group
   };
   class Outbox;
 
@@ -115,8 +127,17 @@ class UdpDriver final : public Driver {
   // send.cc
   void lost(const Outbox& out, size_t message, int error);
 
-  // receive.cc
+  // sockets.cc
+  void consider_direct(PeerId id, Peer& peer);
+  void retire_direct(PeerId id);
+  void list_sources();
   bool fill(size_t most);
+  void choose_source();
+  bool list_sleepers();
+  void woken();
+  void close_socket(Socket* socket);
+
+  // receive.cc
   unsigned receive(unsigned budget);
   bool take(std::span<const std::byte> datagram, const sockaddr_in6& from);
   PeerId sender_of(const Header& header, const sockaddr_in6& from);
@@ -137,15 +158,22 @@ class UdpDriver final : public Driver {
   PeerId last_sender_ = kNoPeer;                    // probably the next one, too
   std::vector<PeerId> probing_;
   std::vector<PeerId> groups_;
-  std::vector<uint64_t> done_;  // cookies for the next poll
+  std::vector<uint64_t> done_;   // cookies for the next poll
+  std::vector<PeerId> direct_;   // those that have a connected socket
+  std::vector<Source> retired_;  // connected sockets to be closed when they are empty
+  std::vector<Source> sources_;  // the others
+  std::vector<pollfd> ready_;    // for each of them
+  size_t source_ = 0;            // the one that fill() asks
+  unsigned asks_ = 0;            // since all of them were looked at
   Inbox inbox_;
-  size_t next_socket_ = 0;  // that fill() asks
-  bool crowded_ = false;    // several datagrams wait at a time
+  bool crowded_ = false;  // several datagrams wait at a time
   unsigned single_fills_ = 0;
   unsigned empty_polls_ = 0;
   unsigned polls_to_skip_ = 0;  // a system call that finds nothing is not made at every poll
   uint64_t polled_ns_ = 0;      // clock at the last one
-  int sleep_fd_ = -1;           // epoll of all sockets, while there are groups
+  int sleep_fd_ = -1;           // epoll of the sockets, once several were slept on
+  bool slept_ = false;          // on that, since the last look
+  std::vector<int> armed_;      // which of them it still tells of
   std::vector<unsigned> paths_by_interface_;  // how many lead over each; for groups
 };
 

@@ -81,6 +81,7 @@ void UdpDriver::ping_again() {
     if (peer.rescue_ns && now_ns_ - peer.rescue_ns >= kGraceNs) change_path(id);
     if (!peer.probing || now_ns_ - peer.pinged_ns < peer.gap_ns) continue;
     peer.gap_ns = std::min(2 * peer.gap_ns, kLongestGapNs);
+    retire_direct(id);  // it has an address of this node for its own, and that may be the trouble
     ping(id, peer);
   }
 }
@@ -134,6 +135,7 @@ void UdpDriver::change_path(PeerId id) {
 
 void UdpDriver::chose(PeerId id, const sockaddr_in6& path) {
   Peer& peer = peers_[id];
+  retire_direct(id);
   peer.segments = segments_;
   peer.path = path;
   peer.has_path = true;

@@ -27,26 +27,29 @@ Inbox::Inbox() : memory_(new std::byte[kDatagrams * kBytes]) {
   for (size_t i = 0; i < kDatagrams; i++) {
     pieces_[i] = {memory_.get() + i * kBytes, kBytes};
     msghdr& m = messages_[i].msg_hdr;
-    m.msg_name = &from_[i].ipv6;
     m.msg_iov = &pieces_[i];
     m.msg_iovlen = 1;
     m.msg_control = &control_[i];
   }
 }
 
-bool Inbox::fill(const Socket& socket, size_t most) {
+bool Inbox::fill(const Source& source, size_t most) {
+  const int fd = source.socket.fd;
+  connected_ = source.connected;
+  if (connected_) sender_ = source.peer;
   for (size_t i = 0; i < most; i++) {
-    messages_[i].msg_hdr.msg_namelen = sizeof(from_[i].ipv6);
+    messages_[i].msg_hdr.msg_name = connected_ ? nullptr : &from_[i].ipv6;
+    messages_[i].msg_hdr.msg_namelen = connected_ ? 0 : sizeof(from_[i].ipv6);
     messages_[i].msg_hdr.msg_controllen = sizeof(control_[i]);
   }
   index_ = offset_ = count_ = 0;
   if (most == 1) {
-    const ssize_t bytes = recvmsg(socket.fd, &messages_[0].msg_hdr, MSG_DONTWAIT);
+    const ssize_t bytes = recvmsg(fd, &messages_[0].msg_hdr, MSG_DONTWAIT);
     if (bytes >= 0) messages_[0].msg_len = static_cast<unsigned>(bytes);
     count_ = bytes >= 0;
   } else {
     const int n =
-        recvmmsg(socket.fd, messages_.data(), static_cast<unsigned>(most), MSG_DONTWAIT, nullptr);
+        recvmmsg(fd, messages_.data(), static_cast<unsigned>(most), MSG_DONTWAIT, nullptr);
     count_ = n > 0 ? static_cast<size_t>(n) : 0;
   }
   return count_ > 0;
@@ -61,7 +64,7 @@ void Inbox::begin(msghdr& m, size_t total) {
     std::memcpy(&size, CMSG_DATA(c), sizeof(size));
     if (size > 0) one_ = static_cast<size_t>(size);
   }
-  sender_ = from_native(from_[index_]);
+  if (!connected_) sender_ = from_native(from_[index_]);
 }
 
 bool Inbox::next(std::span<const std::byte>* datagram, const sockaddr_in6** from) {
@@ -99,16 +102,6 @@ unsigned UdpDriver::poll(uint64_t now_ns, unsigned budget) {
   count += receive(budget - count);
   if (!probing_.empty()) ping_again();
   return count;
-}
-
-// Asks the sockets in turn until one has something.
-bool UdpDriver::fill(size_t most) {
-  for (size_t tries = 0; tries <= groups_.size(); tries++) {
-    const size_t which = next_socket_;
-    next_socket_ = (next_socket_ + 1) % (groups_.size() + 1);
-    if (inbox_.fill(which == 0 ? socket_ : peers_[groups_[which - 1]].inbox, most)) return true;
-  }
-  return false;
 }
 
 // Mostly there is one datagram, or one buffer of joined ones, and asking for another costs half a

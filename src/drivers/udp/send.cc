@@ -34,6 +34,9 @@ class UdpDriver::Outbox {
   bool add(const Tx& tx) {
     if (frames_ == kBatchMax || pieces_used_ + kPieces > std::size(pieces_)) return false;
     const Peer& peer = nic_.peers_[tx.peer];
+    const Socket& socket = peer.direct.fd >= 0 ? peer.direct : nic_.socket_;
+    if (frames_ && socket.fd != socket_.fd) return false;
+    socket_ = socket;
     const size_t size = kHeaderBytes + tx.head_bytes + tx.body_bytes;
     Message* m = count_ ? &messages_[count_ - 1] : nullptr;
     const bool joins = m && m->peer == tx.peer && peer.segments && !m->closed && size <= m->size &&
@@ -75,9 +78,14 @@ class UdpDriver::Outbox {
       std::memcpy(CMSG_DATA(c), &size, sizeof(size));
     }
     constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
-    const int fd = nic_.socket_.fd;
-    if (count_ == 1) return sendmsg(fd, &native_[0].msg_hdr, kFlags) < 0 ? -1 : 1;
-    return sendmmsg(fd, native_, static_cast<unsigned>(count_), kFlags);
+    const msghdr& first = native_[0].msg_hdr;
+    if (count_ > 1) return sendmmsg(socket_.fd, native_, static_cast<unsigned>(count_), kFlags);
+    if (frames_ > 1 || first.msg_iovlen > 1)
+      return sendmsg(socket_.fd, &first, kFlags) < 0 ? -1 : 1;
+    // The shortest way into the kernel, for short frames.
+    const ssize_t bytes = sendto(socket_.fd, pieces_[0].iov_base, pieces_[0].iov_len, kFlags,
+                                 static_cast<sockaddr*>(first.msg_name), first.msg_namelen);
+    return bytes < 0 ? -1 : 1;
   }
 
   size_t count() const { return count_; }
@@ -87,9 +95,11 @@ class UdpDriver::Outbox {
   Message* begin(PeerId id, const Peer& peer, size_t size) {
     msghdr& h = native_[count_].msg_hdr;
     h = {};
-    to_native(peer.path, nic_.socket_.ipv6, &to_[count_]);
-    h.msg_name = &to_[count_].ipv6;
-    h.msg_namelen = to_[count_].length;
+    if (peer.direct.fd < 0) {
+      to_native(peer.path, socket_.ipv6, &to_[count_]);
+      h.msg_name = &to_[count_].ipv6;
+      h.msg_namelen = to_[count_].length;
+    }
     h.msg_iov = &pieces_[pieces_used_];
     Message* m = &messages_[count_++];
     *m = Message{id, 0, 0, size, false};
@@ -107,6 +117,7 @@ class UdpDriver::Outbox {
   };
 
   UdpDriver& nic_;
+  Socket socket_;
   size_t frames_ = 0;
   size_t pieces_used_ = 0;
   size_t count_ = 0;
@@ -129,6 +140,7 @@ size_t UdpDriver::send(std::span<const Tx> batch) {
       if (peer.has_path) doubt(tx.peer, peer);
       if (!peer.has_path) look_for(tx.peer);
       if (!peer.has_path || !out.add(tx)) break;
+      consider_direct(tx.peer, peer);
     }
     if (out.count() == 0) return taken;
     const int sent = out.flush();
@@ -153,11 +165,14 @@ size_t UdpDriver::send(std::span<const Tx> batch) {
   return taken;
 }
 
-// The system refuses to send there: as good as lost on the way. Perhaps another path is better.
+// The system refuses to send there, or somebody has refused an earlier datagram: as good as lost on
+// the way. Perhaps another path is better.
 void UdpDriver::lost(const Outbox& out, size_t message, int error) {
   const PeerId id = out.message(message).peer;
   TORII_DEBUG("udp: sending to %s: %s", to_text(peers_[id].path).c_str(), std::strerror(error));
-  if (!peers_[id].group) look_for(id);
+  if (peers_[id].group) return;
+  retire_direct(id);
+  look_for(id);
 }
 
 }  // namespace torii::udp
