@@ -7,8 +7,11 @@
 //   floor CORE CORE
 //
 // Prints "line NS" (one way; each direction has a line of its own), "memcpy MB/S" (10^6 bytes,
-// one thread, 4 MiB past what the caches hold of it), and "readv-1 NS", "readv-65536 NS" (one call
-// of process_vm_readv), which are missing where the kernel refuses. Medians of short batches.
+// one thread, 4 MiB past what the caches hold of it), "readv-1 NS", "readv-65536 NS" (one call of
+// process_vm_readv), and "both-BYTES MB/S" (both processes at once read blocks of that size from
+// each other by process_vm_readv, both directions together: what a transport without a copy of its
+// own can reach at most). The last two are missing where the kernel refuses. Medians of short
+// batches.
 #define _GNU_SOURCE
 #include <sched.h>
 #include <signal.h>
@@ -31,10 +34,17 @@ enum {
   kCopyArea = 32 << 20,
   kReads = 100,
   kReadBytes = 64 << 10,
+  kBothLeast = 16 << 10,
+  kBothMost = 4 << 20,
+  kBothBlocks = 64,      // as many as mpi_windows has in flight,
+  kBothArea = 16 << 20,  // or fewer
+  kBothBatches = 7,
 };
 
 struct shared {
   _Alignas(128) _Atomic unsigned long ball[2][16];
+  _Alignas(128) atomic_int waiting[2];  // times that this side came to a meeting
+  _Alignas(128) atomic_int refused;
   _Alignas(128) char page[kReadBytes];
 };
 
@@ -61,10 +71,12 @@ static int by_value(const void* a, const void* b) {
   return (x > y) - (x < y);
 }
 
-static double median(double* values) {
-  qsort(values, kBatches, sizeof(values[0]), by_value);
-  return values[kBatches / 2];
+static double middle(double* values, int count) {
+  qsort(values, (size_t)count, sizeof(values[0]), by_value);
+  return values[count / 2];
 }
+
+static double median(double* values) { return middle(values, kBatches); }
 
 static void bounce(struct shared* shared, int side, unsigned long* line, int count) {
   _Atomic unsigned long* mine = &shared->ball[side][0];
@@ -114,12 +126,44 @@ static void show_reads(pid_t child, void* address, size_t bytes) {
   printf("readv-%zu %.1f\n", bytes, median(batch));
 }
 
-// The other core's process: bounces, then sleeps while it is read from.
-static void other(struct shared* shared, int core) {
+static void meet(struct shared* shared, int side) {
+  const int number = atomic_fetch_add(&shared->waiting[side], 1) + 1;
+  while (atomic_load(&shared->waiting[1 - side]) < number) {
+  }
+}
+
+// Both sides call it; `from` and `to` have the same addresses in both.
+static void show_both(struct shared* shared, int side, pid_t peer, char* from, char* to) {
+  memset(from, 5 + side, kBothArea);
+  memset(to, 0, kBothArea);
+  for (size_t bytes = kBothLeast; bytes <= kBothMost; bytes *= 2) {
+    const size_t blocks = kBothArea / bytes < kBothBlocks ? kBothArea / bytes : kBothBlocks;
+    double batch[kBothBatches];
+    for (int b = 0; b < kBothBatches; ++b) {
+      meet(shared, side);
+      const double begin = now_ns();
+      for (size_t k = 0; k < blocks; ++k) {
+        struct iovec local = {to + k * bytes, bytes}, remote = {from + k * bytes, bytes};
+        if (process_vm_readv(peer, &local, 1, &remote, 1, 0) != (ssize_t)bytes)
+          atomic_store(&shared->refused, 1);
+      }
+      meet(shared, side);
+      batch[b] = 2 * (double)(blocks * bytes) / (now_ns() - begin) * 1e3;
+    }
+    if (atomic_load(&shared->refused)) return;
+    if (to[blocks * bytes - 1] != 6 - side) stop("floor: process_vm_readv read something else");
+    if (side == 0) printf("both-%zu %.1f\n", bytes, middle(batch, kBothBatches));
+  }
+}
+
+// The other core's process: bounces, reads while it is read from, then sleeps.
+static void other(struct shared* shared, int core, char* from, char* to) {
   unsigned long line = 0;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   bind_to(core);
   bounce(shared, 1, &line, kBounces * (kBatches + 1));
+  meet(shared, 1);
+  show_both(shared, 1, getppid(), from, to);
   pause();
 }
 
@@ -132,11 +176,14 @@ int main(int argc, char** argv) {
       mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) stop("floor: mmap");
   memset(shared->page, 3, sizeof(shared->page));
+  char *from = malloc(kBothArea), *to = malloc(kBothArea);
+  if (!from || !to) stop("floor: malloc");
+  prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);  // refused where it is not needed
   fflush(stdout);
   const pid_t child = fork();
   if (child < 0) stop("floor: fork");
   if (child == 0) {
-    other(shared, atoi(argv[2]));
+    other(shared, atoi(argv[2]), from, to);
     _exit(1);
   }
   bind_to(atoi(argv[1]));
@@ -152,7 +199,11 @@ int main(int argc, char** argv) {
   show_copies();
   show_reads(child, shared->page, 1);
   show_reads(child, shared->page, kReadBytes);
+  meet(shared, 0);
+  show_both(shared, 0, child, from, to);
   kill(child, SIGKILL);
   waitpid(child, NULL, 0);
+  free(from);
+  free(to);
   return 0;
 }

@@ -22,6 +22,7 @@ class Kind:
     parameter: str = "bytes"
     ratio: bool = True
     bars: bool = False
+    limit: str = ""  # the floor's figures "LIMIT-PARAMETER": what the machine allows at most
 
 
 @dataclass

@@ -42,6 +42,9 @@ def summarize(kinds, outcome):
                 row[name + " quartile"] = quartile(values, kind.lower)
             ratios = [r.results["Torii"][key] / best(r.results[n][key] for n in names[1:])
                       for r in outcome.kept] if kind.ratio and len(names) > 1 else []
+            limits = outcome.floor(f"{kind.limit}-{key[1]}") if kind.limit else []
+            if limits:
+                row["limit"] = statistics.median(limits)
             row["ratio"] = statistics.median(ratios) if ratios else ""
             rows.append(row)
     return rows
@@ -59,7 +62,8 @@ def print_table(kind, rows, outcome):
     width = 18 if several else 14
     line = f"{kind.parameter if kind.parameter != 'bytes' else 'size':>8}"
     line += "".join(f"{n:>{width}}" for n in outcome.names)
-    print(line + ("   Torii / best other" if note else ""))
+    limited = any("limit" in row for row in rows)
+    print(line + ("   Torii / best other" if note else "") + ("    limit" if limited else ""))
     for row in rows:
         value = row[kind.parameter]
         line = f"{size_text(value) if kind.parameter == 'bytes' else value:>8}"
@@ -67,7 +71,10 @@ def print_table(kind, rows, outcome):
             line += f"{figure_text(row[name], kind.digits):>{width - 8 if several else width}}"
             if several:
                 line += f"{figure_text(row[name + ' best'], kind.digits):>8}"
-        print(line + (f"{row['ratio']:>14.2f}" if row["ratio"] != "" else ""))
+        line += f"{row['ratio']:>14.2f}" if row["ratio"] != "" else ""
+        print(line + (f"{figure_text(row['limit'], 0):>16}" if "limit" in row else ""))
+    if limited:
+        print("limit: both processes read from each other by process_vm_readv, and do nothing else")
 
 
 def write_csv(path, rows):

@@ -23,7 +23,7 @@ def figures(args):
                [("mpi_memory.c", size)], rounds=11, seconds=80),
         Figure("windows", TWO_RANKS,
                [Kind("bidirectional", "Both directions at once: bandwidth", "10^6 bytes/s",
-                     lower=False, digits=1),
+                     lower=False, digits=1, limit="both"),
                 Kind("rate", "Message rate, windows of 64", "10^6 messages/s", lower=False)],
                [("mpi_windows.c", size)], rounds=15, seconds=80),
         Figure("queues", TWO_RANKS + ": 8-byte messages beside long queues",
