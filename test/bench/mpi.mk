@@ -18,6 +18,7 @@ EXTRA_DIST += \
 	test/bench/compare/control_group.py \
 	test/bench/compare/figure.py \
 	test/bench/compare/instructions.py \
+	test/bench/compare/one_sided.py \
 	test/bench/compare/plots.py \
 	test/bench/compare/report.py \
 	test/bench/compare/rounds.py \

@@ -7,16 +7,21 @@
 //   mpi_onesided [--max BYTES] [--ms MILLISECONDS] [--memory NUMBER]
 //
 // --memory 0: the window is from MPI_Win_allocate; 1: its memory is from MPI_Alloc_mem; 2: it is
-// ordinary memory.
+// ordinary memory. Without it: one after the other.
 //
-// Rank 0 prints "fetch_and_op 8 MICROSECONDS" and "compare_and_swap 8 MICROSECONDS"; for each size
-// "put BYTES MICROSECONDS" and "get BYTES MICROSECONDS", each with its flush; then "put_bandwidth
-// BYTES MB/S" and "get_bandwidth BYTES MB/S" (10^6 bytes), many under way before a flush.
+// Rank 0 prints "MEMORY_fetch_and_op 8 MICROSECONDS" and "MEMORY_compare_and_swap 8 MICROSECONDS",
+// MEMORY being "allocate", "alloc_mem" or "malloc"; for each size "MEMORY_put BYTES MICROSECONDS"
+// and "MEMORY_get BYTES MICROSECONDS", each with its flush; then "MEMORY_put_bandwidth BYTES MB/S"
+// and "MEMORY_get_bandwidth BYTES MB/S" (10^6 bytes), many under way before a flush.
 #include <stdint.h>
 
 #include "mpi_window.h"
 
+static const char* const kMemories[] = {"allocate", "alloc_mem", "malloc"};
+enum { kMemoryKinds = sizeof kMemories / sizeof kMemories[0] };
+
 static MPI_Win window;
+static int memory_kind;
 
 // Rank 1 waits here until rank 0 is through.
 static void end_of_batch(void) {
@@ -100,12 +105,12 @@ static void check(char* memory, long bytes, void (*puts)(long, int), void (*gets
   if (rank == 0) expect(in, all, 0, "mpi_onesided: wrong bytes got");
 }
 
-static char* open_window(int kind, size_t bytes) {
+static char* open_window(size_t bytes) {
   char* memory = NULL;
-  if (kind == 0) {
+  if (memory_kind == 0) {
     MPI_Win_allocate((MPI_Aint)bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
   } else {
-    memory = kind == 1 ? mpi_buffer(bytes) : buffer(bytes);
+    memory = memory_kind == 1 ? mpi_buffer(bytes) : buffer(bytes);
     MPI_Win_create(memory, (MPI_Aint)bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
   }
   memset(memory, 0, bytes);
@@ -120,22 +125,21 @@ static void report(const char* name, void (*work)(long, int), long bytes, double
   const int many = work == puts_together || work == gets_together;
   if (rank != 0) return;
   if (many)
-    printf("%s %ld %.2f\n", name, bytes, (double)bytes * window_of(bytes) / t / 1e6);
+    printf("%s_%s %ld %.2f\n", kMemories[memory_kind], name, bytes,
+           (double)bytes * window_of(bytes) / t / 1e6);
   else
-    printf("%s %ld %.4f\n", name, bytes, t * 1e6);
+    printf("%s_%s %ld %.4f\n", kMemories[memory_kind], name, bytes, t * 1e6);
 }
 
-int main(int argc, char** argv) {
-  begin_program(&argc, &argv, 2, 2);
-  const long max = (long)option(argc, argv, "--max", 4 << 20);
-  const double seconds = option(argc, argv, "--ms", 10) / 1000;
-  const int kind = (int)option(argc, argv, "--memory", 0);
-  if (max < 1 || max > (1 << 30) || seconds <= 0 || kind < 0 || kind > 2)
-    fail("usage: mpirun -n 2 mpi_onesided [--max BYTES] [--ms MILLISECONDS] [--memory 0|1|2]", max);
-  const size_t bytes = max > kWindowBytes ? (size_t)max : kWindowBytes;
-  char* const memory = open_window(kind, bytes);
-  out = buffer(bytes);
-  in = buffer(bytes);
+static void close_window(char* memory) {
+  MPI_Win_unlock_all(window);
+  MPI_Win_free(&window);
+  if (memory_kind == 1) MPI_Free_mem(memory);
+  if (memory_kind == 2) free(memory);
+}
+
+static void one_memory(long max, double seconds) {
+  char* const memory = open_window(max > kWindowBytes ? (size_t)max : kWindowBytes);
   fetched = -1;
   fetches(8, 1);  // finds 0
   report("fetch_and_op", fetches, 8, seconds);
@@ -151,10 +155,21 @@ int main(int argc, char** argv) {
     report("put_bandwidth", puts_together, n, seconds);
     report("get_bandwidth", gets_together, n, seconds);
   }
-  MPI_Win_unlock_all(window);
-  MPI_Win_free(&window);
-  if (kind == 1) MPI_Free_mem(memory);
-  if (kind == 2) free(memory);
+  close_window(memory);
+}
+
+int main(int argc, char** argv) {
+  begin_program(&argc, &argv, 2, 2);
+  const long max = (long)option(argc, argv, "--max", 4 << 20);
+  const double seconds = option(argc, argv, "--ms", 10) / 1000;
+  const int wanted = (int)option(argc, argv, "--memory", -1);
+  if (max < 1 || max > (1 << 30) || seconds <= 0 || wanted < -1 || wanted >= kMemoryKinds)
+    fail("usage: mpirun -n 2 mpi_onesided [--max BYTES] [--ms MILLISECONDS] [--memory 0|1|2]", max);
+  const size_t bytes = max > kWindowBytes ? (size_t)max : kWindowBytes;
+  out = buffer(bytes);
+  in = buffer(bytes);
+  for (memory_kind = 0; memory_kind < kMemoryKinds; ++memory_kind)
+    if (wanted == -1 || wanted == memory_kind) one_memory(max, seconds);
   free(out);
   free(in);
   MPI_Finalize();

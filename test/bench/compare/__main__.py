@@ -14,10 +14,12 @@ import time
 
 import applications
 import instructions
+import one_sided
 import shortage
 import two_ranks
 from rounds import Floor, Lock
-from transports import MPICC, RunFailed, first_match, make_transports, with_thread
+from transports import (MPICC, RunFailed, first_match, make_transports, one_sided_transports,
+                        with_thread)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCES = os.path.dirname(HERE)
@@ -34,6 +36,7 @@ class Session:
         self.programs = programs
         self.transports = transports
         self.threaded = with_thread(transports[0])
+        self.one_sided = one_sided_transports(transports)
         self.lock = Lock(args.lock)
         self.floor = Floor(os.path.join(SOURCES, "floor.c"), programs)
         self._rounds, self._lammps_rounds = args.rounds, args.lammps_rounds
@@ -82,7 +85,7 @@ def arguments():
 
 
 def chosen(args):
-    known = [figure for family in (two_ranks, shortage, applications, instructions)
+    known = [figure for family in (two_ranks, one_sided, shortage, applications, instructions)
              for figure in family.figures(args)]
     names = [figure.name for figure in known]
     if args.list:

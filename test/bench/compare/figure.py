@@ -41,6 +41,7 @@ class Figure:
     slow: str = ""  # what a run that does not end in time says about the transport
     plot: str = ""  # the plot's name, if not the figure's
     with_thread: bool = False  # also over Torii with its progress thread
+    components: tuple = ()  # of one-sided communication, instead of the transports of messages
     # [(kind, largest)]: shown as multiples of the floor
     multiples: list = field(default_factory=list)
 
@@ -64,6 +65,8 @@ class Figure:
             return results
 
         transports = session.transports
+        if self.components:
+            transports = [one for one in session.one_sided if one.name in self.components]
         if self.with_thread:
             transports = [transports[0], session.threaded, *transports[1:]]
         outcome = run_rounds(session, self.name, transports, session.rounds(self.rounds),

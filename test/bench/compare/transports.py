@@ -26,6 +26,8 @@ UNANNOUNCED = "unannounced"  # not bound, and the launcher knows of no shortage
 
 
 THREADED = "Torii, thread"
+# osc/sm for windows of MPI_Win_allocate on one node, osc/rdma over Torii for the others.
+TORII_ONE_SIDED = "--mca btl torii,self --mca osc sm,rdma --mca osc_rdma_priority 99"
 
 
 class RunFailed(Exception):
@@ -113,6 +115,24 @@ def with_thread(torii):
     """Torii with its progress thread."""
     return Transport(THREADED, torii.compiler, torii.launcher, torii.layouts,
                      dict(torii.environment, TORII_PROGRESS_THREAD="1"), torii.rank_variable)
+
+
+def with_options(transport, name, options):
+    layouts = {layout: line + options.split() for layout, line in transport.layouts.items()}
+    return Transport(name, transport.compiler, transport.launcher, layouts, transport.environment,
+                     transport.rank_variable)
+
+
+def one_sided_transports(transports):
+    """Open MPI's components of one-sided communication, Torii first."""
+    known = {transport.name: transport for transport in transports}
+    found = [with_options(known["Torii"], "Torii", TORII_ONE_SIDED)]
+    if "ob1+vader" in known:
+        found += [with_options(known["ob1+vader"], "osc/rdma", "--mca osc rdma"),
+                  with_options(known["ob1+vader"], "osc/sm", "--mca osc sm")]
+    if "pml/ucx" in known:
+        found += [with_options(known["pml/ucx"], "osc/ucx", "--mca osc ucx")]
+    return found
 
 
 def open_mpi(name, options, environment, cores):
