@@ -112,6 +112,15 @@ void address_seeds() {
   write_seed("address", std::string("\1\2\x70\0\1\x90\0\2", 8));
 }
 
+// Steps of shm_fuzz.cc: a put, a get, and gets and puts of the owner with an answer, all right.
+void shm_seeds() {
+  const std::string put("\4\x2f\1\12\0\4\0abcd", 11), get("\4\x3f\2\12\0\4\0abcd", 11);
+  write_seed("shm", put);
+  write_seed("shm", put + get + get);
+  write_seed("shm", std::string("\2\0\3\0\0\0\4\x2f\3\0\0\4\0abcd", 17));
+  write_seed("shm", std::string("\2\1\3\0\0\0\0\0\1\0\0", 11) + put);
+}
+
 void udp_seeds() {
   udp::Address address;
   address.number = 7;
@@ -158,6 +167,7 @@ int main(int argc, char** argv) {
   wire_seeds();
   protocol_seeds();
   address_seeds();
+  shm_seeds();
   udp_seeds();
   param_seeds();
   tune_seeds();
