@@ -264,6 +264,12 @@ static btl_torii_endpoint_t* endpoint_of(opal_proc_t* proc) {
   return endpoint;
 }
 
+btl_torii_endpoint_t* btl_torii_endpoint(btl_torii_endpoint_t* endpoint) {
+  if (OPAL_LIKELY(NULL != endpoint)) return endpoint;
+  if (NULL == btl_torii.self) btl_torii.self = endpoint_of(opal_proc_local_get());
+  return btl_torii.self;
+}
+
 /* `reachable` is null when processes are added one by one. This process itself is btl/self's, as
  * with other BTLs: osc/rdma of all processes would not choose the same BTL if one of two reached
  * it. */
@@ -341,6 +347,7 @@ static int finalize(mca_btl_base_module_t* btl) {
     btl_torii_drop_imports((btl_torii_endpoint_t*)item);
     OBJ_RELEASE(item);
   }
+  btl_torii.self = NULL;
   if (NULL != btl_torii.ni) torii_on_peer_down(btl_torii.ni, NULL, NULL);
   if (NULL != btl_torii.port) torii_port_close(btl_torii.port);
   if (NULL != btl_torii.ni) torii_close(btl_torii.ni);

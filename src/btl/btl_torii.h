@@ -91,8 +91,9 @@ typedef struct btl_torii_module {
   opal_free_list_t large; /* frags of btl_max_send_size bytes */
   opal_free_list_t operations;
   opal_list_t endpoints;
-  opal_mutex_t lock; /* endpoints and their imports */
-  char* receives;    /* memory in which messages arrive */
+  btl_torii_endpoint_t* self; /* made when it is first asked for */
+  opal_mutex_t lock;          /* endpoints and their imports */
+  char* receives;             /* memory in which messages arrive */
   mca_btl_base_module_error_cb_fn_t error;
 } btl_torii_module_t;
 extern btl_torii_module_t btl_torii;
@@ -100,6 +101,9 @@ extern mca_btl_base_component_t mca_btl_torii_component;
 
 /* The Open MPI code of a Torii code. */
 int btl_torii_code(int code);
+/* The endpoint; for null, which osc/rdma gives for this process itself, that of this process. Null:
+ * Torii does not reach it. */
+btl_torii_endpoint_t* btl_torii_endpoint(btl_torii_endpoint_t* endpoint);
 
 /* btl_torii_message.c */
 mca_btl_base_descriptor_t* btl_torii_alloc(mca_btl_base_module_t* btl,

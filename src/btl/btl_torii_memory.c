@@ -140,13 +140,15 @@ int btl_torii_put(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* endpoint,
                   mca_btl_base_registration_handle_t* remote_handle, size_t size, int flags,
                   int order, mca_btl_base_rdma_completion_fn_t cbfunc, void* cbcontext,
                   void* cbdata) {
-  btl_torii_operation_t* operation =
-      take_operation(endpoint, local_address, local_handle, cbfunc, cbcontext, cbdata);
+  btl_torii_operation_t* operation;
   torii_import_t* import;
   int code = TORII_ERR_INVALID;
   (void)btl;
   (void)flags;
   (void)order;
+  endpoint = btl_torii_endpoint(endpoint);
+  if (OPAL_UNLIKELY(NULL == endpoint)) return OPAL_ERR_UNREACH;
+  operation = take_operation(endpoint, local_address, local_handle, cbfunc, cbcontext, cbdata);
   if (OPAL_UNLIKELY(NULL == operation)) return OPAL_ERR_OUT_OF_RESOURCE;
   OPAL_THREAD_LOCK(&btl_torii.lock);
   import = import_of(endpoint, remote_handle);
@@ -163,13 +165,15 @@ int btl_torii_get(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* endpoint,
                   mca_btl_base_registration_handle_t* remote_handle, size_t size, int flags,
                   int order, mca_btl_base_rdma_completion_fn_t cbfunc, void* cbcontext,
                   void* cbdata) {
-  btl_torii_operation_t* operation =
-      take_operation(endpoint, local_address, local_handle, cbfunc, cbcontext, cbdata);
+  btl_torii_operation_t* operation;
   torii_import_t* import;
   int code = TORII_ERR_INVALID;
   (void)btl;
   (void)flags;
   (void)order;
+  endpoint = btl_torii_endpoint(endpoint);
+  if (OPAL_UNLIKELY(NULL == endpoint)) return OPAL_ERR_UNREACH;
+  operation = take_operation(endpoint, local_address, local_handle, cbfunc, cbcontext, cbdata);
   if (OPAL_UNLIKELY(NULL == operation)) return OPAL_ERR_OUT_OF_RESOURCE;
   OPAL_THREAD_LOCK(&btl_torii.lock);
   import = import_of(endpoint, remote_handle);
@@ -196,6 +200,8 @@ static int update(btl_torii_endpoint_t* endpoint, void* local_address, uint64_t 
   if (OPAL_UNLIKELY(NULL == remote_handle || flags & MCA_BTL_ATOMIC_FLAG_FLOAT ||
                     0 != remote_address % width))
     return OPAL_ERR_NOT_AVAILABLE;
+  endpoint = btl_torii_endpoint(endpoint);
+  if (OPAL_UNLIKELY(NULL == endpoint)) return OPAL_ERR_UNREACH;
   operation = take_operation(endpoint, local_address, local_handle, cbfunc, cbcontext, cbdata);
   if (OPAL_UNLIKELY(NULL == operation)) return OPAL_ERR_OUT_OF_RESOURCE;
   OPAL_THREAD_LOCK(&btl_torii.lock);
