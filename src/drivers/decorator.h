@@ -27,6 +27,7 @@ class Decorator : public Driver, protected Sink {
   size_t send(std::span<const Tx> batch) override { return below_->send(batch); }
   unsigned poll(uint64_t now_ns, unsigned budget) override { return below_->poll(now_ns, budget); }
   std::string path_text(PeerId peer) const override { return below_->path_text(peer); }
+  uint32_t rails(PeerId peer) const override { return below_->rails(peer); }
   Status reg(void* base, uint64_t bytes, uint32_t access, Region* out) override {
     return below_->reg(base, bytes, access, out);
   }

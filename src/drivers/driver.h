@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What a NIC must do to carry Torii: six required functions, fifteen optional ones. A driver moves
+// What a NIC must do to carry Torii: six required functions, sixteen optional ones. A driver moves
 // frames (at most caps().mtu bytes) between processes and, if it can, reads and writes a peer's
 // memory. It knows nothing of matching, messages or MPI, and keeps no retry policy.
 //
@@ -54,9 +54,12 @@ enum Cap : uint32_t {
   kGuard = 1u << 9,      // reg with kGuarded: keys that hold for as long as their owner says
 };
 
-inline constexpr size_t kAddressMax = 96;  // bytes of an address; a driver has 64, the link adds
-inline constexpr size_t kKeyMax = 128;     // bytes of a memory key
-inline constexpr size_t kHeadMax = 192;    // bytes of a frame's head
+inline constexpr size_t kAddressMax = 96;    // bytes of an address; a driver has 64, the link adds
+inline constexpr size_t kKeyMax = 128;       // bytes of a memory key
+inline constexpr size_t kHeadMax = 192;      // bytes of a frame's head
+inline constexpr unsigned kRailsMax = 8;     // ways to one peer
+inline constexpr uint8_t kFirstRail = 0xff;  // Tx::rail: the lowest that answers
+inline constexpr uint8_t kHeardRail = 0xfe;  // Tx::rail: the one that the peer used last
 
 struct DriverCaps {
   uint32_t flags = 0;          // Cap bits
@@ -82,9 +85,10 @@ struct Tx {
   const void* head = nullptr;
   const iovec* pieces = nullptr;  // at most pieces_max ranges
   uint32_t piece_count = 0;
-  uint32_t body_bytes = 0;  // sum of the ranges
-  uint64_t cookie = 0;      // nonzero: report done(cookie)
-  bool lent = false;        // even a short body stays unchanged until done(cookie)
+  uint32_t body_bytes = 0;    // sum of the ranges
+  uint64_t cookie = 0;        // nonzero: report done(cookie)
+  bool lent = false;          // even a short body stays unchanged until done(cookie)
+  uint8_t rail = kFirstRail;  // one of rails(); where that does not answer: kFirstRail
 };
 
 enum Access : uint32_t {
@@ -179,6 +183,10 @@ class Driver {
   // For messages to the user: how the peer is reached and when it was last heard of, as far as the
   // driver can tell ("eth0 to 10.0.0.2:4000, last packet 30.1 s ago"); else empty.
   virtual std::string path_text(PeerId peer) const;
+  // The ways to a peer that answer now, bit i for rail i; 0: none is known yet. A rail keeps its
+  // number while the peer is connected. They may differ in speed, and end and come back at any
+  // time.
+  virtual uint32_t rails(PeerId peer) const;
   // Sends the frame that most small messages are: a head of two words (in memory order), a body of
   // at most inline_max bytes in one range, no cookie. True: taken. Worth writing where building and
   // reading a Tx is a good part of the work; otherwise this calls send().

@@ -56,7 +56,7 @@ TEST(LinkHeader, GoldenBytes) {
     hex += "0123456789abcdef"[c >> 4];
     hex += "0123456789abcdef"[c & 15];
   }
-  EXPECT_EQ(hex.substr(0, 8), "4c4b0401");
+  EXPECT_EQ(hex.substr(0, 8), "4c4b0501");
   EXPECT_EQ(hex.substr(16, 48), "04030201080706050c0b0a09100f0e0d1817161514131211");
 }
 

@@ -8,10 +8,12 @@ libtorii_internal_la_SOURCES += \
 	src/core/link/link.cc \
 	src/core/link/link.h \
 	src/core/link/link_driver.h \
+	src/core/link/rails.cc \
 	src/core/link/receiving.cc \
 	src/core/link/sending.cc \
 	src/core/link/sent_frames.h \
 	src/core/link/siphash.h \
 	src/core/link/sleeping.cc \
+	src/core/link/speed.h \
 	src/core/link/timer.h
 EXTRA_DIST += src/core/link/README.md

@@ -75,7 +75,20 @@ bool parse_header(std::span<const std::byte> frame, Header* out) {
   out->sack = load<uint64_t>(bytes + 24);
   const bool known = out->kind >= Kind::data && out->kind <= Kind::probe &&
                      !(kind & ~(kKindBits | kSendersKey | kWhole | kAsk));
-  return known && out->session && (out->kind == Kind::data || frame.size() == kHeaderBytes);
+  const bool more =
+      out->kind == Kind::ack && out->whole && frame.size() == kHeaderBytes + kSackMoreBytes;
+  return known && out->session && (out->kind == Kind::data || more || frame.size() == kHeaderBytes);
+}
+
+void write_more(const MoreSack& more, std::byte* out) {
+  for (size_t i = 0; i < more.size(); i++) store<uint64_t>(out + 8 * i, more[i]);
+}
+
+MoreSack read_more(std::span<const std::byte> payload) {
+  MoreSack more{};
+  if (payload.size() != kSackMoreBytes) return more;
+  for (size_t i = 0; i < more.size(); i++) more[i] = load<uint64_t>(payload.data() + 8 * i);
+  return more;
 }
 
 bool tag_is_right(std::span<const std::byte> frame, const Header& header, const Key& key) {

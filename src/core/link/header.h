@@ -15,12 +15,13 @@
 //             with it
 // seq         data: the number of this frame, from 0 for each pair and direction; its low half
 // ack         all frames before this number have arrived; its low half
-// sack        bit i: frame ack + 1 + i has arrived
+// sack        bit i: frame ack + 1 + i has arrived; the 192 after those follow an ack, if any has
 // checksum    CRC-32C of the payload, then of the header with this field 0, without the tag
 // tag         SipHash-2-4 of the 32 bytes before it, the high halves of seq and ack, and the
 //             payload if bit 5 says so
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -30,14 +31,15 @@
 namespace torii::link {
 
 inline constexpr uint16_t kMagic = 0x4b4c;
-inline constexpr uint8_t kVersion = 4;
+inline constexpr uint8_t kVersion = 5;
 inline constexpr size_t kHeaderBytes = 40;
-inline constexpr uint32_t kSackBits = 64;
+inline constexpr uint32_t kSackBits = 256;
+inline constexpr size_t kSackMoreBytes = (kSackBits - 64) / 8;
 inline constexpr uint32_t kWindow = 256;  // frames of a pair under way; a power of 2
 
 enum class Kind : uint8_t {
   data = 1,  // payload follows
-  ack,       // nothing follows
+  ack,       // the rest of `sack` follows, under the tag, or nothing
   bye,       // nothing follows: the sender closes
   probe,     // nothing follows: the sender asks for an ack, a sign of life
 };
@@ -65,6 +67,11 @@ bool parse_header(std::span<const std::byte> frame, Header* out);
 // Was the tag made with this key? The header's seq and ack are whole numbers by now.
 bool tag_is_right(std::span<const std::byte> frame, const Header& header, const Key& key);
 bool checksum_is_right(std::span<const std::byte> frame);
+
+// The rest of `sack` behind an ack, 64 bits a word.
+using MoreSack = std::array<uint64_t, kSackMoreBytes / 8>;
+void write_more(const MoreSack& more, std::byte* out);
+MoreSack read_more(std::span<const std::byte> payload);
 
 // The number nearest to `near` with this low half.
 inline uint64_t whole_number(uint64_t near, uint32_t low) {

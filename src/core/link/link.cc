@@ -32,7 +32,8 @@ LinkDriver::LinkDriver(const DriverEnv& env)
     : Decorator(env),
       counters_(*env.counters),
       deadline_ns_(static_cast<uint64_t>(params().peer_deadline_ms) * 1000000),
-      whole_tags_(params().link_tag_payload) {}
+      whole_tags_(params().link_tag_payload),
+      timeout_max_ns_(std::min(kTimeoutMaxNs, deadline_ns_ / kTriesPerDeadline)) {}
 
 bool LinkDriver::open(const OpenBelow& open_below, const DriverEnv& env) {
   if (!Decorator::open(open_below, env)) return false;
@@ -80,7 +81,7 @@ LinkDriver::~LinkDriver() {
   if (!below_) return;
   for (PeerId id = 0; id < peers_.size(); id++) {
     if (!peers_[id] || peers_[id]->down != Status::ok) continue;
-    for (int i = 0; i < kByes; i++) send_control(id, *peers_[id], Kind::bye);
+    for (uint8_t i = 0; i < kByes; i++) send_control(id, *peers_[id], Kind::bye, i % kRailsMax);
   }
   below_.reset();  // before the memory of frames
   for (const auto& [number, operation] : operations_)
@@ -92,8 +93,7 @@ LinkDriver::~LinkDriver() {
 Peer& LinkDriver::peer_of(PeerId id) {
   if (id >= peers_.size()) peers_.resize(id + 1);
   if (!peers_[id]) {
-    peers_[id] =
-        std::make_unique<Peer>(std::min(kTimeoutMaxNs, deadline_ns_ / kTriesPerDeadline), window_);
+    peers_[id] = std::make_unique<Peer>(timeout_max_ns_, window_);
     peers_[id]->waiting_since_ns = now_ns_;
   }
   return *peers_[id];
@@ -208,7 +208,7 @@ void LinkDriver::forget_strangers() {
 // What a peer needs from time to time. False: nothing any more.
 bool LinkDriver::service(PeerId id, Peer& peer) {
   if (peer.down != Status::ok) return !peer.reported;
-  find_losses(peer);
+  find_losses(id, peer);
   if (!peer.sent.empty()) send_waiting(id, peer, kWindow);
   peer.refused = false;
   if (peer.owes_ack && ack_is_due(peer)) send_ack(id, peer);
@@ -231,7 +231,7 @@ void LinkDriver::probe_quiet_peers() {
     peer.sent.release();
     if (quiet_ns - deadline_ns_ / kQuietPart >= deadline_ns_) {
       end(id, peer, Status::peer_dead);
-    } else if (send_control(id, peer, Kind::probe)) {
+    } else if (send_control(id, peer, Kind::probe, kFirstRail)) {
       counters_.link_probes++;
     }
   }
@@ -248,6 +248,7 @@ void LinkDriver::drop_sent(Peer& peer, Status status) {
   }
   peer.sent.release();
   peer.flying = peer.lost = 0;
+  for (Rail& rail : peer.rails) rail.flying = 0;
 }
 
 void LinkDriver::end(PeerId id, Peer& peer, Status status) {

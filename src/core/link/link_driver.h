@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <memory>
 #include <unordered_map>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "core/link/header.h"
 #include "core/link/link.h"
 #include "core/link/sent_frames.h"
+#include "core/link/speed.h"
 #include "core/link/timer.h"
 
 namespace torii::link {
@@ -36,7 +38,7 @@ class Slots {
     count_--;
     return std::exchange((*frames_)[number % kWindow], {});
   }
-  // Bit i: frame first + i is here.
+  // Bit i: frame first + i is here. Numbers beyond the window are those of its begin.
   uint64_t bits(uint64_t first) const {
     if (!count_) return 0;
     const uint64_t low = present_[word(first)], high = present_[word(first + 63)];
@@ -60,22 +62,37 @@ class Slots {
 
 constexpr size_t kBatchMax = 64;  // frames for the driver below at a time, whatever it advises
 
+// A way to a peer, for what is sent. All rails of a peer share its numbers.
+struct Rail {
+  Rail(uint64_t timeout_max_ns, uint32_t frames) : timer(timeout_max_ns), window(frames) {}
+
+  RetransmitTimer timer;
+  CongestionWindow window;
+  Speed speed;
+  uint32_t flying = 0;        // frames under way by it
+  uint32_t turns = 0;         // frames that were sent by it, also again
+  uint32_t arrived = 0;       // the turn of the latest that is known to have arrived
+  uint32_t delivered = 0;     // frames that have arrived by it
+  bool held_back = false;     // by the window, since something arrived
+  uint64_t restarted_ns = 0;  // the timeout: at an arrival, or when it had passed
+  uint64_t shunned_ns = 0;    // until then others are better: a timeout ended
+};
+
 struct Peer {
   static constexpr uint32_t kPromptAcks = 16;
 
-  Peer(uint64_t timeout_max_ns, uint32_t frames) : timer(timeout_max_ns), window(frames) {}
+  Peer(uint64_t timeout_max_ns, uint32_t frames) : rails(1, Rail(timeout_max_ns, frames)) {}
 
   // Sending: frames first..first+sent.size()-1 are taken, those from fresh() on were never sent.
   SentFrames sent;
   uint64_t first = 0;
-  uint64_t next = 0;      // the first that was never sent
-  uint64_t asked = 0;     // frames before this one are covered by a question for an ack
-  uint32_t flying = 0;    // how many of `sent` are
-  uint32_t lost = 0;      // how many were sent and have to go again
-  bool has_gaps = false;  // the last ack named frames beyond a missing one
-  RetransmitTimer timer;
-  CongestionWindow window;
-  bool held_back = false;         // by the window, since something arrived
+  uint64_t next = 0;              // the first that was never sent
+  uint64_t asked = 0;             // frames before this one are covered by a question for an ack
+  uint32_t flying = 0;            // how many of `sent` are
+  uint32_t lost = 0;              // how many were sent and have to go again
+  bool has_gaps = false;          // the last ack named frames beyond a missing one
+  std::vector<Rail> rails;        // by the number that the driver below gives them
+  uint32_t answering = 1;         // those that it names, as bits
   bool refused = false;           // the core has more frames than were taken
   uint64_t heard_ns = 0;          // last packet of the peer's
   uint64_t waiting_since_ns = 0;  // last sign of life, or when the first of `sent` left
@@ -177,23 +194,30 @@ class LinkDriver final : public Decorator {
   static size_t first_waiting(const Peer& peer) {
     return peer.lost ? 0 : static_cast<size_t>(peer.next - peer.first);
   }
-  size_t room_for(const Peer& peer, size_t at) const;
+  size_t room_for(const Peer& peer, const Rail& rail, size_t at) const;
   void send_waiting(PeerId id, Peer& peer, uint32_t most);
-  size_t transmit(PeerId id, Peer& peer, std::span<const size_t> indices);
-  bool send_control(PeerId id, const Peer& peer, Kind kind);
-  void find_losses(Peer& peer);
+  size_t transmit(PeerId id, Peer& peer, uint8_t rail, std::span<const size_t> indices);
+  bool send_control(PeerId id, const Peer& peer, Kind kind, uint8_t rail);
+  void find_losses(PeerId id, Peer& peer);
   void find_overtaken(Peer& peer);
-  void time_out(Peer& peer);
+  void time_out(Peer& peer, uint8_t number);
   void lost(Peer& peer, Sent& frame);
   bool ack_is_due(const Peer& peer) const;
   void send_ack(PeerId id, Peer& peer);
   static void acknowledgement_left(Peer& peer);
 
+  // rails.cc
+  Rail new_rail() const;
+  void look_at_rails(PeerId id, Peer& peer);
+  uint8_t rail_for(PeerId id, Peer& peer, size_t frames);
+  void lose_all(Peer& peer, uint8_t rail);
+  static size_t oldest_flying(Peer& peer, uint8_t rail);
+
   uint64_t rest_of(PeerId id, Peer& peer);  // sleeping.cc
 
   // receiving.cc
   bool genuine(PeerId from, std::span<const std::byte> frame, Header* header);
-  void acknowledged(Peer& peer, const Header& header);
+  void acknowledged(Peer& peer, const Header& header, const MoreSack& more);
   void retire(Peer& peer, Sent& sent);
   void owe_ack(Peer& peer, bool at_once);
   void received(PeerId from, Peer& peer, uint64_t seq, std::span<const std::byte> payload);
@@ -202,6 +226,7 @@ class LinkDriver final : public Decorator {
   Counters& counters_;
   const uint64_t deadline_ns_;
   const bool whole_tags_;
+  const uint64_t timeout_max_ns_;
   // The link's own clock stands still while nobody polls: answers that wait in the driver below
   // must not count as silence.
   uint64_t now_ns_ = 0;

@@ -55,7 +55,8 @@ void LinkDriver::packet(PeerId from, std::span<const std::byte> frame) {
   }
   peer.session = header.session;
   peer.waiting_since_ns = peer.heard_ns = now_ns_;
-  if (acknowledges && header.ack - peer.first <= kWindow) acknowledged(peer, header);
+  if (acknowledges && header.ack - peer.first <= kWindow)
+    acknowledged(peer, header, read_more(frame.subspan(kHeaderBytes)));
   if (header.kind == Kind::probe) owe_ack(peer, true);
   if (header.kind == Kind::data) {
     watch(peer);
@@ -66,44 +67,60 @@ void LinkDriver::packet(PeerId from, std::span<const std::byte> frame) {
   if (peer.down != Status::ok || peer.owes_ack || !peer.sent.empty()) activate(from, peer);
 }
 
-void LinkDriver::acknowledged(Peer& peer, const Header& header) {
-  uint32_t news = 0;
+void LinkDriver::acknowledged(Peer& peer, const Header& header, const MoreSack& more) {
+  uint32_t news[kRailsMax] = {};
+  const auto arrived = [&](Sent& frame) {
+    if (frame.stage == Sent::Stage::arrived) return;
+    news[frame.rail]++;
+    retire(peer, frame);
+  };
   for (; peer.first != header.ack; peer.first++) {
-    news += peer.sent.front().stage != Sent::Stage::arrived;
-    retire(peer, peer.sent.front());
+    arrived(peer.sent.front());
     peer.sent.pop_front();
   }
   const size_t under_way = static_cast<size_t>(peer.next - peer.first);
   peer.has_gaps = header.sack != 0;
-  for (uint64_t rest = header.sack; rest; rest &= rest - 1) {
-    const auto i = static_cast<size_t>(std::countr_zero(rest)) + 1;
-    if (i >= under_way) break;
-    if (peer.sent[i].stage == Sent::Stage::arrived) continue;
-    retire(peer, peer.sent[i]);
-    news++;
-  }
+  const auto look_at = [&](uint64_t bits, size_t first) {
+    for (; bits; bits &= bits - 1) {
+      const auto i = static_cast<size_t>(std::countr_zero(bits)) + first;
+      if (i >= under_way) break;
+      arrived(peer.sent[i]);
+    }
+  };
+  look_at(header.sack, 1);
+  if (header.kind == Kind::ack)
+    for (size_t i = 0; i < more.size(); i++) look_at(more[i], 65 + 64 * i);
   // Known to be there is enough: nothing would make the peer say so again.
   while (!peer.sent.empty() && peer.sent.front().stage == Sent::Stage::arrived) {
     peer.sent.pop_front();
     peer.first++;
   }
-  if (!news) return;
-  peer.timer.answered();
-  if (std::exchange(peer.held_back, false)) peer.window.arrived(news);
+  for (size_t i = 0; i < peer.rails.size(); i++) {
+    if (!news[i]) continue;
+    peer.rails[i].restarted_ns = now_ns_;
+    peer.rails[i].timer.answered();
+    if (std::exchange(peer.rails[i].held_back, false)) peer.rails[i].window.arrived(news[i]);
+  }
 }
 
 // The frame has arrived; it may stay in the window until those before it have, too.
 void LinkDriver::retire(Peer& peer, Sent& sent) {
-  if (sent.stage == Sent::Stage::arrived) return;
+  Rail& rail = peer.rails[sent.rail];
   if (sent.stage == Sent::Stage::flying) {
     peer.flying--;
+    rail.flying--;
   } else {
     peer.lost--;
-    if (sent.transmissions == 1) peer.window.was_late();
+    if (sent.transmissions == 1) rail.window.was_late();
   }
   sent.stage = Sent::Stage::arrived;
   // After a second transmission nobody knows which one was answered.
-  if (sent.transmissions == 1) peer.timer.measured(now_ns_ - sent.sent_ns);
+  rail.delivered++;
+  if (sent.transmissions == 1) {
+    if (static_cast<int32_t>(sent.turn - rail.arrived) > 0) rail.arrived = sent.turn;
+    rail.timer.measured(now_ns_ - sent.sent_ns);
+    rail.speed.measured(now_ns_, now_ns_ - sent.sent_ns, rail.delivered - sent.delivered);
+  }
   if (sent.cookie) completed_.push_back({sent.cookie, Status::ok});
   sent.cookie = 0;
   pool_.put(std::exchange(sent.memory, nullptr));

@@ -13,10 +13,11 @@ namespace {
 constexpr uint64_t kAckDelayNs = 100000;
 constexpr uint64_t kAckLateNs = 4 * kAckDelayNs;
 
-constexpr uint32_t kOvertakenMax = 3;  // later frames that may arrive before one is missed
-constexpr uint32_t kAtOnce = 2;        // frames under way up to which one is sent by send() itself
+constexpr int32_t kOvertakenMax = 3;  // later frames that may arrive before one is missed
+constexpr uint32_t kAtOnce = 2;       // frames under way up to which one is sent by send() itself
 constexpr uint32_t kAcksPerWindow = 4;
 constexpr size_t kBatches = 4;  // in a window that is used in whole batches
+constexpr uint64_t kShunNs = 200000000;
 
 }  // namespace
 
@@ -74,12 +75,12 @@ Header LinkDriver::header_for(const Peer& peer, Kind kind, uint64_t seq) const {
 
 // How many frames from `at` on may go. While more is to come and something is under way, a wide
 // window is used in whole batches.
-size_t LinkDriver::room_for(const Peer& peer, size_t at) const {
-  const uint32_t window = peer.window.frames();
+size_t LinkDriver::room_for(const Peer& peer, const Rail& rail, size_t at) const {
+  const uint32_t window = rail.window.frames();
   const size_t waiting = peer.sent.size() - at;
-  size_t room = std::min<size_t>(waiting, window > peer.flying ? window - peer.flying : 0);
+  size_t room = std::min<size_t>(waiting, window > rail.flying ? window - rail.flying : 0);
   const bool more = peer.refused || room < waiting;
-  if (more && peer.flying && !peer.lost && window >= kBatches * batch_) room -= room % batch_;
+  if (more && rail.flying && !peer.lost && window >= kBatches * batch_) room -= room % batch_;
   return room;
 }
 
@@ -88,24 +89,28 @@ void LinkDriver::send_waiting(PeerId id, Peer& peer, uint32_t most) {
   size_t at = first_waiting(peer);
   while (most > 0 && at < peer.sent.size()) {
     size_t indices[kBatchMax], count = 0;
-    const size_t room = std::min<size_t>(most, room_for(peer, at));
+    const uint8_t number = rail_for(id, peer, peer.sent.size() - at);
+    Rail& rail = peer.rails[number];
+    const size_t room = std::min<size_t>(most, room_for(peer, rail, at));
     for (; at < peer.sent.size() && count < std::min(room, batch_); at++) {
       const Sent& frame = peer.sent[at];
       // The driver below may still read an earlier transmission.
       if (frame.stage == Sent::Stage::waiting && frame.memory->users == 1) indices[count++] = at;
     }
-    if (room == 0 && peer.first + peer.sent.size() > peer.next) peer.held_back = true;
-    if (count == 0 || transmit(id, peer, {indices, count}) < count) return;
+    if (room == 0 && peer.first + peer.sent.size() > peer.next) rail.held_back = true;
+    if (count == 0 || transmit(id, peer, number, {indices, count}) < count) return;
     most -= static_cast<uint32_t>(count);
   }
 }
 
 // Hands frames of the window to the driver below; returns how many it took.
-size_t LinkDriver::transmit(PeerId id, Peer& peer, std::span<const size_t> indices) {
+size_t LinkDriver::transmit(PeerId id, Peer& peer, uint8_t number,
+                            std::span<const size_t> indices) {
   Tx batch[kBatchMax];
   iovec pieces[kBatchMax];
+  Rail& rail = peer.rails[number];
   // Four times in a window the sender has to hear what has arrived.
-  const uint32_t part = std::max(peer.window.frames() / kAcksPerWindow, 1u);
+  const uint32_t part = std::max(rail.window.frames() / kAcksPerWindow, 1u);
   for (size_t i = 0; i < indices.size(); i++) {
     const Sent& frame = peer.sent[indices[i]];
     std::byte* bytes = frame.memory->bytes;
@@ -125,6 +130,7 @@ size_t LinkDriver::transmit(PeerId id, Peer& peer, std::span<const size_t> indic
     tx.pieces = &pieces[i];
     tx.piece_count = pieces[i].iov_len ? 1 : 0;
     tx.body_bytes = static_cast<uint32_t>(pieces[i].iov_len);
+    tx.rail = number;
     if (tx.body_bytes > below_->caps().inline_max) tx.cookie = next_operation_++;
   }
   const size_t taken = below_->send({batch, indices.size()});
@@ -140,6 +146,10 @@ size_t LinkDriver::transmit(PeerId id, Peer& peer, std::span<const size_t> indic
     }
     frame.stage = Sent::Stage::flying;
     frame.sent_ns = now_ns_;
+    frame.rail = number;
+    frame.delivered = rail.delivered;
+    frame.turn = ++rail.turns;
+    rail.flying++;
     peer.flying++;
     peer.next = std::max(peer.next, peer.first + indices[i] + 1);
     acknowledgement_left(peer);
@@ -150,13 +160,29 @@ size_t LinkDriver::transmit(PeerId id, Peer& peer, std::span<const size_t> indic
 // A frame that goes to the peer tells it what has arrived.
 void LinkDriver::acknowledgement_left(Peer& peer) { peer.owes_ack = peer.ack_at_once = false; }
 
-bool LinkDriver::send_control(PeerId id, const Peer& peer, Kind kind) {
-  std::byte bytes[kHeaderBytes];
-  write_header(header_for(peer, kind, 0), 0, key_for(peer), {}, bytes);
+// An ack tells of all frames that have arrived, also of those far behind a missing one.
+bool LinkDriver::send_control(PeerId id, const Peer& peer, Kind kind, uint8_t rail) {
+  std::byte bytes[kHeaderBytes + kSackMoreBytes];
+  Header header = header_for(peer, kind, 0);
+  size_t size = kHeaderBytes;
+  uint32_t crc = 0;
+  if (kind == Kind::ack && peer.slots.any()) {
+    MoreSack more;
+    for (size_t i = 0; i < more.size(); i++) more[i] = peer.slots.bits(peer.expected + 65 + 64 * i);
+    more.back() &= ~uint64_t{0} >> 1;  // the last one is beyond the window
+    if (std::any_of(more.begin(), more.end(), [](uint64_t word) { return word != 0; })) {
+      write_more(more, bytes + kHeaderBytes);
+      size += kSackMoreBytes;
+      crc = crc32c(0, bytes + kHeaderBytes, kSackMoreBytes);
+      header.whole = true;
+    }
+  }
+  write_header(header, crc, key_for(peer), std::span(bytes, size).subspan(kHeaderBytes), bytes);
   Tx tx;
   tx.peer = id;
   tx.head = bytes;
-  tx.head_bytes = kHeaderBytes;
+  tx.head_bytes = static_cast<uint32_t>(size);
+  tx.rail = rail;
   return below_->send({&tx, 1}) == 1;
 }
 
@@ -167,7 +193,8 @@ bool LinkDriver::ack_is_due(const Peer& peer) const {
 }
 
 void LinkDriver::send_ack(PeerId id, Peer& peer) {
-  if (!send_control(id, peer, Kind::ack)) return;
+  // By the way by which the peer reached us: another one may be broken.
+  if (!send_control(id, peer, Kind::ack, kHeardRail)) return;
   if (now_ns_ - peer.owes_since_ns >= kAckLateNs) {
     peer.prompt_acks = Peer::kPromptAcks;
   } else if (peer.prompt_acks > 0) {
@@ -178,47 +205,47 @@ void LinkDriver::send_ack(PeerId id, Peer& peer) {
 
 void LinkDriver::lost(Peer& peer, Sent& frame) {
   frame.stage = Sent::Stage::waiting;
+  peer.rails[frame.rail].flying--;
   peer.flying--;
   peer.lost++;
 }
 
 // Which frames have to go again? Those that later ones have overtaken, and after the timeout first
 // the oldest, for the answer itself may be late or lost, then all.
-void LinkDriver::find_losses(Peer& peer) {
+void LinkDriver::find_losses(PeerId id, Peer& peer) {
   if (!peer.flying) return;
+  look_at_rails(id, peer);
   if (peer.has_gaps) find_overtaken(peer);
-  time_out(peer);
+  for (uint8_t i = 0; i < peer.rails.size(); i++)
+    if (peer.rails[i].flying) time_out(peer, i);
 }
 
 void LinkDriver::find_overtaken(Peer& peer) {
-  const auto under_way = std::min(static_cast<size_t>(peer.next - peer.first), size_t{kSackBits});
-  size_t last_arrived = 0;
-  for (size_t i = 0; i < under_way; i++)
-    if (peer.sent[i].stage == Sent::Stage::arrived) last_arrived = i;
-  const uint64_t round_trip_ns = peer.timer.smoothed_ns();
-  for (size_t i = 0; i + kOvertakenMax <= last_arrived; i++) {
+  const auto under_way = static_cast<size_t>(peer.next - peer.first);
+  for (size_t i = 0; i < under_way; i++) {
     Sent& frame = peer.sent[i];
     if (frame.stage != Sent::Stage::flying) continue;
+    Rail& rail = peer.rails[frame.rail];
+    // Frames by other rails overtake nobody.
+    if (static_cast<int32_t>(rail.arrived - frame.turn) < kOvertakenMax) continue;
     const uint64_t age_ns = now_ns_ - frame.sent_ns;
     // Its own second try may still be on its way.
-    if (age_ns <= (frame.transmissions == 1 ? 1 : 2) * round_trip_ns) continue;
+    if (age_ns <= (frame.transmissions == 1 ? 1 : 2) * rail.timer.smoothed_ns()) continue;
     lost(peer, frame);
-    peer.window.lost(peer.first + i, peer.next);
+    rail.window.lost(peer.first + i, peer.next);
   }
 }
 
-void LinkDriver::time_out(Peer& peer) {
-  const size_t under_way = static_cast<size_t>(peer.next - peer.first);
-  size_t oldest = 0;
-  while (oldest < under_way && peer.sent[oldest].stage != Sent::Stage::flying) oldest++;
-  if (oldest == under_way) return;
-  Sent& first = peer.sent[oldest];
-  if (now_ns_ - first.sent_ns < peer.timer.timeout_ns()) return;
+void LinkDriver::time_out(Peer& peer, uint8_t number) {
+  Rail& rail = peer.rails[number];
+  Sent& first = peer.sent[oldest_flying(peer, number)];
+  if (now_ns_ - std::max(first.sent_ns, rail.restarted_ns) < rail.timer.timeout_ns()) return;
   lost(peer, first);
-  if (peer.timer.timed_out() > 1) {
-    for (size_t i = oldest + 1; i < under_way; i++)
-      if (peer.sent[i].stage == Sent::Stage::flying) lost(peer, peer.sent[i]);
-    peer.window.stalled(peer.next);
+  rail.restarted_ns = now_ns_;
+  rail.shunned_ns = now_ns_ + kShunNs;
+  if (rail.timer.timed_out() > 1) {
+    lose_all(peer, number);
+    rail.window.stalled(peer.next);
   }
 }
 

@@ -71,9 +71,12 @@ struct Sent {
   uint32_t lent_bytes = 0;
   uint32_t payload_crc = 0;
   uint16_t transmissions = 0;
+  uint8_t rail = 0;  // by which it went, the last time
   Stage stage = Stage::waiting;
-  uint64_t sent_ns = 0;  // the last time
-  uint64_t cookie = 0;   // the core's
+  uint64_t sent_ns = 0;    // the last time
+  uint32_t delivered = 0;  // Rail::delivered then
+  uint32_t turn = 0;       // Rail::turns then
+  uint64_t cookie = 0;     // the core's
 };
 
 class SentFrames {

@@ -43,11 +43,18 @@ uint64_t LinkDriver::rest_of(PeerId id, Peer& peer) {
   if (peer.owes_ack) send_ack(id, peer);
   if (peer.owes_ack) return 0;
   if (peer.sent.empty()) return ~uint64_t{0};
-  if (peer.flying == 0 || room_for(peer, first_waiting(peer)) > 0) return 0;
-  size_t oldest = 0;
-  while (peer.sent[oldest].stage != Sent::Stage::flying) oldest++;
-  const uint64_t end_ns = peer.sent[oldest].sent_ns + peer.timer.timeout_ns();
-  return end_ns > now_ns_ ? end_ns - now_ns_ : 0;
+  const size_t at = first_waiting(peer);
+  const uint8_t next = rail_for(id, peer, peer.sent.size() - at);
+  if (peer.flying == 0 || room_for(peer, peer.rails[next], at) > 0) return 0;
+  uint64_t rest_ns = ~uint64_t{0};
+  for (uint8_t i = 0; i < peer.rails.size(); i++) {
+    if (!peer.rails[i].flying) continue;
+    const Rail& rail = peer.rails[i];
+    const uint64_t end_ns = std::max(peer.sent[oldest_flying(peer, i)].sent_ns, rail.restarted_ns) +
+                            rail.timer.timeout_ns();
+    rest_ns = std::min(rest_ns, end_ns > now_ns_ ? end_ns - now_ns_ : 0);
+  }
+  return rest_ns;
 }
 
 Status LinkDriver::arm(int* fd) {

@@ -33,6 +33,7 @@ class RetransmitTimer {
   // Returns how often in a row.
   unsigned timed_out() { return doublings_ += doublings_ < 20; }
   void answered() { doublings_ = 0; }
+  bool late() const { return doublings_ > 0; }
 
   uint64_t timeout_ns() const {
     const uint64_t estimate = smoothed_ns_ ? smoothed_ns_ + 4 * variation_ns_ : kFirstNs;

@@ -43,6 +43,7 @@ class FaultDriver final : public Decorator {
     std::vector<std::byte> bytes;
     uint64_t release_ns = 0;
     uint32_t overtakers = 0;  // reordered: later frames still to go first
+    uint8_t rail = kFirstRail;
   };
   // Kept only for peers with something held back or in flight, or dead.
   struct Peer {
@@ -232,6 +233,7 @@ bool FaultDriver::pass(const Tx& tx) {
 void FaultDriver::hold(const Tx& tx, uint32_t faults) {
   Peer& peer = peers_[tx.peer];
   Held held;
+  held.rail = tx.rail;
   const auto* head = static_cast<const std::byte*>(tx.head);
   held.bytes.assign(head, head + tx.head_bytes);
   for (const iovec& piece : std::span(tx.pieces, tx.piece_count)) {
@@ -245,7 +247,7 @@ void FaultDriver::hold(const Tx& tx, uint32_t faults) {
   // strike() counts this frame itself among those that overtake a stray.
   const auto stray = [&] {
     return Held{held.bytes, now_ns_ + plan_.delay_max_ns,
-                static_cast<uint32_t>(random_.between(2, 4))};
+                static_cast<uint32_t>(random_.between(2, 4)), tx.rail};
   };
   if (faults & bit(Fault::duplicate)) peer.strays.push_back(stray());
   if (faults & bit(Fault::reorder)) {
@@ -285,6 +287,7 @@ bool FaultDriver::send_held(PeerId id, Held& held) {
   tx.pieces = &piece;
   tx.piece_count = piece.iov_len ? 1 : 0;
   tx.body_bytes = static_cast<uint32_t>(piece.iov_len);
+  tx.rail = held.rail;
   if (tx.body_bytes > caps_.inline_max) tx.cookie = next_operation_++;
   if (below_->send({&tx, 1}) != 1) return false;
   if (tx.cookie) operations_[tx.cookie] = {id, 0, std::move(held.bytes)};

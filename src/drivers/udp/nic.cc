@@ -80,7 +80,7 @@ UdpDriver::UdpDriver(const DriverEnv& env, std::vector<Interface> interfaces)
 
 UdpDriver::~UdpDriver() {
   for (const PeerId id : groups_) close(peers_[id].inbox.fd);
-  for (const PeerId id : direct_) close(peers_[id].direct.fd);
+  for (const auto& [id, rail] : direct_) close(peers_[id].rails[rail].direct.fd);
   for (const Source& one : retired_) close(one.socket.fd);
   if (sleep_fd_ >= 0) close(sleep_fd_);
   if (socket_.fd >= 0) close(socket_.fd);
@@ -167,10 +167,8 @@ PeerId UdpDriver::new_peer(uint64_t number) {
 
 void UdpDriver::forget(PeerId id) {
   std::erase(probing_, id);
-  if (std::erase(direct_, id)) {
-    close_socket(&peers_[id].direct);
-    list_sources();
-  }
+  for (Rail& rail : peers_[id].rails) close_socket(&rail.direct);
+  if (std::erase_if(direct_, [&](const auto& one) { return one.first == id; })) list_sources();
   if (last_sender_ == id) last_sender_ = kNoPeer;
   peers_[id] = Peer{};
   free_.push_back(id);
@@ -209,7 +207,7 @@ Status UdpDriver::connect(std::span<const std::byte> address, PeerId* out, std::
       add_candidate(peers_[id], where);
     }
   }
-  if (peers_[id].candidates.empty() && !peers_[id].has_path) {
+  if (peers_[id].candidates.empty() && !peers_[id].has_path()) {
     by_number_.erase(theirs.number);
     forget(id);
     *why =
@@ -252,9 +250,9 @@ Status UdpDriver::join(std::span<const std::byte> group, PeerId* out) {
     return Status::io_error;
   }
   Peer& peer = peers_[id];
-  peer.group = peer.has_path = true;
-  peer.segments = false;
-  peer.path = where;
+  peer.group = true;
+  peer.rails.push_back({where, kNoInterface, true, false, 0, {}, 0, 0});
+  peer.first = 0;
   peer.inbox = inbox;
   peer.name = name;
   groups_.push_back(id);

@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "drivers/driver.h"
@@ -80,30 +81,47 @@ class UdpDriver final : public Driver {
   void leave(PeerId peer) override;
   Status arm(int* fd) override;
   std::string path_text(PeerId peer) const override;
+  uint32_t rails(PeerId peer) const override;
 
  private:
   static constexpr size_t kNoInterface = ~size_t{0};
+  static constexpr uint8_t kNoRail = 0xff;
+  // An address of a peer's.
+  struct Candidate {
+    sockaddr_in6 where{};
+    size_t interface = kNoInterface;  // by which it was reached; in interfaces_
+    bool answered = false;            // in this round
+  };
+  // A way to a peer: an address that answers; of those by one interface the first that did.
+  struct Rail {
+    sockaddr_in6 path{};
+    size_t interface = kNoInterface;
+    bool answers = true;
+    bool segments = true;   // the kernel may cut a long buffer into datagrams
+    uint64_t heard_ns = 0;  // last datagram from there
+    Socket direct;          // connected to `path`; fd -1: there is none
+    uint32_t sends = 0;     // without one
+    uint64_t used_ns = 0;   // last time something was sent
+  };
   struct Peer {
     bool used = false;
     bool group = false;
-    bool has_path = false;
-    bool probing = false;             // listed in probing_
-    bool segments = true;             // the kernel may cut a long buffer into datagrams
-    uint64_t number = 0;              // of the process, or of the group
-    sockaddr_in6 path{};              // where it answered
-    size_t interface = kNoInterface;  // by which it is reached; in interfaces_
-    uint64_t nonce = 0;               // of the pings under way
-    uint64_t heard_ns = 0;            // last datagram from it
-    uint64_t pinged_ns = 0;           // last pings
-    uint64_t rescue_ns = 0;           // when another path than `path` first answered; 0: none did
-    size_t rescue = 0;                // the candidate that did
-    uint64_t gap_ns = 0;              // from then to the next
-    std::vector<sockaddr_in6> candidates;
-    Socket direct;         // connected to `path`; fd -1: there is none
-    uint32_t sends = 0;    // without one
-    uint64_t used_ns = 0;  // last time something was sent
-    Socket inbox;          // of a group
-    std::string name;      // of a group
+    bool probing = false;      // a round of pings is under way; listed in probing_
+    uint8_t first = kNoRail;   // the lowest rail that answers; kNoRail: there is no path yet
+    uint8_t heard = kNoRail;   // by which the last datagram came
+    uint64_t number = 0;       // of the process, or of the group
+    uint64_t nonce = 0;        // of the round
+    uint64_t round_ns = 0;     // when it began
+    uint64_t answered_ns = 0;  // its first answer; 0: none yet
+    uint64_t pinged_ns = 0;    // last pings
+    uint64_t gap_ns = 0;       // from then to the next
+    uint64_t rest_ns = 0;      // from then to the next round, if something is sent
+    std::vector<Rail> rails;
+    std::vector<Candidate> candidates;
+    Socket inbox;      // of a group
+    std::string name;  // of a group
+
+    bool has_path() const { return first != kNoRail; }
   };
   class Outbox;
 
@@ -115,21 +133,31 @@ class UdpDriver final : public Driver {
   // paths.cc
   void add_candidate(Peer& peer, const sockaddr_in6& where);
   void look_for(PeerId id);
-  void doubt(PeerId id, Peer& peer);
-  void ping(PeerId id, Peer& peer);
+  static bool complete(const Peer& peer);
+  void doubt(PeerId id, Peer& peer, const Rail& rail);
+  void ping(Peer& peer);
   void ping_again();
   void answer_ping(const Header& header, size_t size, const sockaddr_in6& from);
   void take_pong(const Header& header);
-  void change_path(PeerId id);
-  void chose(PeerId id, const sockaddr_in6& path);
+  void end_round(Peer& peer);
+  void answers(Peer& peer, const sockaddr_in6& path, size_t interface);
+  void silent(Peer& peer, Rail& rail);
+  void heard_from(PeerId id, const sockaddr_in6& from);
+  static void set_first(Peer& peer);
+  static uint8_t choose(const Peer& peer, uint8_t wanted) {
+    if (wanted == kHeardRail) wanted = peer.heard;
+    return wanted < peer.rails.size() && peer.rails[wanted].answers ? wanted : peer.first;
+  }
+  size_t interface_to(const sockaddr_in6& path, uint32_t* path_mtu) const;
+  std::string name_of(const Rail& rail) const;
   void send_small(const sockaddr_in6& to, std::span<const std::byte> datagram);
 
   // send.cc
   void lost(const Outbox& out, size_t message, int error);
 
   // sockets.cc
-  void consider_direct(PeerId id, Peer& peer);
-  void retire_direct(PeerId id);
+  void consider_direct(PeerId id, uint8_t number);
+  void retire_direct(Rail& rail);
   void list_sources();
   bool fill(size_t most);
   void choose_source();
@@ -158,8 +186,8 @@ class UdpDriver final : public Driver {
   PeerId last_sender_ = kNoPeer;                    // probably the next one, too
   std::vector<PeerId> probing_;
   std::vector<PeerId> groups_;
-  std::vector<uint64_t> done_;   // cookies for the next poll
-  std::vector<PeerId> direct_;   // those that have a connected socket
+  std::vector<uint64_t> done_;                      // cookies for the next poll
+  std::vector<std::pair<PeerId, uint8_t>> direct_;  // rails that have a connected socket
   std::vector<Source> retired_;  // connected sockets to be closed when they are empty
   std::vector<Source> sources_;  // the others
   std::vector<pollfd> ready_;    // for each of them

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// Which address of a peer is the right one? Several nodes may have the same address on a bridge of
-// their own, an interface may be dead, a network may be another one of the same number. So the
-// first frame for a peer makes pings to all its addresses, as long as the longest frame; the first
-// answer decides. A peer that has not been heard for a while when something is sent is looked for
-// again.
+// Which addresses of a peer are right? Several nodes may have the same address on a bridge of their
+// own, an interface may be dead, a network may be another one of the same number. So the first
+// frame for a peer begins a round: pings to all its addresses, as long as the longest frame. The
+// first answer is the first way; each of our interfaces by which an answer comes is a rail. When a
+// rail has been silent for a while, or one is missing, something that is sent begins another round.
 #include <errno.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "core/base/log.h"
@@ -19,39 +20,53 @@ namespace {
 
 constexpr uint64_t kFirstGapNs = 10000000;
 constexpr uint64_t kLongestGapNs = 1000000000;
-constexpr uint64_t kQuietNs = 100000000;  // then the path is doubted
-constexpr uint64_t kGraceNs = 30000000;   // that it has to answer when another one did
+constexpr uint64_t kQuietNs = 100000000;          // then a rail is doubted
+constexpr uint64_t kGraceNs = 50000000;           // to answer in when another one did
+constexpr uint64_t kLongestRestNs = 30000000000;  // where an address has never answered
+constexpr uint64_t kForeverNs = ~uint64_t{0};
 
 }  // namespace
 
 void UdpDriver::add_candidate(Peer& peer, const sockaddr_in6& where) {
   if (!is_ipv4(where) && !socket_.ipv6) return;
   if (peer.candidates.size() >= kCandidatesMax) return;
-  const auto same = [&](const sockaddr_in6& other) { return same_place(where, other); };
-  if (std::none_of(peer.candidates.begin(), peer.candidates.end(), same))
-    peer.candidates.push_back(where);
+  const auto same = [&](const Candidate& other) { return same_place(where, other.where); };
+  if (std::any_of(peer.candidates.begin(), peer.candidates.end(), same)) return;
+  peer.candidates.push_back({where});
+  peer.rest_ns = 0;
 }
 
-// Begins to look for a path, if that has not begun.
+// Begins a round, if none is under way.
 void UdpDriver::look_for(PeerId id) {
   Peer& peer = peers_[id];
   if (peer.probing) return;
   peer.probing = true;
   peer.nonce = random_.next();
-  peer.rescue_ns = 0;
+  peer.round_ns = now_ns_;
+  peer.answered_ns = 0;
   peer.gap_ns = kFirstGapNs;
+  for (Candidate& one : peer.candidates) one.answered = false;
   probing_.push_back(id);
-  ping(id, peer);
+  ping(peer);
 }
 
-// Something is sent: has the peer been silent for long?
-void UdpDriver::doubt(PeerId id, Peer& peer) {
-  if (peer.group || now_ns_ - peer.heard_ns < kQuietNs || now_ns_ - peer.pinged_ns < kQuietNs)
-    return;
-  look_for(id);
+// Each address is one that answers, or the reserve of a rail that does.
+bool UdpDriver::complete(const Peer& peer) {
+  return std::all_of(peer.candidates.begin(), peer.candidates.end(), [&](const Candidate& one) {
+    return std::any_of(peer.rails.begin(), peer.rails.end(), [&](const Rail& rail) {
+      return rail.answers && rail.interface == one.interface;
+    });
+  });
 }
 
-void UdpDriver::ping(PeerId, Peer& peer) {
+// Something is sent: has this rail been silent for long, or may another one be there by now?
+void UdpDriver::doubt(PeerId id, Peer& peer, const Rail& rail) {
+  const uint64_t since_ns = now_ns_ - peer.pinged_ns;
+  if (now_ns_ - rail.heard_ns < kQuietNs && since_ns < peer.rest_ns) return;
+  if (!peer.group && since_ns >= std::min(kQuietNs, peer.rest_ns)) look_for(id);
+}
+
+void UdpDriver::ping(Peer& peer) {
   std::vector<std::byte> datagram(datagram_max_);
   Header header;
   header.kind = Kind::ping;
@@ -59,30 +74,32 @@ void UdpDriver::ping(PeerId, Peer& peer) {
   header.from = own_.number;
   header.nonce = peer.nonce;
   for (size_t i = 0; i < peer.candidates.size(); i++) {
+    if (peer.candidates[i].answered) continue;
     header.candidate = static_cast<uint8_t>(i);
     write_header(header, datagram.data());
-    send_small(peer.candidates[i], datagram);
+    send_small(peer.candidates[i].where, datagram);
   }
   peer.pinged_ns = now_ns_;
 }
 
 void UdpDriver::ping_again() {
   for (size_t i = 0; i < probing_.size();) {
-    const PeerId id = probing_[i];
-    Peer& peer = peers_[id];
-    const bool over = !peer.probing || peer.candidates.empty();
-    if (over) {
-      peer.probing = false;
+    Peer& peer = peers_[probing_[i]];
+    const bool all = std::all_of(peer.candidates.begin(), peer.candidates.end(),
+                                 [](const Candidate& one) { return one.answered; });
+    if (all || (peer.answered_ns && now_ns_ - peer.answered_ns >= kGraceNs)) {
+      end_round(peer);
       probing_[i] = probing_.back();
       probing_.pop_back();
       continue;
     }
     i++;
-    if (peer.rescue_ns && now_ns_ - peer.rescue_ns >= kGraceNs) change_path(id);
-    if (!peer.probing || now_ns_ - peer.pinged_ns < peer.gap_ns) continue;
-    peer.gap_ns = std::min(2 * peer.gap_ns, kLongestGapNs);
-    retire_direct(id);  // it has an address of this node for its own, and that may be the trouble
-    ping(id, peer);
+    if (now_ns_ - peer.pinged_ns < peer.gap_ns) continue;
+    if (!peer.answered_ns) peer.gap_ns = std::min(2 * peer.gap_ns, kLongestGapNs);
+    // A socket has an address of this node for its own, and that may be the trouble.
+    for (Rail& rail : peer.rails)
+      if (rail.heard_ns < peer.round_ns) retire_direct(rail);
+    ping(peer);
   }
 }
 
@@ -103,46 +120,130 @@ void UdpDriver::answer_ping(const Header& header, size_t size, const sockaddr_in
 
 void UdpDriver::take_pong(const Header& header) {
   const PeerId id = known(header.from);
-  if (id != kNoPeer && !peers_[id].probing && header.nonce == peers_[id].nonce) return;  // late
-  if (id == kNoPeer || !peers_[id].probing || header.nonce != peers_[id].nonce ||
+  if (id == kNoPeer || header.nonce != peers_[id].nonce ||
       header.candidate >= peers_[id].candidates.size() || header.size != datagram_max_) {
     counters_.udp_foreign++;
     return;
   }
   Peer& peer = peers_[id];
-  const sockaddr_in6& where = peer.candidates[header.candidate];
-  if (peer.has_path && !same_place(peer.path, where)) {
-    if (peer.rescue_ns) return;
-    peer.rescue_ns = now_ns_;
-    peer.rescue = header.candidate;
+  Candidate& one = peer.candidates[header.candidate];
+  if (one.answered) return;
+  one.answered = true;
+  one.interface = interface_to(one.where, nullptr);
+  if (!peer.answered_ns) {
+    peer.answered_ns = now_ns_;
+    peer.gap_ns = kFirstGapNs;
+  }
+  answers(peer, one.where, one.interface);
+}
+
+// All have had their time. A rail whose address was silent goes on by another one of the same
+// interface, or ends, if there are others.
+void UdpDriver::end_round(Peer& peer) {
+  peer.probing = false;
+  for (Rail& rail : peer.rails) {
+    if (!rail.answers || rail.heard_ns >= peer.round_ns || now_ns_ - rail.heard_ns < kQuietNs)
+      continue;
+    const auto other = std::find_if(
+        peer.candidates.begin(), peer.candidates.end(),
+        [&](const Candidate& one) { return one.answered && one.interface == rail.interface; });
+    if (other == peer.candidates.end()) {
+      silent(peer, rail);
+      continue;
+    }
+    const std::string before = name_of(rail);
+    retire_direct(rail);
+    rail = {other->where, rail.interface, true, segments_, now_ns_, {}, 0, 0};
+    TORII_WARN("udp: process %016llx does not answer by %s any more, but by %s, which is used now",
+               static_cast<unsigned long long>(peer.number), before.c_str(), name_of(rail).c_str());
+  }
+  const bool silence = std::any_of(peer.rails.begin(), peer.rails.end(),
+                                   [](const Rail& rail) { return !rail.answers; });
+  peer.rest_ns = complete(peer) ? kForeverNs
+                                : std::clamp(2 * std::min(peer.rest_ns, kLongestRestNs), kQuietNs,
+                                             silence ? kLongestGapNs : kLongestRestNs);
+}
+
+// The peer was heard by this way, and hears us.
+void UdpDriver::answers(Peer& peer, const sockaddr_in6& path, size_t interface) {
+  const auto rail = std::find_if(peer.rails.begin(), peer.rails.end(),
+                                 [&](const Rail& one) { return one.interface == interface; });
+  if (rail != peer.rails.end()) {
+    if (rail->answers && !same_place(rail->path, path)) return;
+    const bool back = !rail->answers;
+    rail->heard_ns = now_ns_;
+    if (!back) return;
+    *rail = {path, interface, true, segments_, now_ns_, {}, 0, 0};
+    set_first(peer);
+    counters_.udp_rails_back++;
+    TORII_WARN("udp: process %016llx answers by %s again",
+               static_cast<unsigned long long>(peer.number), name_of(*rail).c_str());
     return;
   }
-  peer.heard_ns = now_ns_;
-  peer.probing = false;  // the first one decides
-  if (!peer.has_path) chose(id, where);
+  if (peer.rails.size() == kRailsMax) return;
+  if (peer.rails.empty() && interface != kNoInterface) {
+    paths_by_interface_[interface]++;
+    const auto most = std::max_element(paths_by_interface_.begin(), paths_by_interface_.end());
+    set_multicast_interface(
+        socket_, interfaces_[static_cast<size_t>(most - paths_by_interface_.begin())].index);
+  }
+  peer.rails.push_back({path, interface, true, segments_, now_ns_, {}, 0, 0});
+  set_first(peer);
+  uint32_t path_mtu = 0;
+  interface_to(path, &path_mtu);
+  TORII_INFO("udp: process %016llx answers at %s by %s, path MTU %u",
+             static_cast<unsigned long long>(peer.number), to_text(path).c_str(),
+             interface == kNoInterface ? "?" : interfaces_[interface].name.c_str(), path_mtu);
 }
 
-// The way that frames went is silent, and another one answers.
-void UdpDriver::change_path(PeerId id) {
-  Peer& peer = peers_[id];
-  const std::string before = path_text(id);
-  peer.probing = false;
-  peer.heard_ns = now_ns_;
-  chose(id, peer.candidates[peer.rescue]);
-  TORII_WARN("udp: process %016llx does not answer by %s any more, but by %s, which is used now",
-             static_cast<unsigned long long>(peer.number), before.c_str(), path_text(id).c_str());
+// No frames go by this rail until it answers again. The last one stays.
+void UdpDriver::silent(Peer& peer, Rail& rail) {
+  rail.answers = false;
+  retire_direct(rail);
+  set_first(peer);
+  if (!peer.has_path()) {
+    rail.answers = true;
+    set_first(peer);
+    return;
+  }
+  peer.rest_ns = 0;
+  counters_.udp_rails_lost++;
+  TORII_WARN("udp: process %016llx does not answer by %s any more, but by %s",
+             static_cast<unsigned long long>(peer.number), name_of(rail).c_str(),
+             name_of(peer.rails[peer.first]).c_str());
 }
 
-void UdpDriver::chose(PeerId id, const sockaddr_in6& path) {
+void UdpDriver::set_first(Peer& peer) {
+  peer.first = kNoRail;
+  for (size_t i = peer.rails.size(); i-- > 0;)
+    if (peer.rails[i].answers) peer.first = static_cast<uint8_t>(i);
+}
+
+uint32_t UdpDriver::rails(PeerId id) const {
+  uint32_t bits = 0;
+  for (size_t i = 0; i < peers_[id].rails.size(); i++)
+    bits |= static_cast<uint32_t>(peers_[id].rails[i].answers) << i;
+  return bits;
+}
+
+// A datagram of the peer's.
+void UdpDriver::heard_from(PeerId id, const sockaddr_in6& from) {
   Peer& peer = peers_[id];
-  retire_direct(id);
-  peer.segments = segments_;
-  peer.path = path;
-  peer.has_path = true;
-  peer.interface = kNoInterface;
+  if (!peer.has_path()) answers(peer, from, interface_to(from, nullptr));
+  if (peer.heard >= peer.rails.size() || !same_place(peer.rails[peer.heard].path, from)) {
+    const auto rail = std::find_if(peer.rails.begin(), peer.rails.end(),
+                                   [&](const Rail& one) { return same_place(one.path, from); });
+    if (rail == peer.rails.end()) return;  // its route back is another one
+    peer.heard = static_cast<uint8_t>(rail - peer.rails.begin());
+  }
+  peer.rails[peer.heard].heard_ns = now_ns_;
+}
+
+// The interface by which the system sends there.
+size_t UdpDriver::interface_to(const sockaddr_in6& path, uint32_t* path_mtu) const {
   Route route;
-  if (!find_route(path, &route)) return;
-  std::string by = "?";
+  if (!find_route(path, &route)) return kNoInterface;
+  if (path_mtu) *path_mtu = route.path_mtu;
   for (size_t i = 0; i < interfaces_.size(); i++) {
     const Interface& one = interfaces_[i];
     const auto has = [&](const std::vector<in6_addr>& hosts) {
@@ -150,29 +251,25 @@ void UdpDriver::chose(PeerId id, const sockaddr_in6& path) {
         return std::memcmp(&host, &route.source, sizeof(host)) == 0;
       });
     };
-    if (!has(one.ipv4) && !has(one.ipv6) && !has(one.link_local)) continue;
-    by = one.name;
-    peer.interface = i;
-    paths_by_interface_[i]++;
-    const auto most = std::max_element(paths_by_interface_.begin(), paths_by_interface_.end());
-    set_multicast_interface(
-        socket_, interfaces_[static_cast<size_t>(most - paths_by_interface_.begin())].index);
-    break;
+    if (has(one.ipv4) || has(one.ipv6) || has(one.link_local)) return i;
   }
-  TORII_INFO("udp: process %016llx answers at %s by %s, path MTU %u",
-             static_cast<unsigned long long>(peer.number), to_text(path).c_str(), by.c_str(),
-             route.path_mtu);
+  return kNoInterface;
+}
+
+std::string UdpDriver::name_of(const Rail& rail) const {
+  return (rail.interface == kNoInterface ? "?" : interfaces_[rail.interface].name) + " to " +
+         to_text(rail.path);
 }
 
 std::string UdpDriver::path_text(PeerId id) const {
   if (id >= peers_.size() || !peers_[id].used) return {};
   const Peer& peer = peers_[id];
-  if (peer.has_path)
-    return (peer.interface == kNoInterface ? "?" : interfaces_[peer.interface].name) + " to " +
-           to_text(peer.path);
   std::string out;
-  for (const sockaddr_in6& where : peer.candidates)
-    out += (out.empty() ? "" : ", ") + to_text(where);
+  for (const Rail& rail : peer.rails)
+    if (rail.answers) out += (out.empty() ? "" : " and ") + name_of(rail);
+  if (!out.empty()) return out;
+  for (const Candidate& one : peer.candidates)
+    out += (out.empty() ? "" : ", ") + to_text(one.where);
   return "none of its addresses answered: " + out;
 }
 

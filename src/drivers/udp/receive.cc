@@ -176,12 +176,7 @@ PeerId UdpDriver::sender_of(const Header& header, const sockaddr_in6& from) {
     add_candidate(peers_[id], from);
   }
   last_sender_ = id;
-  Peer& peer = peers_[id];
-  peer.heard_ns = now_ns_;
-  if (!peer.has_path) {
-    peer.probing = false;
-    chose(id, from);
-  }
+  heard_from(id, from);
   return id;
 }
 

@@ -22,6 +22,7 @@ class UdpDriver::Outbox {
  public:
   struct Message {
     PeerId peer;
+    uint8_t rail;
     size_t frames;
     size_t bytes;
     size_t size;  // of the first frame
@@ -34,14 +35,16 @@ class UdpDriver::Outbox {
   bool add(const Tx& tx) {
     if (frames_ == kBatchMax || pieces_used_ + kPieces > std::size(pieces_)) return false;
     const Peer& peer = nic_.peers_[tx.peer];
-    const Socket& socket = peer.direct.fd >= 0 ? peer.direct : nic_.socket_;
+    const uint8_t rail = choose(peer, tx.rail);
+    const Socket& direct = peer.rails[rail].direct;
+    const Socket& socket = direct.fd >= 0 ? direct : nic_.socket_;
     if (frames_ && socket.fd != socket_.fd) return false;
     socket_ = socket;
     const size_t size = kHeaderBytes + tx.head_bytes + tx.body_bytes;
     Message* m = count_ ? &messages_[count_ - 1] : nullptr;
-    const bool joins = m && m->peer == tx.peer && peer.segments && !m->closed && size <= m->size &&
-                       m->bytes + m->size <= kBufferMax;
-    if (!joins) m = begin(tx.peer, peer, size);
+    const bool joins = m && m->peer == tx.peer && m->rail == rail && peer.rails[rail].segments &&
+                       !m->closed && size <= m->size && m->bytes + m->size <= kBufferMax;
+    if (!joins) m = begin(tx.peer, rail, size);
     // A few bytes less would end the buffer.
     const size_t missing = m->size - size;
     Header header;
@@ -92,17 +95,17 @@ class UdpDriver::Outbox {
   const Message& message(size_t i) const { return messages_[i]; }
 
  private:
-  Message* begin(PeerId id, const Peer& peer, size_t size) {
+  Message* begin(PeerId id, uint8_t rail, size_t size) {
     msghdr& h = native_[count_].msg_hdr;
     h = {};
-    if (peer.direct.fd < 0) {
-      to_native(peer.path, socket_.ipv6, &to_[count_]);
+    if (nic_.peers_[id].rails[rail].direct.fd < 0) {
+      to_native(nic_.peers_[id].rails[rail].path, socket_.ipv6, &to_[count_]);
       h.msg_name = &to_[count_].ipv6;
       h.msg_namelen = to_[count_].length;
     }
     h.msg_iov = &pieces_[pieces_used_];
     Message* m = &messages_[count_++];
-    *m = Message{id, 0, 0, size, false};
+    *m = Message{id, rail, 0, 0, size, false};
     return m;
   }
 
@@ -137,10 +140,12 @@ size_t UdpDriver::send(std::span<const Tx> batch) {
       Peer& peer = peer_at(tx.peer);
       TORII_ASSERT(tx.head_bytes <= kHeadMax && tx.body_bytes <= caps_.mtu - tx.head_bytes);
       TORII_ASSERT(tx.piece_count <= caps_.pieces_max);
-      if (peer.has_path) doubt(tx.peer, peer);
-      if (!peer.has_path) look_for(tx.peer);
-      if (!peer.has_path || !out.add(tx)) break;
-      consider_direct(tx.peer, peer);
+      if (!peer.has_path()) look_for(tx.peer);
+      if (!peer.has_path()) break;
+      const uint8_t rail = choose(peer, tx.rail);
+      doubt(tx.peer, peer, peer.rails[rail]);
+      if (!out.add(tx)) break;
+      consider_direct(tx.peer, rail);
     }
     if (out.count() == 0) return taken;
     const int sent = out.flush();
@@ -150,7 +155,8 @@ size_t UdpDriver::send(std::span<const Tx> batch) {
       return taken;
     const bool segmented = sent < 0 && out.message(0).frames > 1;
     if (segmented && (error == EINVAL || error == EMSGSIZE || error == EIO)) {
-      peers_[out.message(0).peer].segments = false;  // this path's packets are smaller
+      // This path's packets are smaller.
+      peers_[out.message(0).peer].rails[out.message(0).rail].segments = false;
       continue;
     }
     if (sent < 0) lost(out, 0, error);
@@ -166,12 +172,16 @@ size_t UdpDriver::send(std::span<const Tx> batch) {
 }
 
 // The system refuses to send there, or somebody has refused an earlier datagram: as good as lost on
-// the way. Perhaps another path is better.
+// the way. Perhaps another rail is better.
 void UdpDriver::lost(const Outbox& out, size_t message, int error) {
   const PeerId id = out.message(message).peer;
-  TORII_DEBUG("udp: sending to %s: %s", to_text(peers_[id].path).c_str(), std::strerror(error));
-  if (peers_[id].group) return;
-  retire_direct(id);
+  Peer& peer = peers_[id];
+  Rail& rail = peer.rails[out.message(message).rail];
+  TORII_DEBUG("udp: sending by %s: %s", name_of(rail).c_str(), std::strerror(error));
+  if (peer.group) return;
+  const bool no_way = error == ENETUNREACH || error == EHOSTUNREACH || error == ENETDOWN;
+  retire_direct(rail);
+  if (no_way && rail.answers) silent(peer, rail);
   look_for(id);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// Which socket: one for everybody, one connected to each of the peers that are talked to most, one
+// Which socket: one for everybody, one connected to each of the rails that are used most, one
 // for each group. A connected one saves the system the search for the way. Any of them may have
 // something; mostly it is the one that had something last.
 #include <errno.h>
@@ -25,44 +25,51 @@ constexpr unsigned kAsksOfOne = 4;        // before the others are asked
 
 }  // namespace
 
-// Something is sent to the peer again: is it worth a socket?
-void UdpDriver::consider_direct(PeerId id, Peer& peer) {
-  peer.used_ns = now_ns_;
-  if (peer.group || peer.direct.fd >= 0 || ++peer.sends < kSendsForDirect) return;
-  peer.sends = 0;
+// Something is sent to the peer by this rail again: is that worth a socket?
+void UdpDriver::consider_direct(PeerId id, uint8_t number) {
+  Rail& rail = peers_[id].rails[number];
+  rail.used_ns = now_ns_;
+  if (peers_[id].group || rail.direct.fd >= 0 || ++rail.sends < kSendsForDirect) return;
+  rail.sends = 0;
+  const auto rail_of = [&](const auto& one) -> Rail& {
+    return peers_[one.first].rails[one.second];
+  };
   if (direct_.size() == kDirectMax) {
-    const PeerId oldest = *std::min_element(
+    Rail& oldest = rail_of(*std::min_element(
         direct_.begin(), direct_.end(),
-        [&](PeerId a, PeerId b) { return peers_[a].used_ns < peers_[b].used_ns; });
-    if (now_ns_ - peers_[oldest].used_ns < kIdleNs) return;
+        [&](const auto& a, const auto& b) { return rail_of(a).used_ns < rail_of(b).used_ns; }));
+    if (now_ns_ - oldest.used_ns < kIdleNs) return;
     retire_direct(oldest);
   }
   std::vector<Socket> at_port = {socket_};
-  for (const PeerId other : direct_) at_port.push_back(peers_[other].direct);
+  for (const auto& other : direct_) at_port.push_back(rail_of(other).direct);
   for (const Source& one : retired_) at_port.push_back(one.socket);
-  peer.direct = open_connected_socket(at_port, own_.port, peer.path);
-  if (peer.direct.fd < 0) {
-    TORII_DEBUG("udp: no socket for %s alone: %m", to_text(peer.path).c_str());
+  rail.direct = open_connected_socket(at_port, own_.port, rail.path);
+  if (rail.direct.fd < 0) {
+    TORII_DEBUG("udp: no socket for %s alone: %m", to_text(rail.path).c_str());
     return;
   }
-  if (segments_) enable_gro(peer.direct);
-  direct_.push_back(id);
+  if (segments_) enable_gro(rail.direct);
+  direct_.push_back({id, number});
   list_sources();
 }
 
 // What has arrived at the socket already is still received.
-void UdpDriver::retire_direct(PeerId id) {
-  Peer& peer = peers_[id];
-  peer.sends = 0;
-  if (peer.direct.fd < 0) return;
-  retired_.push_back({std::exchange(peer.direct, {}), true, peer.path});
-  std::erase(direct_, id);
+void UdpDriver::retire_direct(Rail& rail) {
+  rail.sends = 0;
+  if (rail.direct.fd < 0) return;
+  std::erase_if(direct_,
+                [&](const auto& one) { return &peers_[one.first].rails[one.second] == &rail; });
+  retired_.push_back({std::exchange(rail.direct, {}), true, rail.path});
   list_sources();
 }
 
 void UdpDriver::list_sources() {
   sources_.assign(1, {socket_, false, {}});
-  for (const PeerId id : direct_) sources_.push_back({peers_[id].direct, true, peers_[id].path});
+  for (const auto& [id, number] : direct_) {
+    const Rail& rail = peers_[id].rails[number];
+    sources_.push_back({rail.direct, true, rail.path});
+  }
   for (const PeerId id : groups_) sources_.push_back({peers_[id].inbox, false, {}});
   ready_.clear();
   for (const Source& one : sources_) ready_.push_back({one.socket.fd, POLLIN, 0});
