@@ -24,19 +24,19 @@
 /* When processors are scarce a process that waits gives way and sleeps. The first event may be the
  * one that it waits for, and it comes back if it was not. One that looks in has work of its own.
  * Returns the number of events, or nonzero if it rested. */
-MPL_STATIC_INLINE_PREFIX int netmod_torii_progress(int blocking) {
+MPL_STATIC_INLINE_PREFIX int netmod_torii_progress(int vci, int blocking) {
+  struct netmod_torii_vci* own = NETMOD_TORII_VCI(vci);
   int came_back;
-  if (MPIDI_TORII_global.looks) {
+  if (0 == vci && MPIDI_TORII_global.looks) {
     MPIDI_TORII_global.looks = 0;
     blocking = 0;
   }
 #ifdef MPICH_IS_THREADED
-  if (MPIR_ThreadInfo.isThreaded) return netmod_torii_progress_among_threads(blocking);
+  if (MPIR_ThreadInfo.isThreaded) return netmod_torii_progress_among_threads(vci, blocking);
 #endif
-  if (!blocking) return torii_test_step(MPIDI_TORII_global.ni);
-  came_back = MPIDI_TORII_global.came_back ? torii_wait_step(MPIDI_TORII_global.ni)
-                                           : torii_wait_first(MPIDI_TORII_global.ni);
-  MPIDI_TORII_global.came_back = 0 < came_back;
+  if (!blocking) return torii_test_step(own->ni);
+  came_back = own->came_back ? torii_wait_step(own->ni) : torii_wait_first(own->ni);
+  own->came_back = 0 < came_back;
   return came_back;
 }
 
@@ -48,16 +48,16 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_progress(int vci, int blocking) {
 #endif
   int mpi_errno = MPI_SUCCESS;
   int events;
-  if (unlikely(0 != vci)) return MPI_SUCCESS;
-  events = netmod_torii_progress(blocking);
+  if (unlikely(vci >= MPIDI_TORII_global.vcis)) return MPI_SUCCESS;
+  events = netmod_torii_progress(vci, blocking);
 #if NETMOD_TORII_SINCE(4, 2)
   *made_progress = 0 < events;
 #else
   (void)events;
 #endif
-  if (unlikely(MPI_SUCCESS != MPIDI_TORII_global.error)) {
-    mpi_errno = MPIDI_TORII_global.error;
-    MPIDI_TORII_global.error = MPI_SUCCESS;
+  if (unlikely(MPI_SUCCESS != NETMOD_TORII_VCI(vci)->error)) {
+    mpi_errno = NETMOD_TORII_VCI(vci)->error;
+    NETMOD_TORII_VCI(vci)->error = MPI_SUCCESS;
   }
   return mpi_errno;
 }

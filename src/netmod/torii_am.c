@@ -53,7 +53,7 @@ static size_t aligned(size_t bytes) { return (bytes + 7) & ~(size_t)7; }
 
 /* For errors that belong to no operation: progress reports the first. */
 static void report(int mpi_errno) {
-  if (MPI_SUCCESS == MPIDI_TORII_global.error) MPIDI_TORII_global.error = mpi_errno;
+  if (MPI_SUCCESS == NETMOD_TORII_VCI(0)->error) NETMOD_TORII_VCI(0)->error = mpi_errno;
 }
 
 /* --- send ---------------------------------------------------------------------------------- */
@@ -95,18 +95,18 @@ static void finish_outgoing(struct outgoing* out, int code) {
 }
 
 static void outgoing_done(void* arg, const torii_result_t* result) {
-  --MPIDI_TORII_global.pending;
+  --NETMOD_TORII_VCI(0)->pending;
   finish_outgoing(arg, result->code);
 }
 
 static void send_outgoing(struct outgoing* out, torii_peer_t* peer, uint64_t tag,
                           const torii_data_t* data) {
   int code;
-  ++MPIDI_TORII_global.pending;
+  ++NETMOD_TORII_VCI(0)->pending;
   code = torii_send(MPIDI_TORII_global.am_port, peer, TORII_STANDARD, tag, 0, data, outgoing_done,
                     out, NULL);
   if (TORII_PENDING == code) return;
-  --MPIDI_TORII_global.pending;
+  --NETMOD_TORII_VCI(0)->pending;
   finish_outgoing(out, code);
 }
 
@@ -132,7 +132,7 @@ static int send_header(torii_peer_t* peer, int handler, const void* header, size
 }
 
 static torii_peer_t* peer_at(int rank, MPIR_Comm* comm, int* mpi_errno) {
-  return netmod_torii_peer(MPIDIU_comm_rank_to_av(comm, rank), mpi_errno);
+  return netmod_torii_peer(MPIDIU_comm_rank_to_av(comm, rank), 0, mpi_errno);
 }
 
 int netmod_torii_am_send_header(int rank, MPIR_Comm* comm, int handler, const void* header,

@@ -9,6 +9,15 @@
 /* True for final releases from major.minor on. */
 #define NETMOD_TORII_SINCE(major, minor) (MPICH_NUMVERSION >= (major)*10000000 + (minor)*100000)
 
+/* Virtual communication interfaces (VCIs) that the netmod may use. */
+#if NETMOD_TORII_SINCE(4, 1)
+#define NETMOD_TORII_MAX_VCIS 1
+#define NETMOD_TORII_WANTED_VCIS 1
+#else
+#define NETMOD_TORII_MAX_VCIS MPIDI_CH4_MAX_VCIS
+#define NETMOD_TORII_WANTED_VCIS MPIDI_global.n_vcis
+#endif
+
 /* `attr` is what sends, receives and probes are told beside the message: since 4.1 more than the
  * place of the context. */
 #if NETMOD_TORII_SINCE(4, 1)

@@ -9,6 +9,11 @@
  *
  * Threads: MPICH calls the netmod under its lock, callbacks included. In programs with
  * MPI_THREAD_MULTIPLE Torii's interface has a lock too: a thread that rests has given up MPICH's.
+ *
+ * VCIs: MPICH may be built with a lock for each virtual communication interface. Then each has an
+ * interface of Torii, which it shares with nobody: a message travels between VCIs of the same
+ * number, which both ends find by its communicator. Active messages, windows and processes of other
+ * jobs know the first VCI only.
  */
 #ifndef TORII_IMPL_H_INCLUDED
 #define TORII_IMPL_H_INCLUDED
@@ -19,13 +24,13 @@
 
 #include "ch4_impl.h"
 #include "mpidch4r.h"
-#include "torii_compat.h"
 
-#define NETMOD_TORII_ADDRESS_BYTES 510 /* torii_address stays below 512 */
+#define NETMOD_TORII_ADDRESS_BYTES 508 /* torii_address stays below 512 */
 
 /* A process's address as MPICH's start-up exchange carries it. */
 struct netmod_torii_card {
   uint16_t bytes;
+  uint16_t vcis; /* that it could use */
   unsigned char address[NETMOD_TORII_ADDRESS_BYTES];
 };
 
@@ -36,23 +41,31 @@ struct netmod_torii_stranger {
   struct netmod_torii_card card;
 };
 
-typedef struct {
+/* What each VCI has of its own. */
+struct netmod_torii_vci {
   torii_ni_t* ni;
-  torii_port_t* port;    /* MPI messages */
+  torii_port_t* port; /* MPI messages */
+  int came_back;      /* the last call for progress found an event */
+  int error;          /* MPI code of a failure that belongs to no operation; reported by progress */
+  long pending;       /* sends that are not over, which MPI_Finalize waits for */
+  const struct netmod_torii_card* cards; /* of MPI_COMM_WORLD, by rank */
+} __attribute__((aligned(64)));
+
+typedef struct {
+  struct netmod_torii_vci vci[NETMOD_TORII_MAX_VCIS];
+  int vcis;              /* in use; the same in all processes of the job */
   torii_port_t* am_port; /* active messages and the first words of jobs that connect */
   uint64_t ignore;       /* bits of a tag that no receive looks at */
   uint64_t ignore_any;   /* the same for MPI_ANY_TAG */
   uint64_t job;
-  int came_back; /* the last call for progress found an event */
-  int looks;     /* the next call for progress is not a wait */
-  long pending;  /* sends that are not over, which MPI_Finalize waits for */
-  int error;     /* MPI code of a failure that belongs to no operation; reported by progress */
-  const struct netmod_torii_card* cards; /* of MPI_COMM_WORLD, by rank; one copy for a node */
+  int looks; /* the next call for progress is not a wait */
   struct netmod_torii_stranger* strangers;
 } MPIDI_TORII_global_t;
 extern MPIDI_TORII_global_t MPIDI_TORII_global;
 
-#define NETMOD_TORII_PEER(av) ((av)->netmod.torii.peer)
+#define NETMOD_TORII_VCI(number) (&MPIDI_TORII_global.vci[number])
+#define NETMOD_TORII_NI NETMOD_TORII_VCI(0)->ni /* of everything but messages */
+#define NETMOD_TORII_PEER(av, vci) ((av)->netmod.torii.peer[vci])
 #define NETMOD_TORII_REQUEST(request) ((request)->dev.ch4.netmod.torii)
 #define NETMOD_TORII_AM(request) ((request)->dev.ch4.am.netmod_am.torii)
 
@@ -63,15 +76,27 @@ int netmod_torii_error(int code, const char* what);
 /* The same for a call that set something up: the text has Torii's own sentence. */
 int netmod_torii_refused(int code, const char* what);
 /* Finds the peer of a process of MPI_COMM_WORLD. Null: *mpi_errno has the reason. */
-torii_peer_t* netmod_torii_connect(MPIDI_av_entry_t* av, int* mpi_errno);
+torii_peer_t* netmod_torii_connect(MPIDI_av_entry_t* av, int vci, int* mpi_errno);
 
 /* Progress in programs with threads: the other threads are let in while this one rests. Returns the
  * number of events. */
-int netmod_torii_progress_among_threads(int blocking);
+int netmod_torii_progress_among_threads(int vci, int blocking);
 
-static inline torii_peer_t* netmod_torii_peer(MPIDI_av_entry_t* av, int* mpi_errno) {
-  torii_peer_t* peer = NETMOD_TORII_PEER(av);
-  return likely(NULL != peer) ? peer : netmod_torii_connect(av, mpi_errno);
+static inline torii_peer_t* netmod_torii_peer(MPIDI_av_entry_t* av, int vci, int* mpi_errno) {
+  torii_peer_t* peer = NETMOD_TORII_PEER(av, vci);
+  return likely(NULL != peer) ? peer : netmod_torii_connect(av, vci, mpi_errno);
+}
+
+/* The VCI of a message on its way from one rank to another, the same for both ends: `flag` tells
+ * MPICH which of them asks. */
+static inline int netmod_torii_vci(int flag, MPIR_Comm* comm, int from, int to, int tag) {
+#if 1 == NETMOD_TORII_MAX_VCIS
+  (void)flag, (void)comm, (void)from, (void)to, (void)tag;
+  return 0;
+#else
+  if (MPIR_COMM_KIND__INTRACOMM != comm->comm_kind || comm->tainted) return 0; /* other jobs */
+  return MPIDI_get_vci(flag, comm, from, to, tag) % MPIDI_TORII_global.vcis;
+#endif
 }
 
 /* --- torii_data.c -------------------------------------------------------------------------- */
@@ -104,20 +129,22 @@ int netmod_torii_am_fetch(MPIR_Request* request);
 /* --- torii_message.c ----------------------------------------------------------------------- */
 
 int netmod_torii_isend(const void* buffer, MPI_Aint count, MPI_Datatype datatype, int tag,
-                       MPIR_Comm* comm, int context_offset, MPIDI_av_entry_t* av, torii_mode_t mode,
-                       MPIR_Request** request);
+                       MPIR_Comm* comm, int context_offset, MPIDI_av_entry_t* av, int vci,
+                       torii_mode_t mode, MPIR_Request** request);
 int netmod_torii_irecv(void* buffer, MPI_Aint count, MPI_Datatype datatype, int rank, int tag,
-                       MPIR_Comm* comm, int context_offset, MPIDI_av_entry_t* av,
+                       MPIR_Comm* comm, int context_offset, MPIDI_av_entry_t* av, int vci,
                        MPIR_Request* request);
-int netmod_torii_imrecv(void* buffer, MPI_Aint count, MPI_Datatype datatype, MPIR_Request* request);
+int netmod_torii_imrecv(void* buffer, MPI_Aint count, MPI_Datatype datatype, int vci,
+                        MPIR_Request* request);
 int netmod_torii_iprobe(int source, int tag, MPIR_Comm* comm, int context_offset,
-                        MPIDI_av_entry_t* av, int* flag, MPI_Status* status);
+                        MPIDI_av_entry_t* av, int vci, int* flag, MPI_Status* status);
 int netmod_torii_improbe(int source, int tag, MPIR_Comm* comm, int context_offset,
-                         MPIDI_av_entry_t* av, int* flag, MPIR_Request** message,
+                         MPIDI_av_entry_t* av, int vci, int* flag, MPIR_Request** message,
                          MPI_Status* status);
+/* What Torii calls when a receive is over, and before that, under its locks, as torii_port_prompt
+ * says. */
 void netmod_torii_recv_done(void* arg, const torii_result_t* result);
-/* A receive that ended at once; code is what torii_recv or torii_mrecv returned. */
-void netmod_torii_recv_ended(MPIR_Request* request, int code, torii_result_t* result);
+int netmod_torii_recv_prompt(void* arg, const torii_result_t* result);
 
 /* --- torii_rma.c --------------------------------------------------------------------------- */
 

@@ -4,6 +4,7 @@
  * Start and end, addresses and errors.
  */
 #include <mpidimpl.h>
+#include <stdatomic.h>
 
 #include "mpidu_bc.h"
 #include "torii_impl.h"
@@ -80,29 +81,42 @@ static void want_all_drivers(void) {
   }
 }
 
-int MPIDI_TORII_init_local(int* tag_bits) {
-  int mpi_errno = check_version();
+static int threads_may_call(void) { return MPI_THREAD_MULTIPLE == MPIR_ThreadInfo.thread_provided; }
+
+/* Each VCI's interfaces are a job for themselves. */
+static int open_vci(int vci) {
+  struct netmod_torii_vci* own = NETMOD_TORII_VCI(vci);
   int code;
   torii_options_t options = {
       .struct_bytes = sizeof options,
-      .job = job_number(),
+      .job = MPIDI_TORII_global.job + ((uint64_t)vci << 32),
       .rank = (uint32_t)MPIR_Process.rank,
       .size = (uint32_t)MPIR_Process.size,
       .node = (uint32_t)MPIR_Process.node_map[MPIR_Process.rank],
       .local_rank = (uint32_t)MPIR_Process.local_rank,
       .local_size = (uint32_t)MPIR_Process.local_size,
-      .threads = MPI_THREAD_MULTIPLE == MPIR_ThreadInfo.thread_provided,
+      .threads = threads_may_call(),
   };
+  code = torii_open(&options, &own->ni);
+  if (TORII_OK != code) return netmod_torii_refused(code, "Torii cannot be opened");
+  code = torii_port_open(own->ni, 0, &own->port);
+  if (TORII_OK == code) {
+    code = torii_port_prompt(own->port, netmod_torii_recv_done, netmod_torii_recv_prompt);
+  }
+  return TORII_OK == code ? MPI_SUCCESS : netmod_torii_refused(code, "a port cannot be opened");
+}
+
+int MPIDI_TORII_init_local(int* tag_bits) {
+  int mpi_errno = check_version();
+  int code;
   MPIR_ERR_CHECK(mpi_errno);
-  MPIDI_TORII_global.job = options.job;
+  MPIDI_TORII_global.job = job_number();
   *tag_bits = MPIR_TAG_BITS_DEFAULT;
   if (MPIR_Process.has_parent) want_all_drivers();
-  code = torii_open(&options, &MPIDI_TORII_global.ni);
-  if (TORII_OK != code) return netmod_torii_refused(code, "Torii cannot be opened");
-  code = torii_port_open(MPIDI_TORII_global.ni, 0, &MPIDI_TORII_global.port);
-  if (TORII_OK == code) {
-    code = torii_port_open(MPIDI_TORII_global.ni, 1, &MPIDI_TORII_global.am_port);
-  }
+  mpi_errno = open_vci(0);
+  MPIR_ERR_CHECK(mpi_errno);
+  MPIDI_TORII_global.vcis = 1;
+  code = torii_port_open(NETMOD_TORII_NI, 1, &MPIDI_TORII_global.am_port);
   if (TORII_OK != code) return netmod_torii_refused(code, "a port cannot be opened");
   mpi_errno = netmod_torii_am_open();
 fn_exit:
@@ -120,34 +134,76 @@ static void set_ignored_bits(void) {
   MPIDI_TORII_global.ignore_any = MPIDI_TORII_global.ignore | (uint32_t)NETMOD_TORII_TAG_MASK;
 }
 
+static int fill_card(int vci, struct netmod_torii_card* card) {
+  size_t bytes;
+  memset(card, 0, sizeof *card);
+  bytes = torii_address(NETMOD_TORII_VCI(vci)->ni, card->address, sizeof card->address);
+  if (bytes > sizeof card->address) {
+    return netmod_torii_error(TORII_ERR_UNSUPPORTED, "the address of this process is too long");
+  }
+  card->bytes = (uint16_t)bytes;
+  card->vcis = (uint16_t)(threads_may_call() ? NETMOD_TORII_WANTED_VCIS : 1);
+  return MPI_SUCCESS;
+}
+
 int MPIDI_TORII_init_world(void) {
   int mpi_errno = MPI_SUCCESS;
   struct netmod_torii_card own;
   void* table = NULL;
   int card_bytes = sizeof own;
-  size_t bytes;
-  memset(&own, 0, sizeof own);
   set_ignored_bits();
-  bytes = torii_address(MPIDI_TORII_global.ni, own.address, sizeof own.address);
-  if (bytes > sizeof own.address) {
-    return netmod_torii_error(TORII_ERR_UNSUPPORTED, "the address of this process is too long");
-  }
-  own.bytes = (uint16_t)bytes;
+  mpi_errno = fill_card(0, &own);
+  MPIR_ERR_CHECK(mpi_errno);
   mpi_errno = MPIDU_bc_table_create(MPIR_Process.rank, MPIR_Process.size, MPIR_Process.node_map,
                                     &own, sizeof own, TRUE, FALSE, &table, &card_bytes);
   MPIR_ERR_CHECK(mpi_errno);
-  MPIDI_TORII_global.cards = table;
-  for (int i = 0; i < MPIR_Process.size; ++i) NETMOD_TORII_PEER(&MPIDIU_get_av(0, i)) = NULL;
+  NETMOD_TORII_VCI(0)->cards = table; /* one copy for a node */
+  for (int i = 0; i < MPIR_Process.size; ++i) {
+    memset(&MPIDIU_get_av(0, i).netmod.torii, 0, sizeof MPIDIU_get_av(0, i).netmod.torii);
+  }
   /* Processes with drivers that do not reach each other are told now: some of MPICH's collective
    * operations lose the error of a message. */
-  netmod_torii_connect(&MPIDIU_get_av(0, (MPIR_Process.rank + 1) % MPIR_Process.size), &mpi_errno);
+  netmod_torii_connect(&MPIDIU_get_av(0, (MPIR_Process.rank + 1) % MPIR_Process.size), 0,
+                       &mpi_errno);
 fn_exit:
   return mpi_errno;
 fn_fail:
   goto fn_exit;
 }
 
+#if 1 == NETMOD_TORII_MAX_VCIS
 int MPIDI_TORII_post_init(void) { return MPI_SUCCESS; }
+#else
+/* Opens another VCI and tells the others its address, over the first one. */
+static int open_with_others(int vci) {
+  MPIR_Errflag_t errflag = MPIR_ERR_NONE;
+  struct netmod_torii_card* cards =
+      MPL_calloc((size_t)MPIR_Process.size, sizeof *cards, MPL_MEM_ADDRESS);
+  int mpi_errno;
+  if (NULL == cards) return netmod_torii_error(TORII_ERR_NO_MEMORY, "addresses of a VCI");
+  NETMOD_TORII_VCI(vci)->cards = cards;
+  mpi_errno = open_vci(vci);
+  if (MPI_SUCCESS == mpi_errno) mpi_errno = fill_card(vci, &cards[MPIR_Process.rank]);
+  if (MPI_SUCCESS != mpi_errno) return mpi_errno;
+  return MPIR_Allgather_allcomm_auto(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, cards, sizeof *cards,
+                                     MPI_BYTE, MPIR_Process.comm_world,
+                                     NETMOD_TORII_ERRFLAG(errflag));
+}
+
+/* A process with one thread may be among those with several: the smallest number is everybody's. */
+int MPIDI_TORII_post_init(void) {
+  int vcis = NETMOD_TORII_MAX_VCIS;
+  for (int i = 0; i < MPIR_Process.size; ++i) {
+    vcis = MPL_MIN(vcis, MPL_MAX(1, NETMOD_TORII_VCI(0)->cards[i].vcis));
+  }
+  for (int vci = 1; vci < vcis; ++vci) {
+    const int mpi_errno = open_with_others(vci);
+    if (MPI_SUCCESS != mpi_errno) return mpi_errno;
+  }
+  MPIDI_TORII_global.vcis = vcis;
+  return MPI_SUCCESS;
+}
+#endif
 
 #if NETMOD_TORII_SINCE(4, 2)
 int MPIDI_TORII_init_vcis(int num_vcis, int* num_vcis_actual) {
@@ -158,13 +214,13 @@ int MPIDI_TORII_init_vcis(int num_vcis, int* num_vcis_actual) {
 #endif
 
 /* Only processes of MPI_COMM_WORLD have no peer from the beginning. */
-torii_peer_t* netmod_torii_connect(MPIDI_av_entry_t* av, int* mpi_errno) {
+torii_peer_t* netmod_torii_connect(MPIDI_av_entry_t* av, int vci, int* mpi_errno) {
   int rank = (int)(av - &MPIDIU_get_av(0, 0));
-  const struct netmod_torii_card* card = &MPIDI_TORII_global.cards[rank];
+  const struct netmod_torii_card* card = &NETMOD_TORII_VCI(vci)->cards[rank];
   torii_peer_t* peer = NULL;
   int code;
   MPIR_Assert(0 <= rank && rank < MPIR_Process.size);
-  code = torii_connect(MPIDI_TORII_global.ni, card->address,
+  code = torii_connect(NETMOD_TORII_VCI(vci)->ni, card->address,
                        MPL_MIN(card->bytes, sizeof card->address), &peer);
   if (TORII_OK != code) {
     char what[64];
@@ -172,7 +228,7 @@ torii_peer_t* netmod_torii_connect(MPIDI_av_entry_t* av, int* mpi_errno) {
     *mpi_errno = netmod_torii_refused(code, what);
     return NULL;
   }
-  NETMOD_TORII_PEER(av) = peer;
+  NETMOD_TORII_PEER(av, vci) = peer;
   return peer;
 }
 
@@ -181,40 +237,57 @@ torii_peer_t* netmod_torii_connect(MPIDI_av_entry_t* av, int* mpi_errno) {
 #ifdef MPICH_IS_THREADED
 /* MPICH's lock, which is held when it calls for progress. */
 #if MPICH_THREAD_GRANULARITY == MPICH_THREAD_GRANULARITY__VCI
-#define MPICH_LOCK MPIDI_VCI(0).lock
+#define MPICH_LOCK(vci) MPIDI_VCI(vci).lock
 #else
-#define MPICH_LOCK MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX
+#define MPICH_LOCK(vci) MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX
 #endif
 
-static void rest_after(int events, int blocking) {
-  if (blocking) {
-    torii_rest(MPIDI_TORII_global.ni, events);
-  } else {
-    torii_test_rest(MPIDI_TORII_global.ni, events);
-  }
+static int rest_after(int vci, int events, int blocking) {
+  torii_ni_t* ni = NETMOD_TORII_VCI(vci)->ni;
+  return blocking ? torii_rest(ni, events) : torii_test_rest(ni, events);
 }
 
 /* Rests without MPICH's lock, as MPICH itself does when it yields. */
-static void rest_unlocked(int blocking) {
-  MPIDU_Thread_mutex_t* lock = &MPICH_LOCK;
+static int rest_unlocked(int vci, int blocking) {
+  MPIDU_Thread_mutex_t* lock = &MPICH_LOCK(vci);
   const int count = lock->count;
   const MPL_thread_id_t owner = lock->owner;
-  int failed = 0;
+  int failed = 0, rested;
   lock->count = 0;
   lock->owner = 0;
   MPIDU_Thread_mutex_unlock(lock, &failed);
-  rest_after(0, blocking);
+  rested = rest_after(vci, 0, blocking);
   MPIDU_Thread_mutex_lock(lock, &failed, MPL_THREAD_PRIO_LOW);
   lock->count = count;
   lock->owner = owner;
+  return rested;
 }
 
-int netmod_torii_progress_among_threads(int blocking) {
-  const int events = torii_progress(MPIDI_TORII_global.ni);
+/* A sleeper wakes for its own VCI only. So a thread that looks at several in turn does not sleep
+ * for long, and one that has rested has MPICH look at all of them next. */
+#if 1 == NETMOD_TORII_MAX_VCIS
+static int may_sleep(int vci) {
+  (void)vci;
+  return 1;
+}
+static void look_at_all(void) {}
+#else
+static int may_sleep(int vci) {
+  static _Thread_local int before;
+  const bool again = before == vci;
+  before = vci;
+  return again || 1 == MPIDI_TORII_global.vcis;
+}
+static void look_at_all(void) { global_vci_poll_count |= MPIDI_CH4_PROG_POLL_MASK; }
+#endif
+
+int netmod_torii_progress_among_threads(int vci, int blocking) {
+  const int events = torii_progress(NETMOD_TORII_VCI(vci)->ni);
+  const int waits = may_sleep(vci) && blocking;
   if (events > 0) {
-    rest_after(events, blocking);
-  } else {
-    rest_unlocked(blocking);
+    rest_after(vci, events, waits);
+  } else if (0 < rest_unlocked(vci, waits)) {
+    look_at_all();
   }
   return events;
 }
@@ -222,18 +295,65 @@ int netmod_torii_progress_among_threads(int blocking) {
 
 /* --- end ----------------------------------------------------------------------------------- */
 
+static long all_pending(void) {
+  long sum = 0;
+  for (int i = 0; i < MPIDI_TORII_global.vcis; ++i) sum += NETMOD_TORII_VCI(i)->pending;
+  return sum;
+}
+
+static void close_vci(int vci) {
+  torii_port_close(NETMOD_TORII_VCI(vci)->port);
+  torii_close(NETMOD_TORII_VCI(vci)->ni);
+  if (0 != vci) MPL_free((void*)(uintptr_t)NETMOD_TORII_VCI(vci)->cards);
+}
+
+static void progress_at_end(void) {
+  if (1 == MPIDI_TORII_global.vcis) {
+    torii_wait_step(NETMOD_TORII_NI);
+    return;
+  }
+  for (int i = 0; i < MPIDI_TORII_global.vcis; ++i) torii_test_step(NETMOD_TORII_VCI(i)->ni);
+}
+
+struct barrier {
+  int mpi_errno;
+  atomic_int over;
+};
+
+static void* wait_for_all(void* arg) {
+  struct barrier* barrier = arg;
+  barrier->mpi_errno = MPIR_pmi_barrier();
+  atomic_store(&barrier->over, 1);
+  return NULL;
+}
+
+/* PMI's barrier blocks, but what this process has sent may still be on its way: a driver that loses
+ * packets repeats them in progress only. So another thread stands at the barrier. Nobody is to wake
+ * this one, for it may be gone by then. */
+static int barrier_with_progress(void) {
+  const struct timespec moment = {.tv_nsec = 100000};
+  struct barrier barrier = {.mpi_errno = MPI_SUCCESS};
+  pthread_t thread;
+  if (0 != pthread_create(&thread, NULL, wait_for_all, &barrier)) return MPIR_pmi_barrier();
+  while (!atomic_load(&barrier.over)) {
+    for (int i = 0; i < MPIDI_TORII_global.vcis; ++i) torii_progress(NETMOD_TORII_VCI(i)->ni);
+    nanosleep(&moment, NULL);
+  }
+  pthread_join(thread, NULL);
+  return barrier.mpi_errno;
+}
+
 /* What was sent must be received before this process may go: the others make progress until all
  * are here. */
 int MPIDI_TORII_mpi_finalize_hook(void) {
   /* A process with sessions only may have no MPI_COMM_WORLD, and nobody waits for it. */
-  const bool has_world = NULL != MPIDI_TORII_global.cards;
+  const bool has_world = NULL != NETMOD_TORII_VCI(0)->cards;
   int mpi_errno = MPI_SUCCESS;
-  while (0 < MPIDI_TORII_global.pending) torii_wait_step(MPIDI_TORII_global.ni);
-  if (has_world) mpi_errno = MPIR_pmi_barrier();
+  while (0 < all_pending()) progress_at_end();
+  if (has_world) mpi_errno = barrier_with_progress();
   MPIR_ERR_CHECK(mpi_errno);
   netmod_torii_am_close();
-  torii_port_close(MPIDI_TORII_global.port);
-  torii_close(MPIDI_TORII_global.ni);
+  for (int i = 0; i < MPIDI_TORII_global.vcis; ++i) close_vci(i);
   while (NULL != MPIDI_TORII_global.strangers) {
     struct netmod_torii_stranger* stranger = MPIDI_TORII_global.strangers;
     MPIDI_TORII_global.strangers = stranger->next;

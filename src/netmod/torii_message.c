@@ -21,16 +21,16 @@ static void finish_send(MPIR_Request* request, int code) {
 }
 
 static void send_done(void* arg, const torii_result_t* result) {
-  --MPIDI_TORII_global.pending;
+  --NETMOD_TORII_VCI(MPIDI_Request_get_vci((MPIR_Request*)arg))->pending;
   finish_send(arg, result->code);
 }
 
 int netmod_torii_isend(const void* buffer, MPI_Aint count, MPI_Datatype datatype, int tag,
-                       MPIR_Comm* comm, int context_offset, MPIDI_av_entry_t* av, torii_mode_t mode,
-                       MPIR_Request** request) {
+                       MPIR_Comm* comm, int context_offset, MPIDI_av_entry_t* av, int vci,
+                       torii_mode_t mode, MPIR_Request** request) {
   int mpi_errno = MPI_SUCCESS;
   MPIR_Request* req = *request;
-  torii_peer_t* peer = netmod_torii_peer(av, &mpi_errno);
+  torii_peer_t* peer = netmod_torii_peer(av, vci, &mpi_errno);
   struct netmod_torii_stream* stream = NULL;
   torii_data_t data;
   int code;
@@ -38,7 +38,7 @@ int netmod_torii_isend(const void* buffer, MPI_Aint count, MPI_Datatype datatype
   mpi_errno = netmod_torii_describe(buffer, count, datatype, &data, &stream);
   MPIR_ERR_CHECK(mpi_errno);
   if (NULL == req) {
-    req = MPIR_Request_create_from_pool(MPIR_REQUEST_KIND__SEND, 0, 2);
+    req = MPIR_Request_create_from_pool(MPIR_REQUEST_KIND__SEND, vci, 2);
     MPIR_ERR_CHKANDSTMT(NULL == req, mpi_errno, MPIX_ERR_NOREQ, goto fn_fail, "**nomemreq");
   } else {
     MPIR_Request_add_ref(req);
@@ -46,12 +46,12 @@ int netmod_torii_isend(const void* buffer, MPI_Aint count, MPI_Datatype datatype
   NETMOD_TORII_REQUEST(req).stream = stream;
   NETMOD_TORII_REQUEST(req).operation = 0;
   *request = req;
-  ++MPIDI_TORII_global.pending;
-  code = torii_send(MPIDI_TORII_global.port, peer, mode,
+  ++NETMOD_TORII_VCI(MPIDI_Request_get_vci(req))->pending;
+  code = torii_send(NETMOD_TORII_VCI(vci)->port, peer, mode,
                     netmod_torii_tag(comm->context_id + context_offset, tag), (uint32_t)comm->rank,
                     &data, send_done, req, &NETMOD_TORII_REQUEST(req).operation);
   if (TORII_PENDING != code) {
-    --MPIDI_TORII_global.pending;
+    --NETMOD_TORII_VCI(MPIDI_Request_get_vci(req))->pending;
     finish_send(req, code);
   }
 fn_exit:
@@ -109,7 +109,17 @@ void netmod_torii_recv_done(void* arg, const torii_result_t* result) {
   netmod_torii_complete(request);
 }
 
-void netmod_torii_recv_ended(MPIR_Request* request, int code, torii_result_t* result) {
+/* To free the request must not lead to anything that calls Torii, as the end of a communicator may.
+ */
+int netmod_torii_recv_prompt(void* arg, const torii_result_t* result) {
+  MPIR_Request* request = arg;
+  if (unlikely(NULL != request->comm || NULL != NETMOD_TORII_REQUEST(request).stream)) return 0;
+  netmod_torii_recv_done(request, result);
+  return 1;
+}
+
+/* A receive that ended at once; code is what torii_recv or torii_mrecv returned. */
+static void recv_ended(MPIR_Request* request, int code, torii_result_t* result) {
   if (unlikely(TORII_OK != code && result->code != code)) { /* nothing was matched */
     *result = (torii_result_t){.code = code};
   }
@@ -117,7 +127,7 @@ void netmod_torii_recv_ended(MPIR_Request* request, int code, torii_result_t* re
 }
 
 int netmod_torii_irecv(void* buffer, MPI_Aint count, MPI_Datatype datatype, int rank, int tag,
-                       MPIR_Comm* comm, int context_offset, MPIDI_av_entry_t* av,
+                       MPIR_Comm* comm, int context_offset, MPIDI_av_entry_t* av, int vci,
                        MPIR_Request* request) {
   int mpi_errno = MPI_SUCCESS;
   torii_peer_t* source = NULL;
@@ -125,7 +135,7 @@ int netmod_torii_irecv(void* buffer, MPI_Aint count, MPI_Datatype datatype, int 
   torii_result_t result;
   int code;
   if (MPI_ANY_SOURCE != rank) {
-    source = netmod_torii_peer(av, &mpi_errno);
+    source = netmod_torii_peer(av, vci, &mpi_errno);
     if (unlikely(NULL == source)) return mpi_errno;
   }
   mpi_errno =
@@ -133,15 +143,15 @@ int netmod_torii_irecv(void* buffer, MPI_Aint count, MPI_Datatype datatype, int 
   if (unlikely(MPI_SUCCESS != mpi_errno)) return mpi_errno;
   result.code = TORII_PENDING;
   code = torii_recv(
-      MPIDI_TORII_global.port, source,
+      NETMOD_TORII_VCI(vci)->port, source,
       netmod_torii_tag(comm->recvcontext_id + context_offset, MPI_ANY_TAG == tag ? 0 : tag),
       MPI_ANY_TAG == tag ? MPIDI_TORII_global.ignore_any : MPIDI_TORII_global.ignore, &data,
       netmod_torii_recv_done, request, &NETMOD_TORII_REQUEST(request).operation, &result);
-  if (TORII_PENDING != code) netmod_torii_recv_ended(request, code, &result);
+  if (TORII_PENDING != code) recv_ended(request, code, &result);
   return MPI_SUCCESS;
 }
 
-int netmod_torii_imrecv(void* buffer, MPI_Aint count, MPI_Datatype datatype,
+int netmod_torii_imrecv(void* buffer, MPI_Aint count, MPI_Datatype datatype, int vci,
                         MPIR_Request* request) {
   torii_message_t* message = NETMOD_TORII_REQUEST(request).message;
   torii_data_t data;
@@ -151,9 +161,9 @@ int netmod_torii_imrecv(void* buffer, MPI_Aint count, MPI_Datatype datatype,
   int code;
   if (unlikely(MPI_SUCCESS != mpi_errno)) return mpi_errno;
   result.code = TORII_PENDING;
-  code = torii_mrecv(MPIDI_TORII_global.port, message, &data, netmod_torii_recv_done, request, NULL,
-                     &result);
-  if (TORII_PENDING != code) netmod_torii_recv_ended(request, code, &result);
+  code = torii_mrecv(NETMOD_TORII_VCI(vci)->port, message, &data, netmod_torii_recv_done, request,
+                     NULL, &result);
+  if (TORII_PENDING != code) recv_ended(request, code, &result);
   return MPI_SUCCESS;
 }
 
@@ -166,9 +176,9 @@ struct pattern {
 };
 
 static int make_pattern(int source, int tag, MPIR_Comm* comm, int context_offset,
-                        MPIDI_av_entry_t* av, struct pattern* pattern) {
+                        MPIDI_av_entry_t* av, int vci, struct pattern* pattern) {
   int mpi_errno = MPI_SUCCESS;
-  pattern->source = MPI_ANY_SOURCE == source ? NULL : netmod_torii_peer(av, &mpi_errno);
+  pattern->source = MPI_ANY_SOURCE == source ? NULL : netmod_torii_peer(av, vci, &mpi_errno);
   pattern->tag =
       netmod_torii_tag(comm->recvcontext_id + context_offset, MPI_ANY_TAG == tag ? 0 : tag);
   pattern->ignore = MPI_ANY_TAG == tag ? MPIDI_TORII_global.ignore_any : MPIDI_TORII_global.ignore;
@@ -189,31 +199,32 @@ static int found(int code, const torii_result_t* result, const MPIR_Comm* comm, 
 }
 
 int netmod_torii_iprobe(int source, int tag, MPIR_Comm* comm, int context_offset,
-                        MPIDI_av_entry_t* av, int* flag, MPI_Status* status) {
+                        MPIDI_av_entry_t* av, int vci, int* flag, MPI_Status* status) {
   struct pattern pattern;
   torii_result_t result;
-  int mpi_errno = make_pattern(source, tag, comm, context_offset, av, &pattern);
+  int mpi_errno = make_pattern(source, tag, comm, context_offset, av, vci, &pattern);
   int code;
   if (MPI_SUCCESS != mpi_errno) return mpi_errno;
-  code = torii_probe(MPIDI_TORII_global.port, pattern.source, pattern.tag, pattern.ignore, &result);
+  code = torii_probe(NETMOD_TORII_VCI(vci)->port, pattern.source, pattern.tag, pattern.ignore,
+                     &result);
   return found(code, &result, comm, flag, status);
 }
 
 int netmod_torii_improbe(int source, int tag, MPIR_Comm* comm, int context_offset,
-                         MPIDI_av_entry_t* av, int* flag, MPIR_Request** message,
+                         MPIDI_av_entry_t* av, int vci, int* flag, MPIR_Request** message,
                          MPI_Status* status) {
   struct pattern pattern;
   torii_result_t result;
   torii_message_t* taken = NULL;
   MPIR_Request* request;
-  int mpi_errno = make_pattern(source, tag, comm, context_offset, av, &pattern);
+  int mpi_errno = make_pattern(source, tag, comm, context_offset, av, vci, &pattern);
   int code;
   *message = NULL;
   MPIR_ERR_CHECK(mpi_errno);
-  request = MPIR_Request_create_from_pool(MPIR_REQUEST_KIND__MPROBE, 0, 2);
+  request = MPIR_Request_create_from_pool(MPIR_REQUEST_KIND__MPROBE, vci, 2);
   MPIR_ERR_CHKANDSTMT(NULL == request, mpi_errno, MPIX_ERR_NOREQ, goto fn_fail, "**nomemreq");
-  code = torii_mprobe(MPIDI_TORII_global.port, pattern.source, pattern.tag, pattern.ignore, &taken,
-                      &result);
+  code = torii_mprobe(NETMOD_TORII_VCI(vci)->port, pattern.source, pattern.tag, pattern.ignore,
+                      &taken, &result);
   mpi_errno = found(code, &result, comm, flag, status);
   if (TORII_OK != code) {
     MPIDI_CH4_REQUEST_FREE(request); /* both references: nobody has seen it */

@@ -13,33 +13,35 @@
 /* Most messages are small and contiguous and leave at once. */
 MPL_STATIC_INLINE_PREFIX bool netmod_torii_sent_now(const void* buf, MPI_Aint count,
                                                     MPI_Datatype datatype, int tag, MPIR_Comm* comm,
-                                                    int context_offset, MPIDI_av_entry_t* av) {
-  torii_peer_t* peer = NETMOD_TORII_PEER(av);
+                                                    int context_offset, MPIDI_av_entry_t* av,
+                                                    int vci) {
+  torii_peer_t* peer = NETMOD_TORII_PEER(av, vci);
   int contiguous;
   size_t bytes;
   MPI_Aint true_lb;
   MPIDI_Datatype_check_contig_size_lb(datatype, count, contiguous, bytes, true_lb);
   return likely(contiguous && NULL != peer) &&
-         TORII_OK == torii_send_now(MPIDI_TORII_global.port, peer,
+         TORII_OK == torii_send_now(NETMOD_TORII_VCI(vci)->port, peer,
                                     netmod_torii_tag(comm->context_id + context_offset, tag),
                                     (uint32_t)comm->rank, MPIR_get_contig_ptr(buf, true_lb), bytes);
 }
 
 MPL_STATIC_INLINE_PREFIX int netmod_torii_start_send(const void* buf, MPI_Aint count,
-                                                     MPI_Datatype datatype, int tag,
+                                                     MPI_Datatype datatype, int rank, int tag,
                                                      MPIR_Comm* comm, int context_offset,
                                                      MPIDI_av_entry_t* av, torii_mode_t mode,
                                                      MPIR_Request** request) {
+  const int vci = netmod_torii_vci(DST_VCI_FROM_SENDER, comm, comm->rank, rank, tag);
   int mpi_errno = MPI_SUCCESS;
-  MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+  MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
   if (likely(TORII_STANDARD == mode && NULL == *request &&
-             netmod_torii_sent_now(buf, count, datatype, tag, comm, context_offset, av))) {
+             netmod_torii_sent_now(buf, count, datatype, tag, comm, context_offset, av, vci))) {
     *request = MPIR_Request_create_complete(MPIR_REQUEST_KIND__SEND);
   } else {
     mpi_errno =
-        netmod_torii_isend(buf, count, datatype, tag, comm, context_offset, av, mode, request);
+        netmod_torii_isend(buf, count, datatype, tag, comm, context_offset, av, vci, mode, request);
   }
-  MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+  MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(vci).lock);
   return mpi_errno;
 }
 
@@ -58,10 +60,9 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_isend(const void* buf, MPI_Aint count,
                                                 MPI_Datatype datatype, int rank, int tag,
                                                 MPIR_Comm* comm, int attr, MPIDI_av_entry_t* addr,
                                                 MPIR_Request** request) {
-  (void)rank;
   return netmod_torii_start_send(
-      buf, count, datatype, netmod_torii_tag_with(MPIR_PT2PT_ATTR_GET_ERRFLAG(attr), tag), comm,
-      MPIR_PT2PT_ATTR_CONTEXT_OFFSET(attr), addr,
+      buf, count, datatype, rank, netmod_torii_tag_with(MPIR_PT2PT_ATTR_GET_ERRFLAG(attr), tag),
+      comm, MPIR_PT2PT_ATTR_CONTEXT_OFFSET(attr), addr,
       MPIR_PT2PT_ATTR_GET_SYNCFLAG(attr) ? TORII_SYNCHRONOUS : TORII_STANDARD, request);
 }
 #else
@@ -69,8 +70,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_isend(const void* buf, MPI_Aint count,
                                                 MPI_Datatype datatype, int rank, int tag,
                                                 MPIR_Comm* comm, int context_offset,
                                                 MPIDI_av_entry_t* addr, MPIR_Request** request) {
-  (void)rank;
-  return netmod_torii_start_send(buf, count, datatype, tag, comm, context_offset, addr,
+  return netmod_torii_start_send(buf, count, datatype, rank, tag, comm, context_offset, addr,
                                  TORII_STANDARD, request);
 }
 
@@ -79,46 +79,40 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_isend_coll(const void* buf, MPI_Aint count
                                                  MPIR_Comm* comm, int context_offset,
                                                  MPIDI_av_entry_t* addr, MPIR_Request** request,
                                                  MPIR_Errflag_t* errflag) {
-  (void)rank;
-  return netmod_torii_start_send(buf, count, datatype, netmod_torii_tag_with(*errflag, tag), comm,
-                                 context_offset, addr, TORII_STANDARD, request);
+  return netmod_torii_start_send(buf, count, datatype, rank, netmod_torii_tag_with(*errflag, tag),
+                                 comm, context_offset, addr, TORII_STANDARD, request);
 }
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_issend(const void* buf, MPI_Aint count,
                                                  MPI_Datatype datatype, int rank, int tag,
                                                  MPIR_Comm* comm, int context_offset,
                                                  MPIDI_av_entry_t* addr, MPIR_Request** request) {
-  (void)rank;
-  return netmod_torii_start_send(buf, count, datatype, tag, comm, context_offset, addr,
+  return netmod_torii_start_send(buf, count, datatype, rank, tag, comm, context_offset, addr,
                                  TORII_SYNCHRONOUS, request);
 }
 #endif
 
 /* --- receive ------------------------------------------------------------------------------- */
 
-/* Posts a receive into memory in one piece; false: it has gaps, or the peer is not connected. */
+/* Posts a receive into memory in one piece. False: it has gaps, the peer is not connected, or a
+ * message is here already. */
 MPL_STATIC_INLINE_PREFIX bool netmod_torii_posted(void* buf, MPI_Aint count, MPI_Datatype datatype,
                                                   int rank, int tag, MPIR_Comm* comm,
-                                                  int context_offset, MPIDI_av_entry_t* av,
+                                                  int context_offset, MPIDI_av_entry_t* av, int vci,
                                                   MPIR_Request* request) {
-  torii_peer_t* source = MPI_ANY_SOURCE == rank ? NULL : NETMOD_TORII_PEER(av);
+  torii_peer_t* source = MPI_ANY_SOURCE == rank ? NULL : NETMOD_TORII_PEER(av, vci);
   const bool any_tag = MPI_ANY_TAG == tag;
-  torii_data_t data;
-  torii_result_t result;
-  int contiguous, code;
+  int contiguous;
+  size_t bytes;
   MPI_Aint true_lb;
-  MPIDI_Datatype_check_contig_size_lb(datatype, count, contiguous, data.bytes, true_lb);
+  MPIDI_Datatype_check_contig_size_lb(datatype, count, contiguous, bytes, true_lb);
   if (unlikely(!contiguous || (NULL == source && MPI_ANY_SOURCE != rank))) return false;
-  data.layout = TORII_CONTIGUOUS;
-  data.base = MPIR_get_contig_ptr(buf, true_lb);
-  result.code = TORII_PENDING;
-  code = torii_recv(MPIDI_TORII_global.port, source,
-                    netmod_torii_tag(comm->recvcontext_id + context_offset, any_tag ? 0 : tag),
-                    any_tag ? MPIDI_TORII_global.ignore_any : MPIDI_TORII_global.ignore, &data,
-                    netmod_torii_recv_done, request, &NETMOD_TORII_REQUEST(request).operation,
-                    &result);
-  if (TORII_PENDING != code) netmod_torii_recv_ended(request, code, &result);
-  return true;
+  NETMOD_TORII_REQUEST(request).operation =
+      torii_post(NETMOD_TORII_VCI(vci)->port, source,
+                 netmod_torii_tag(comm->recvcontext_id + context_offset, any_tag ? 0 : tag),
+                 any_tag ? MPIDI_TORII_global.ignore_any : MPIDI_TORII_global.ignore,
+                 MPIR_get_contig_ptr(buf, true_lb), bytes, netmod_torii_recv_done, request);
+  return 0 != NETMOD_TORII_REQUEST(request).operation;
 }
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_irecv(void* buf, MPI_Aint count, MPI_Datatype datatype,
@@ -126,12 +120,13 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_irecv(void* buf, MPI_Aint count, MPI_D
                                                 MPIDI_av_entry_t* addr, MPIR_Request** request,
                                                 MPIR_Request* partner) {
   const int context_offset = NETMOD_TORII_CONTEXT_OFFSET(attr);
+  const int vci = netmod_torii_vci(DST_VCI_FROM_RECVER, comm, rank, comm->rank, tag);
   int mpi_errno = MPI_SUCCESS;
   MPIR_Request* req = *request;
   (void)partner;
-  MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+  MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
   if (likely(NULL == req)) {
-    req = MPIR_Request_create_from_pool(MPIR_REQUEST_KIND__RECV, 0, 2);
+    req = MPIR_Request_create_from_pool(MPIR_REQUEST_KIND__RECV, vci, 2);
     MPIR_ERR_CHKANDSTMT(NULL == req, mpi_errno, MPIX_ERR_NOREQ, goto fn_fail, "**nomemreq");
   } else {
     MPIR_Request_add_ref(req);
@@ -139,10 +134,10 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_irecv(void* buf, MPI_Aint count, MPI_D
   NETMOD_TORII_REQUEST(req).peers = comm->remote_size;
   NETMOD_TORII_REQUEST(req).operation = 0;
   NETMOD_TORII_REQUEST(req).stream = NULL;
-  if (unlikely(
-          !netmod_torii_posted(buf, count, datatype, rank, tag, comm, context_offset, addr, req))) {
+  if (unlikely(!netmod_torii_posted(buf, count, datatype, rank, tag, comm, context_offset, addr,
+                                    vci, req))) {
     mpi_errno =
-        netmod_torii_irecv(buf, count, datatype, rank, tag, comm, context_offset, addr, req);
+        netmod_torii_irecv(buf, count, datatype, rank, tag, comm, context_offset, addr, vci, req);
   }
   if (likely(MPI_SUCCESS == mpi_errno)) {
     *request = req;
@@ -151,7 +146,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_irecv(void* buf, MPI_Aint count, MPI_D
     MPIDI_CH4_REQUEST_FREE(req);
   }
 fn_exit:
-  MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+  MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(vci).lock);
   return mpi_errno;
 fn_fail:
   goto fn_exit;
@@ -159,10 +154,11 @@ fn_fail:
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_imrecv(void* buf, MPI_Aint count, MPI_Datatype datatype,
                                                  MPIR_Request* message) {
+  const int vci = MPIDI_Request_get_vci(message);
   int mpi_errno;
-  MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-  mpi_errno = netmod_torii_imrecv(buf, count, datatype, message);
-  MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+  MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
+  mpi_errno = netmod_torii_imrecv(buf, count, datatype, vci, message);
+  MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(vci).lock);
   return mpi_errno;
 }
 
@@ -171,29 +167,32 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_imrecv(void* buf, MPI_Aint count, MPI_
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_iprobe(int source, int tag, MPIR_Comm* comm, int attr,
                                                  MPIDI_av_entry_t* addr, int* flag,
                                                  MPI_Status* status) {
+  const int vci = netmod_torii_vci(DST_VCI_FROM_RECVER, comm, source, comm->rank, tag);
   int mpi_errno;
-  MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-  mpi_errno =
-      netmod_torii_iprobe(source, tag, comm, NETMOD_TORII_CONTEXT_OFFSET(attr), addr, flag, status);
-  MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+  MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
+  mpi_errno = netmod_torii_iprobe(source, tag, comm, NETMOD_TORII_CONTEXT_OFFSET(attr), addr, vci,
+                                  flag, status);
+  MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(vci).lock);
   return mpi_errno;
 }
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_improbe(int source, int tag, MPIR_Comm* comm, int attr,
                                                   MPIDI_av_entry_t* addr, int* flag,
                                                   MPIR_Request** message, MPI_Status* status) {
+  const int vci = netmod_torii_vci(DST_VCI_FROM_RECVER, comm, source, comm->rank, tag);
   int mpi_errno;
-  MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
-  mpi_errno = netmod_torii_improbe(source, tag, comm, NETMOD_TORII_CONTEXT_OFFSET(attr), addr, flag,
-                                   message, status);
-  MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+  MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
+  mpi_errno = netmod_torii_improbe(source, tag, comm, NETMOD_TORII_CONTEXT_OFFSET(attr), addr, vci,
+                                   flag, message, status);
+  MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(vci).lock);
   return mpi_errno;
 }
 
 /* An operation that is over is unknown to Torii, and nothing happens. */
 MPL_STATIC_INLINE_PREFIX void netmod_torii_cancel(MPIR_Request* request) {
   if (!MPIR_Request_is_complete(request) && 0 != NETMOD_TORII_REQUEST(request).operation) {
-    torii_cancel(MPIDI_TORII_global.ni, NETMOD_TORII_REQUEST(request).operation);
+    torii_cancel(NETMOD_TORII_VCI(MPIDI_Request_get_vci(request))->ni,
+                 NETMOD_TORII_REQUEST(request).operation);
   }
 }
 
@@ -209,9 +208,9 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_cancel_recv(MPIR_Request* rreq) {
 }
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_cancel_send(MPIR_Request* sreq) {
-  MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+  MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_Request_get_vci(sreq)).lock);
   netmod_torii_cancel(sreq);
-  MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+  MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_Request_get_vci(sreq)).lock);
   return MPI_SUCCESS;
 }
 

@@ -9,13 +9,16 @@
 
 #include <torii.h>
 
+#include "torii_compat.h"
+
 struct netmod_torii_stream; /* torii_data.c */
 struct netmod_torii_target; /* torii_window.c */
 struct netmod_torii_window;
 
 /* A process of an address vector. */
 typedef struct {
-  torii_peer_t* peer; /* null until something is sent to or expected from it */
+  /* By VCI; null until something is sent to or expected from it. */
+  torii_peer_t* peer[NETMOD_TORII_MAX_VCIS];
 } MPIDI_TORII_addr_t;
 
 /* A send, a receive, or a message taken by a matched probe. */

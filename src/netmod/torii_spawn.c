@@ -25,7 +25,7 @@ static bool known_place(torii_peer_t* peer, uint64_t* gpid) {
   index = (int)MPIDIU_GPID_GET_LPID(stranger->gpid);
   if (table >= MPIDIU_get_n_avts() || NULL == MPIDIU_get_av_table(table) ||
       index >= MPIDIU_get_av_table(table)->size ||
-      NETMOD_TORII_PEER(&MPIDIU_get_av(table, index)) != peer) {
+      NETMOD_TORII_PEER(&MPIDIU_get_av(table, index), 0) != peer) {
     return false; /* its communicators are gone */
   }
   *gpid = stranger->gpid;
@@ -50,7 +50,7 @@ static int remember(torii_peer_t* peer, uint64_t gpid, const char* address, size
 static int connect_stranger(const char* address, int bytes, torii_peer_t** peer) {
   int code = TORII_ERR_INVALID;
   if (0 < bytes && bytes <= NETMOD_TORII_ADDRESS_BYTES) {
-    code = torii_connect(MPIDI_TORII_global.ni, address, (size_t)bytes, peer);
+    code = torii_connect(NETMOD_TORII_NI, address, (size_t)bytes, peer);
   }
   return TORII_OK == code ? MPI_SUCCESS
                           : netmod_torii_error(code, "a process of another job cannot be reached");
@@ -62,7 +62,7 @@ static int give_places(int count, torii_peer_t** strangers, const int* order, ch
   int mpi_errno = MPIDIU_new_avt(count, &table);
   for (int i = 0; i < count && MPI_SUCCESS == mpi_errno; ++i) {
     const int which = order[i];
-    NETMOD_TORII_PEER(&MPIDIU_get_av(table, i)) = strangers[i];
+    NETMOD_TORII_PEER(&MPIDIU_get_av(table, i), 0) = strangers[i];
     gpids[which] = MPIDIU_GPID_CREATE(table, i);
     mpi_errno = remember(strangers[i], gpids[which], addresses[i], (size_t)bytes[which]);
   }
@@ -104,18 +104,18 @@ static const struct netmod_torii_card* card_of(MPIR_Comm* comm, int rank) {
   const struct netmod_torii_stranger* stranger;
   int table = 0, index = 0;
   MPIDIU_comm_rank_to_pid(comm, rank, &index, &table);
-  if (0 == table) return &MPIDI_TORII_global.cards[index];
-  stranger = torii_peer_context(NETMOD_TORII_PEER(&MPIDIU_get_av(table, index)));
+  if (0 == table) return &NETMOD_TORII_VCI(0)->cards[index];
+  stranger = torii_peer_context(NETMOD_TORII_PEER(&MPIDIU_get_av(table, index), 0));
   return NULL == stranger ? NULL : &stranger->card;
 }
 
 /* This process's address for a port's name, where there is little room. */
 static int own_short_address(int** sizes, char** addresses) {
-  const size_t bytes = torii_short_address(MPIDI_TORII_global.ni, NULL, 0);
+  const size_t bytes = torii_short_address(NETMOD_TORII_NI, NULL, 0);
   *sizes = MPL_malloc(sizeof **sizes, MPL_MEM_ADDRESS);
   *addresses = MPL_malloc(bytes, MPL_MEM_ADDRESS);
   if (NULL == *sizes || NULL == *addresses) return MPI_ERR_NO_MEM;
-  **sizes = (int)torii_short_address(MPIDI_TORII_global.ni, *addresses, bytes);
+  **sizes = (int)torii_short_address(NETMOD_TORII_NI, *addresses, bytes);
   return MPI_SUCCESS;
 }
 
@@ -182,8 +182,8 @@ static int wait_for(struct exchange* exchange, torii_request_t operation, int ti
       continue;
     }
     /* What cannot be withdrawn has matched: it will end, and needs this memory until then. */
-    torii_cancel(MPIDI_TORII_global.ni, operation);
-    while (!exchange->done) torii_wait_step(MPIDI_TORII_global.ni);
+    torii_cancel(NETMOD_TORII_NI, operation);
+    while (!exchange->done) torii_wait_step(NETMOD_TORII_NI);
     if (MPI_SUCCESS != mpi_errno) return mpi_errno;
   }
   if (TORII_ERR_CANCELED == exchange->code) return MPI_ERR_PORT;
@@ -199,7 +199,7 @@ int MPIDI_TORII_dynamic_send(uint64_t remote_gpid, int tag, const void* buf, int
   struct exchange exchange = {.done = 0};
   torii_request_t operation = 0;
   int mpi_errno = MPI_SUCCESS;
-  torii_peer_t* peer = netmod_torii_peer(av, &mpi_errno);
+  torii_peer_t* peer = netmod_torii_peer(av, 0, &mpi_errno);
   int code;
   if (NULL == peer) return mpi_errno;
   code = torii_send(MPIDI_TORII_global.am_port, peer, TORII_STANDARD,

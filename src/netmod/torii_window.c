@@ -23,9 +23,9 @@ static void import(MPIR_Win* win, int rank) {
   torii_peer_t* peer;
   target->tried = 1;
   if (0 == key->key_bytes || TORII_KEY_MAX < key->key_bytes) return;
-  peer = netmod_torii_peer(MPIDIU_comm_rank_to_av(win->comm_ptr, rank), &mpi_errno);
-  if (NULL == peer || TORII_OK != torii_import(MPIDI_TORII_global.ni, peer, key->key,
-                                               key->key_bytes, window->tag, &target->import)) {
+  peer = netmod_torii_peer(MPIDIU_comm_rank_to_av(win->comm_ptr, rank), 0, &mpi_errno);
+  if (NULL == peer || TORII_OK != torii_import(NETMOD_TORII_NI, peer, key->key, key->key_bytes,
+                                               window->tag, &target->import)) {
     target->import = NULL;
     return;
   }
@@ -82,7 +82,7 @@ static int exchange_keys(MPIR_Win* win, struct netmod_torii_window* window, void
   MPIR_Errflag_t errflag = MPIR_ERR_NONE;
   own->bytes = (uint64_t)win->size;
   own->disp_unit = win->disp_unit;
-  if (0 < bytes && TORII_OK == torii_export(MPIDI_TORII_global.ni, base, bytes, access, window->tag,
+  if (0 < bytes && TORII_OK == torii_export(NETMOD_TORII_NI, base, bytes, access, window->tag,
                                             &window->exported)) {
     own->key_bytes = (uint16_t)torii_export_key(window->exported, own->key, sizeof own->key);
   }
@@ -156,11 +156,11 @@ static void* make_memory(MPI_Aint size) {
   void* memory = NULL;
   const uint64_t offset = mutex_offset((uint64_t)size);
   if (TORII_OK !=
-      torii_memory_alloc(MPIDI_TORII_global.ni, offset + sizeof(pthread_mutex_t), LINE, &memory)) {
+      torii_memory_alloc(NETMOD_TORII_NI, offset + sizeof(pthread_mutex_t), LINE, &memory)) {
     return NULL;
   }
   if (make_mutex((pthread_mutex_t*)((char*)memory + offset))) return memory;
-  torii_memory_free(MPIDI_TORII_global.ni, memory);
+  torii_memory_free(NETMOD_TORII_NI, memory);
   return NULL;
 }
 
@@ -203,7 +203,7 @@ int MPIDI_TORII_mpi_win_allocate(MPI_Aint size, int disp_unit, MPIR_Info* info, 
     MPIR_ERR_CHECK(mpi_errno);
   }
   if (!all) {
-    if (NULL != memory) torii_memory_free(MPIDI_TORII_global.ni, memory);
+    if (NULL != memory) torii_memory_free(NETMOD_TORII_NI, memory);
     mpi_errno = MPIDIG_mpi_win_allocate(size, disp_unit, info, comm, baseptr, win_p);
     return MPI_SUCCESS == mpi_errno ? open_window(*win_p, (*win_p)->base, (uint64_t)size)
                                     : mpi_errno;
@@ -211,7 +211,7 @@ int MPIDI_TORII_mpi_win_allocate(MPI_Aint size, int disp_unit, MPIR_Info* info, 
   base = 0 < size ? memory : NULL;
   mpi_errno = MPIDIG_mpi_win_create(base, size, disp_unit, info, comm, win_p);
   if (MPI_SUCCESS != mpi_errno) {
-    torii_memory_free(MPIDI_TORII_global.ni, memory);
+    torii_memory_free(NETMOD_TORII_NI, memory);
     goto fn_fail;
   }
   mpi_errno = open_window(*win_p, memory, mutex_offset((uint64_t)size) + sizeof(pthread_mutex_t));
@@ -234,6 +234,9 @@ int MPIDI_TORII_mpi_win_create_dynamic(MPIR_Info* info, MPIR_Comm* comm, MPIR_Wi
 /* MPICH calls these when it has made a window, before the functions above go on. */
 static int no_window(MPIR_Win* win) {
   NETMOD_TORII_WINDOW(win) = NULL;
+#if 1 < NETMOD_TORII_MAX_VCIS
+  MPIDI_WIN(win, am_vci) = 0;
+#endif
   return MPI_SUCCESS;
 }
 
@@ -262,10 +265,10 @@ int MPIDI_TORII_mpi_win_free_hook(MPIR_Win* win) {
   }
   if (NULL != window->exported &&
       TORII_PENDING == torii_unexport(window->exported, unexported, &over)) {
-    while (!over) torii_wait_step(MPIDI_TORII_global.ni);
+    while (!over) torii_wait_step(NETMOD_TORII_NI);
   }
   if (NULL != window->memory) {
-    torii_memory_free(MPIDI_TORII_global.ni, window->memory);
+    torii_memory_free(NETMOD_TORII_NI, window->memory);
     win->base = NULL; /* or MPICH frees it */
   }
   NETMOD_TORII_WINDOW(win) = NULL;
