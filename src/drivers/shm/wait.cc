@@ -109,7 +109,8 @@ void ShmDriver::open_wake_fd(Peer& peer) {
   if (number < 0 || shm::process_start_time(address.pid) != address.start_time) return;
   const std::string path = format_text("/proc/%u/fd/%d", address.pid, number);
   d.wake_fd = shm::open_pipe(path);
-  if (d.wake_fd) return;
+  // One that woke up by itself may have ended meanwhile.
+  if (d.wake_fd || peer.there->sleeping.load(std::memory_order_relaxed) == 0) return;
   d.wake_failed = true;
   TORII_WARN("shm: process %u sleeps and cannot be woken through %s: %m; it looks by itself later",
              address.pid, path.c_str());
