@@ -101,8 +101,7 @@ void UdpDriver::choose_source() {
   }
 }
 
-// --- sleeping
-// -------------------------------------------------------------------------------------
+// --- sleeping --------------------------------------------------------------------------------
 
 // One socket is slept on as it is; several are in a list of the kernel's. It tells of each once,
 // until the next arm(): while nobody sleeps a datagram costs nothing more than without the list.
