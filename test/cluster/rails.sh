@@ -70,7 +70,7 @@ same_bridges() {
   done
   judge_torii "$case" n1:1,n2:1 -- "$work/exchange" 1
   output_has "$case" 'answers at .* by eth0'
-  output_has "$case" 'answers at \[fd77:1::.* by eth1'
+  output_has "$case" 'answers at \[(fd77:1::|fe80:).* by eth1'
   grep -E 'answers at .* by docker0|any more, but by' "$work/output" >"$work/complaint" &&
     report FAIL "$case" "$(head -n 2 "$work/complaint")"
 }
