@@ -54,6 +54,17 @@ class ShmAsk : public ::testing::Test {
   }
   void TearDown() override { set_log_level(LogLevel::warning); }
 
+  // From another owner, which sends its key.
+  void import_what_comes() {
+    ASSERT_TRUE(test::poll_until(user, [&] { return !user.sink.packets.empty(); }));
+    const auto packet = user.sink.packets.front();
+    peer = packet.from;
+    std::vector<std::byte> key(packet.bytes.size());
+    std::memcpy(key.data(), packet.bytes.data(), key.size());
+    ASSERT_EQ(user.driver->import(peer, key, &remote), Status::ok);
+    test::send_surely(user, peer, "hello");
+  }
+
   Status put(uint64_t offset, uint64_t from, uint64_t bytes, uint64_t cookie) {
     const iovec piece{local.data() + from, bytes};
     return user.driver->put({peer, remote, offset, &piece, 1, bytes, cookie, false});
@@ -258,13 +269,7 @@ TEST_F(ShmAsk, RacesOfWithdrawals) {
     }
     return 4;
   });
-  ASSERT_TRUE(test::poll_until(user, [&] { return !user.sink.packets.empty(); }));
-  const auto packet = user.sink.packets.front();
-  peer = packet.from;
-  std::vector<std::byte> key(packet.bytes.size());
-  std::memcpy(key.data(), packet.bytes.data(), key.size());
-  ASSERT_EQ(user.driver->import(peer, key, &remote), Status::ok);
-  test::send_surely(user, peer, "hello");
+  ASSERT_NO_FATAL_FAILURE(import_what_comes());
   uint64_t asked = 0;
   for (uint64_t i = 1; i < 60000; i++) {
     uint64_t value = i, back = 0;
@@ -305,13 +310,7 @@ TEST_F(ShmAsk, ADeadOwner) {
     self.wait_gate();
     return 0;
   });
-  ASSERT_TRUE(test::poll_until(user, [&] { return !user.sink.packets.empty(); }));
-  const auto packet = user.sink.packets.front();
-  peer = packet.from;
-  std::vector<std::byte> key(packet.bytes.size());
-  std::memcpy(key.data(), packet.bytes.data(), key.size());
-  ASSERT_EQ(user.driver->import(peer, key, &remote), Status::ok);
-  test::send_surely(user, peer, "hello");
+  ASSERT_NO_FATAL_FAILURE(import_what_comes());
   ASSERT_EQ(put(0, 0, 50, 1), Status::pending);
   child.kill_now();
   child.finish();

@@ -191,6 +191,7 @@ class ShmDriver final : public Driver {
 
   // remote.cc
   Status check_rma(const Rma& rma, uint32_t access, Peer** peer) const;
+  Status transfer(const Rma& rma, bool write);
   Status move(const Rma& rma, Peer& peer, bool write);
   Status attach(Peer& peer, bool write, uint64_t remote, const iovec* pieces, uint32_t piece_count,
                 uint64_t bytes, int* error);

@@ -114,28 +114,21 @@ void ShmDriver::drop(uint32_t remote) {
   free_imports_.push_back(remote);
 }
 
-Status ShmDriver::put(const Rma& rma) {
-  Peer* peer = nullptr;
-  Status status = check_rma(rma, kRemoteWrite, &peer);
-  if (status != Status::ok) return status;
-  if (may_ask(rma, *peer, true)) {
-    status = ask(rma, *peer, true);
-    if (status != Status::unsupported) return status;
-  }
-  return move(rma, *peer, true);
-}
+Status ShmDriver::put(const Rma& rma) { return transfer(rma, true); }
 
-Status ShmDriver::get(const Rma& rma) {
+Status ShmDriver::get(const Rma& rma) { return transfer(rma, false); }
+
+Status ShmDriver::transfer(const Rma& rma, bool write) {
   Peer* peer = nullptr;
-  Status status = check_rma(rma, kRemoteRead, &peer);
+  Status status = check_rma(rma, write ? kRemoteWrite : kRemoteRead, &peer);
   if (status != Status::ok) return status;
-  if (may_ask(rma, *peer, false)) {
-    status = ask(rma, *peer, false);
+  if (may_ask(rma, *peer, write)) {
+    status = ask(rma, *peer, write);
     if (status != Status::unsupported) return status;
   }
-  if (rma.bytes >= points_.split_min && side_by_side_ && worth_splitting(rma, *peer))
+  if (!write && rma.bytes >= points_.split_min && side_by_side_ && worth_splitting(rma, *peer))
     return get_split(rma, *peer);
-  return move(rma, *peer, false);
+  return move(rma, *peer, write);
 }
 
 Status ShmDriver::check_rma(const Rma& rma, uint32_t access, Peer** peer) const {
