@@ -93,7 +93,7 @@ LinkDriver::~LinkDriver() {
 Peer& LinkDriver::peer_of(PeerId id) {
   if (id >= peers_.size()) peers_.resize(id + 1);
   if (!peers_[id]) {
-    peers_[id] = std::make_unique<Peer>(timeout_max_ns_, window_);
+    peers_[id] = std::make_unique<Peer>(new_rail());
     peers_[id]->waiting_since_ns = now_ns_;
   }
   return *peers_[id];

@@ -81,7 +81,7 @@ struct Rail {
 struct Peer {
   static constexpr uint32_t kPromptAcks = 16;
 
-  Peer(uint64_t timeout_max_ns, uint32_t frames) : rails(1, Rail(timeout_max_ns, frames)) {}
+  explicit Peer(const Rail& first) : rails(1, first) {}
 
   // Sending: frames first..first+sent.size()-1 are taken, those from fresh() on were never sent.
   SentFrames sent;
