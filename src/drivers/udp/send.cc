@@ -31,11 +31,10 @@ class UdpDriver::Outbox {
 
   explicit Outbox(UdpDriver& nic) : nic_(nic) {}
 
-  // False: it is full.
-  bool add(const Tx& tx) {
+  // By that rail. False: it is full.
+  bool add(const Tx& tx, uint8_t rail) {
     if (frames_ == kBatchMax || pieces_used_ + kPieces > std::size(pieces_)) return false;
     const Peer& peer = nic_.peers_[tx.peer];
-    const uint8_t rail = choose(peer, tx.rail);
     const Socket& direct = peer.rails[rail].direct;
     const Socket& socket = direct.fd >= 0 ? direct : nic_.socket_;
     if (frames_ && socket.fd != socket_.fd) return false;
@@ -144,7 +143,7 @@ size_t UdpDriver::send(std::span<const Tx> batch) {
       if (!peer.has_path()) break;
       const uint8_t rail = choose(peer, tx.rail);
       doubt(tx.peer, peer, peer.rails[rail]);
-      if (!out.add(tx)) break;
+      if (!out.add(tx, rail)) break;
       consider_direct(tx.peer, rail);
     }
     if (out.count() == 0) return taken;
