@@ -4,14 +4,14 @@
 // What this machine needs at least, at this moment: the time for a cache line to get from one core
 // to another, the bandwidth of memcpy, and the cost of the kernel's cross-memory attach.
 //
-//   floor CORE CORE
+//   floor CORE CORE [both]
 //
 // Prints "line NS" (one way; each direction has a line of its own), "memcpy MB/S" (10^6 bytes,
 // one thread, 4 MiB past what the caches hold of it), "readv-1 NS", "readv-65536 NS" (one call of
-// process_vm_readv), and "both-BYTES MB/S" (both processes at once read blocks of that size from
-// each other by process_vm_readv, both directions together: what a transport without a copy of its
-// own can reach at most). The last two are missing where the kernel refuses. Medians of short
-// batches.
+// process_vm_readv), and if asked "both-BYTES MB/S" (both processes at once read blocks of that
+// size from each other by process_vm_readv, both directions together: what a transport without a
+// copy of its own can reach at most). The last two are missing where the kernel refuses. Medians of
+// short batches.
 #define _GNU_SOURCE
 #include <sched.h>
 #include <signal.h>
@@ -156,28 +156,31 @@ static void show_both(struct shared* shared, int side, pid_t peer, char* from, c
   }
 }
 
-// The other core's process: bounces, reads while it is read from, then sleeps.
+// The other core's process: bounces, reads while it is read from if there is `from`, then sleeps.
 static void other(struct shared* shared, int core, char* from, char* to) {
   unsigned long line = 0;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   bind_to(core);
   bounce(shared, 1, &line, kBounces * (kBatches + 1));
-  meet(shared, 1);
-  show_both(shared, 1, getppid(), from, to);
+  if (from) {
+    meet(shared, 1);
+    show_both(shared, 1, getppid(), from, to);
+  }
   pause();
 }
 
 int main(int argc, char** argv) {
-  if (argc != 3) {
-    fprintf(stderr, "usage: floor CORE CORE\n");
+  const int both = argc == 4 && 0 == strcmp(argv[3], "both");
+  if (argc != 3 && !both) {
+    fprintf(stderr, "usage: floor CORE CORE [both]\n");
     return 2;
   }
   struct shared* shared =
       mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) stop("floor: mmap");
   memset(shared->page, 3, sizeof(shared->page));
-  char *from = malloc(kBothArea), *to = malloc(kBothArea);
-  if (!from || !to) stop("floor: malloc");
+  char *from = both ? malloc(kBothArea) : NULL, *to = both ? malloc(kBothArea) : NULL;
+  if (both && (!from || !to)) stop("floor: malloc");
   prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);  // refused where it is not needed
   fflush(stdout);
   const pid_t child = fork();
@@ -199,8 +202,10 @@ int main(int argc, char** argv) {
   show_copies();
   show_reads(child, shared->page, 1);
   show_reads(child, shared->page, kReadBytes);
-  meet(shared, 0);
-  show_both(shared, 0, child, from, to);
+  if (both) {
+    meet(shared, 0);
+    show_both(shared, 0, child, from, to);
+  }
   kill(child, SIGKILL);
   waitpid(child, NULL, 0);
   free(from);

@@ -70,7 +70,8 @@ class Figure:
         if self.with_thread:
             transports = [transports[0], session.threaded, *transports[1:]]
         outcome = run_rounds(session, self.name, transports, session.rounds(self.rounds),
-                             self.seconds, one_run)
+                             self.seconds, one_run,
+                             sorted({kind.limit for kind in self.kinds if kind.limit}))
         show(session, self.name, self.title, self.kinds, outcome, self.plot)
         for kind, largest in self.multiples:
             report.print_multiples(outcome, kind, largest)

@@ -79,11 +79,11 @@ class Floor:
         subprocess.run(["gcc", "-std=gnu11", "-O2", "-o", program, source], check=True)
         self.command = [program, str(cores[0]), str(cores[1])]
 
-    def measure(self):
-        """{what: value}; empty on a machine with one core."""
+    def measure(self, also):
+        """{what: value}, with those of the list `also`; empty on a machine with one core."""
         if not self.command:
             return {}
-        text = subprocess.run(self.command, stdout=subprocess.PIPE, check=True, timeout=60).stdout
+        text = subprocess.run([*self.command, *also], stdout=subprocess.PIPE, check=True, timeout=60).stdout
         return {what: float(value) for what, value in
                 (line.split() for line in text.decode().splitlines())}
 
@@ -140,7 +140,7 @@ def sort_out(rounds, wanted):
     return kept, stolen, moved, False
 
 
-def run_rounds(session, what, transports, wanted, seconds, one_run):
+def run_rounds(session, what, transports, wanted, seconds, one_run, floors=()):
     """Runs until there are `wanted` good rounds, twice as many in all, or the time is over.
     A transport that fails is left out of the figure; a failure of Torii is raised."""
     present, rounds = list(transports), []
@@ -158,14 +158,14 @@ def run_rounds(session, what, transports, wanted, seconds, one_run):
             shown = time.monotonic()
             progress(f"{what}: {len(rounds)} rounds, {spent:.0f} s")
         with session.lock.held():
-            rounds.append(one_round(session, what, present, len(rounds), one_run))
+            rounds.append(one_round(session, what, present, len(rounds), one_run, floors))
     kept, stolen, moved, all_kept = sort_out(rounds, wanted)
     return Outcome([t.name for t in present], kept, stolen, moved, all_kept)
 
 
-def one_round(session, what, present, number, one_run):
+def one_round(session, what, present, number, one_run, also):
     (stolen, total), results = processor_ticks(), {}
-    floors = [session.floor.measure()]
+    floors = [session.floor.measure(also)]
     for transport in turns(present, number):
         try:
             results[transport.name] = one_run(transport)
@@ -174,7 +174,7 @@ def one_round(session, what, present, number, one_run):
                 raise
             present.remove(transport)
             print(f"{transport.name} is left out of {what}: {why}", flush=True)
-    floors.append(session.floor.measure())
+    floors.append(session.floor.measure(also))
     now_stolen, now_total = processor_ticks()
     return Round(results, [f for f in floors if f],
                  now_stolen - stolen > STEAL_TOLERANCE * (now_total - total))
