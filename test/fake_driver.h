@@ -27,6 +27,7 @@ class FakeDriver final : public Driver {
   struct Sent {
     PeerId peer;
     std::string bytes;
+    bool lent;
   };
 
   FakeDriver(Sink* sink, uint32_t flags, uint32_t mtu = 4096) : sink_(sink) {
@@ -65,6 +66,7 @@ class FakeDriver final : public Driver {
   Reach reach_says;            // of every guarded key
   size_t lent() const { return lent_.size(); }
   size_t registered() const { return regions_.size(); }
+  void want_lent_from(uint32_t bytes) { caps_.lend_min = bytes; }
 
   // --- driver.h -----------------------------------------------------------------------------
   const DriverCaps& caps() const override { return caps_; }
@@ -88,7 +90,7 @@ class FakeDriver final : public Driver {
       require(tx.peer < kPeers && tx.head_bytes <= kHeadMax);
       require(tx.body_bytes <= caps_.mtu - tx.head_bytes && tx.piece_count <= caps_.pieces_max);
       require(tx.cookie || tx.body_bytes <= caps_.inline_max);
-      Sent frame{tx.peer, std::string(static_cast<const char*>(tx.head), tx.head_bytes)};
+      Sent frame{tx.peer, std::string(static_cast<const char*>(tx.head), tx.head_bytes), tx.lent};
       const std::vector<iovec> pieces(tx.pieces, tx.pieces + tx.piece_count);
       frame.bytes += gather(pieces);
       require(frame.bytes.size() == tx.head_bytes + tx.body_bytes);

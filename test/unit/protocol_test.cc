@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -219,6 +220,34 @@ TEST_F(ProtocolFrames, StreamsTakeTurnsOfManyFrames) {
     runs.back()++;
   }
   EXPECT_EQ(runs, (std::vector<unsigned>{16, 16, 9, 9}));
+}
+
+// A frame that was packed and refused is kept until it is taken, no longer: a driver that reads it
+// again would find other bytes.
+TEST_F(ProtocolFrames, WhatWasPackedIsNotLent) {
+  open(0);
+  driver_->want_lent_from(100);
+  const auto pack = [](void*, uint64_t, void* buffer, size_t bytes) {
+    std::memset(buffer, 1, bytes);
+  };
+  const Data packed(pack, nullptr, nullptr, 60000), plain(source_.data(), 60000);
+  for (const bool packs : {true, false}) {
+    const Data& data = packs ? packed : plain;
+    Envelope env;
+    env.length = data.bytes();
+    ASSERT_EQ(protocol_->put(*peer_, env, data, owner(), nullptr), Status::pending);
+    const uint64_t op = sent(wire::Kind::put_announce).request.op;
+    driver_->sent.clear();
+    arrive(control(wire::Kind::stream, op, 60000, Status::ok, op));
+    for (int i = 0; !protocol_->drained(); i++) {
+      ASSERT_LT(i, 1000);
+      driver_->refusals = i % 2;
+      protocol_->progress(++now_ns_);
+    }
+    ASSERT_GT(driver_->sent.size(), 4u);
+    for (const auto& frame : driver_->sent) EXPECT_EQ(frame.lent, !packs);
+    driver_->sent.clear();
+  }
 }
 
 // An error in the target's last word must not leave a synchronous send without an end.

@@ -399,8 +399,10 @@ bool Protocol::send_frame(Op* op, const std::byte* head, uint32_t head_bytes, ui
   tx.head_bytes = head_bytes;
   tx.pieces = pieces;
   tx.body_bytes = uint32_t(bytes);
-  // The memory of a stream is the protocol's until its target has all of it.
-  tx.lent = op->announced && !packed && caps.lend_min && bytes >= caps.lend_min;
+  // The memory of a stream is the protocol's until its target has all of it, but what was packed
+  // is not kept that long.
+  const bool stays = !packed && !op->functions;
+  tx.lent = op->announced && stays && caps.lend_min && bytes >= caps.lend_min;
   const bool borrowed = bytes > caps.inline_max || tx.lent;
   if (borrowed) tx.cookie = ops_.handle(op);
   if (driver.send({&tx, 1}) != 1) {
