@@ -217,21 +217,30 @@ int netmod_torii_am_isend(int rank, MPIR_Comm* comm, int handler, const void* he
 
 /* --- receive a payload that comes by itself ------------------------------------------------ */
 
-/* Into memory that MPICH describes; it unpacks, or copies to its list of pieces. */
+/* Into MPICH's list of pieces. */
 static void place(void* context, uint64_t offset, const void* buffer, size_t bytes) {
   (void)offset;
   MPIDIG_recv_copy_seg((void*)(uintptr_t)buffer, (MPI_Aint)bytes, context);
 }
 
-static void finish_fetch(MPIR_Request* request, int code) {
-  if (unlikely(TORII_OK != code && TORII_ERR_TRUNCATED != code)) { /* MPICH knows of truncation */
+/* MPICH has told the status of what is not unpacked by a stream of ours, and of truncation. */
+static void finish_fetch(MPIR_Request* request, int code, uint64_t bytes) {
+  struct netmod_torii_stream* stream = NETMOD_TORII_AM(request).stream;
+  const int wrong = netmod_torii_stream_free(stream);
+  if (NULL != stream) MPIR_STATUS_SET_COUNT(request->status, bytes);
+  if (unlikely(TORII_OK != code && TORII_ERR_TRUNCATED != code)) {
     request->status.MPI_ERROR =
         netmod_torii_error(code, "the payload of an active message was not received");
+  } else if (unlikely(wrong && TORII_OK == code)) {
+    request->status.MPI_ERROR = MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, __func__,
+                                                     __LINE__, MPI_ERR_TYPE, "**dtypemismatch", 0);
   }
   MPIDIG_REQUEST(request, req->target_cmpl_cb)(request);
 }
 
-static void fetch_done(void* arg, const torii_result_t* result) { finish_fetch(arg, result->code); }
+static void fetch_done(void* arg, const torii_result_t* result) {
+  finish_fetch(arg, result->code, result->bytes);
+}
 
 static bool in_one_piece(MPIR_Request* request) {
   int contiguous;
@@ -240,32 +249,6 @@ static bool in_one_piece(MPIR_Request* request) {
   if (MPIDIG_RECV_DATATYPE != async->recv_type) return false;
   MPIDI_Datatype_check_contig(MPIDIG_REQUEST(request, datatype), contiguous);
   return contiguous;
-}
-
-int netmod_torii_am_fetch(MPIR_Request* request) {
-  const MPI_Aint coming = MPIDIG_recv_in_data_sz(request);
-  torii_peer_t* source = NETMOD_TORII_AM(request).source;
-  const uint64_t tag = NETMOD_TORII_AM(request).tag;
-  torii_data_t data = {.bytes = (uint64_t)coming};
-  torii_result_t result = {.code = TORII_PENDING};
-  int code;
-  if (in_one_piece(request)) {
-    int contiguous, on_device;
-    MPI_Aint room;
-    MPIDIG_get_recv_data(&contiguous, &on_device, &data.base, &room, request);
-    data.layout = TORII_CONTIGUOUS;
-    data.bytes = (uint64_t)MPL_MIN(room, coming);
-    MPIDIG_recv_setup(request); /* status: the count, or truncation */
-  } else {
-    MPIDIG_recv_setup(request);
-    data.layout = TORII_FUNCTIONS;
-    data.base = request;
-    data.unpack = place;
-  }
-  code = torii_recv(MPIDI_TORII_global.am_port, source, tag, 0, &data, fetch_done, request, NULL,
-                    &result);
-  if (TORII_PENDING != code) finish_fetch(request, code);
-  return MPI_SUCCESS;
 }
 
 static void drop_done(void* arg, const torii_result_t* result) {
@@ -278,6 +261,49 @@ static void drop_payload(torii_peer_t* source, uint64_t tag) {
   const torii_data_t nothing = {.layout = TORII_CONTIGUOUS};
   torii_result_t result;
   torii_recv(MPIDI_TORII_global.am_port, source, tag, 0, &nothing, drop_done, NULL, NULL, &result);
+}
+
+/* Where the payload goes. Only a stream of ours takes pieces that end within an element. */
+static int describe_place(MPIR_Request* request, torii_data_t* data,
+                          struct netmod_torii_stream** stream) {
+  const MPI_Aint coming = MPIDIG_recv_in_data_sz(request);
+  *stream = NULL;
+  if (in_one_piece(request)) {
+    int contiguous, on_device;
+    MPI_Aint room;
+    MPIDIG_get_recv_data(&contiguous, &on_device, &data->base, &room, request);
+    data->layout = TORII_CONTIGUOUS;
+    data->bytes = (uint64_t)MPL_MIN(room, coming);
+  } else if (MPIDIG_RECV_DATATYPE == MPIDIG_REQUEST(request, req->recv_async).recv_type) {
+    return netmod_torii_describe(MPIDIG_REQUEST(request, buffer), MPIDIG_REQUEST(request, count),
+                                 MPIDIG_REQUEST(request, datatype), data, stream);
+  } else {
+    data->layout = TORII_FUNCTIONS;
+    data->base = request;
+    data->unpack = place;
+    data->bytes = (uint64_t)coming;
+  }
+  MPIDIG_recv_setup(request); /* status: the count, or truncation */
+  return MPI_SUCCESS;
+}
+
+int netmod_torii_am_fetch(MPIR_Request* request) {
+  torii_peer_t* source = NETMOD_TORII_AM(request).source;
+  const uint64_t tag = NETMOD_TORII_AM(request).tag;
+  torii_data_t data = {.layout = TORII_CONTIGUOUS};
+  torii_result_t result = {.code = TORII_PENDING};
+  struct netmod_torii_stream* stream;
+  int code = TORII_ERR_NO_MEMORY;
+  if (MPI_SUCCESS == describe_place(request, &data, &stream)) {
+    NETMOD_TORII_AM(request).stream = stream;
+    code = torii_recv(MPIDI_TORII_global.am_port, source, tag, 0, &data, fetch_done, request, NULL,
+                      &result);
+  } else {
+    NETMOD_TORII_AM(request).stream = NULL;
+    drop_payload(source, tag);
+  }
+  if (TORII_PENDING != code) finish_fetch(request, code, result.bytes);
+  return MPI_SUCCESS;
 }
 
 /* --- handle what came ---------------------------------------------------------------------- */

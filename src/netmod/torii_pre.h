@@ -32,7 +32,10 @@ typedef struct {
 
 /* A request of MPICH's active messages whose payload travels by itself. */
 typedef struct {
-  torii_peer_t* source;
+  union {
+    torii_peer_t* source;               /* until the payload's receive is posted */
+    struct netmod_torii_stream* stream; /* from then on, as above */
+  };
   uint64_t tag;
 } MPIDI_TORII_am_request_t;
 
