@@ -9,8 +9,8 @@
 /* True for final releases from major.minor on. */
 #define NETMOD_TORII_SINCE(major, minor) (MPICH_NUMVERSION >= (major)*10000000 + (minor)*100000)
 
-/* Virtual communication interfaces (VCIs) that the netmod may use. */
-#if NETMOD_TORII_SINCE(4, 1)
+/* Virtual communication interfaces (VCIs) that the netmod may use. Active messages have one. */
+#if NETMOD_TORII_SINCE(4, 1) || defined(MPIDI_ENABLE_AM_ONLY)
 #define NETMOD_TORII_MAX_VCIS 1
 #define NETMOD_TORII_WANTED_VCIS 1
 #else

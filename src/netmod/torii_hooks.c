@@ -72,12 +72,6 @@ int MPIDI_TORII_mpi_precv_init(void* buf, int partitions, MPI_Aint count, MPI_Da
 #endif
 }
 
-void* MPIDI_TORII_mpi_alloc_mem(MPI_Aint size, MPIR_Info* info) {
-  return MPIDIG_mpi_alloc_mem(size, info);
-}
-
-int MPIDI_TORII_mpi_free_mem(void* ptr) { return MPIDIG_mpi_free_mem(ptr); }
-
 /* --- windows ------------------------------------------------------------------------------- */
 
 int MPIDI_TORII_mpi_win_set_info(MPIR_Win* win, MPIR_Info* info) {

@@ -110,6 +110,9 @@ int MPIDI_TORII_init_local(int* tag_bits) {
   int mpi_errno = check_version();
   int code;
   MPIR_ERR_CHECK(mpi_errno);
+#ifdef MPIDI_ENABLE_AM_ONLY
+  MPIDI_global.n_vcis = 1; /* whatever MPIR_CVAR_CH4_NUM_VCIS wants */
+#endif
   MPIDI_TORII_global.job = job_number();
   *tag_bits = MPIR_TAG_BITS_DEFAULT;
   if (MPIR_Process.has_parent) want_all_drivers();
@@ -302,9 +305,12 @@ static long all_pending(void) {
 }
 
 static void close_vci(int vci) {
-  torii_port_close(NETMOD_TORII_VCI(vci)->port);
-  torii_close(NETMOD_TORII_VCI(vci)->ni);
-  if (0 != vci) MPL_free((void*)(uintptr_t)NETMOD_TORII_VCI(vci)->cards);
+  const struct netmod_torii_vci* own = NETMOD_TORII_VCI(vci);
+  torii_port_close(own->port);
+  torii_close(own->ni);
+#if 1 < NETMOD_TORII_MAX_VCIS
+  if (0 != vci) MPL_free((void*)(uintptr_t)own->cards);
+#endif
 }
 
 static void progress_at_end(void) {

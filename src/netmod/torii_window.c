@@ -1,16 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026, the Torii authors
  *
- * Windows: whose memory is reached how. MPI_Win_create exports the program's memory. On one node
- * MPI_Win_allocate takes memory from Torii that every member maps, with the mutex of accumulates
- * behind it; MPI_Win_allocate_shared has memory of MPICH that is mapped already. What is attached
- * to a dynamic window is reached by MPICH's active messages only.
+ * Windows: whose memory is reached how. MPI_Win_create exports the program's memory, which others
+ * map if it is from MPI_Alloc_mem. On one node MPI_Win_allocate takes memory from Torii that every
+ * member maps, with the mutex of accumulates behind it; MPI_Win_allocate_shared has memory of MPICH
+ * that is mapped already. What is attached to a dynamic window is reached by MPICH's active
+ * messages only.
  */
 #include <mpidimpl.h>
 
 #include "torii_impl.h"
 
 #define LINE 64 /* bytes of a cache line */
+
+/* --- memory of MPI_Alloc_mem ---------------------------------------------------------------- */
+
+/* Processes of this node map it when they are told its key: a window of it is reached by load and
+ * store, and a long message from or to it is copied by both ends at once. */
+void* MPIDI_TORII_mpi_alloc_mem(MPI_Aint size, MPIR_Info* info) {
+  void* memory = NULL;
+  (void)info;
+  torii_memory_alloc(NETMOD_TORII_NI, (size_t)size, 0, &memory);
+  return memory;
+}
+
+int MPIDI_TORII_mpi_free_mem(void* ptr) {
+  const int code = torii_memory_free(NETMOD_TORII_NI, ptr);
+  return TORII_OK == code ? MPI_SUCCESS : netmod_torii_refused(code, "MPI_Free_mem");
+}
 
 /* --- reach ---------------------------------------------------------------------------------- */
 

@@ -11,7 +11,7 @@
 
 #include "../mpi/check.h"
 
-enum { kPlaces = 64, kRounds = 400, kBulk = 16384 };
+enum { kPlaces = 64, kRounds = 400, kBulk = 1 << 17, kLong = kBulk / 2 / sizeof(int) };
 
 struct pair {
   double value;
@@ -149,8 +149,39 @@ static void data_arrive(MPI_Win window) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* Rank 0 is elsewhere. */
-static void nobody_is_home(MPI_Win window, int updates) {
+/* Much data between memory in one piece and memory with gaps. */
+static void long_data_arrive(MPI_Win window) {
+  static int data[kLong], back[kLong], there[2 * kLong];
+  const int next = (world_rank + 1) % world_size,
+            before = (world_rank + world_size - 1) % world_size;
+  const MPI_Aint at = offsetof(struct part, bulk);
+  MPI_Datatype every_other;
+  MPI_Type_vector(kLong, 1, 2, MPI_INT, &every_other);
+  MPI_Type_commit(&every_other);
+  for (int i = 0; i < kLong; ++i) data[i] = 1000000 * world_rank + i, back[i] = -1;
+  memset(memory->bulk, 0, kBulk);
+  MPI_Win_fence(0, window);
+  MPI_Put(data, kLong, MPI_INT, next, at, 1, every_other, window);
+  MPI_Win_fence(0, window);
+  memcpy(there, memory->bulk, sizeof there);
+  MPI_Get(back, kLong, MPI_INT, next, at, 1, every_other, window);
+  MPI_Win_fence(MPI_MODE_NOSUCCEED, window);
+  for (int i = 0; i < kLong; ++i) {
+    CHECK(there[2 * i] == 1000000 * before + i && there[2 * i + 1] == 0, "%d: %d and %d", i,
+          there[2 * i], there[2 * i + 1]);
+    CHECK(back[i] == data[i], "%d: %d came back", i, back[i]);
+  }
+  memset(there, 0, sizeof there);
+  MPI_Win_fence(0, window);
+  MPI_Get(there, 1, every_other, next, at, 1, every_other, window);
+  MPI_Win_fence(MPI_MODE_NOSUCCEED, window);
+  for (int i = 0; i < kLong; ++i) CHECK(there[2 * i] == data[i], "%d: %d", i, there[2 * i]);
+  MPI_Type_free(&every_other);
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* Rank 0 is elsewhere, and reached also by the smallest put if its memory is mapped. */
+static void nobody_is_home(MPI_Win window, int mapped, int updates) {
   static char data[kBulk], back[kBulk];
   const MPI_Aint at = offsetof(struct part, bulk);
   int one = 1, old = -1;
@@ -167,6 +198,10 @@ static void nobody_is_home(MPI_Win window, int updates) {
     MPI_Win_flush(0, window);
     MPI_Get(back, kBulk, MPI_CHAR, 0, at, kBulk, MPI_CHAR, window);
     MPI_Win_flush(0, window);
+    if (mapped) {
+      MPI_Put(&data[1], 1, MPI_CHAR, 0, at, 1, MPI_CHAR, window);
+      MPI_Win_flush(0, window);
+    }
     if (updates) {
       MPI_Fetch_and_op(&one, &old, MPI_INT, 0, 0, MPI_SUM, window);
       MPI_Win_flush(0, window);
@@ -196,24 +231,36 @@ int main(int argc, char** argv) {
 
   MPI_Win_allocate(sizeof *memory, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
   data_arrive(window);
+  long_data_arrive(window);
   nothing_is_lost(window);
-  if (argc == 1) nobody_is_home(window, 1);
+  if (argc == 1) nobody_is_home(window, 1, 1);
   errors_are_told(window);
   MPI_Win_free(&window);
 
   memory = malloc(sizeof *memory);
   MPI_Win_create(memory, sizeof *memory, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
   data_arrive(window);
+  long_data_arrive(window);
   nothing_is_lost(window);
-  if (argc == 1) nobody_is_home(window, 0);
+  if (argc == 1) nobody_is_home(window, 0, 0);
   errors_are_told(window);
   MPI_Win_free(&window);
   free(memory);
 
+  MPI_Alloc_mem(sizeof *memory, MPI_INFO_NULL, &memory);
+  MPI_Win_create(memory, sizeof *memory, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+  data_arrive(window);
+  long_data_arrive(window);
+  nothing_is_lost(window);
+  if (argc == 1) nobody_is_home(window, 1, 0);
+  MPI_Win_free(&window);
+  MPI_Free_mem(memory);
+
   MPI_Win_allocate_shared(sizeof *memory, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
   data_arrive(window);
+  long_data_arrive(window);
   nothing_is_lost(window);
-  if (argc == 1) nobody_is_home(window, 0);
+  if (argc == 1) nobody_is_home(window, 1, 0);
   MPI_Win_free(&window);
   return finish();
 }
