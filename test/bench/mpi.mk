@@ -10,6 +10,7 @@ EXTRA_DIST += \
 	test/bench/mpi_overlap.c \
 	test/bench/mpi_pingpong.c \
 	test/bench/mpi_queues.c \
+	test/bench/mpi_threads.c \
 	test/bench/mpi_waiting.c \
 	test/bench/mpi_window.h \
 	test/bench/mpi_windows.c \

@@ -125,7 +125,7 @@ static void report(const char* name, void (*work)(long, int), long bytes, double
   const int many = work == puts_together || work == gets_together;
   if (rank != 0) return;
   if (many)
-    printf("%s_%s %ld %.2f\n", kMemories[memory_kind], name, bytes,
+    printf("%s_%s %ld %.4f\n", kMemories[memory_kind], name, bytes,
            (double)bytes * window_of(bytes) / t / 1e6);
   else
     printf("%s_%s %ld %.4f\n", kMemories[memory_kind], name, bytes, t * 1e6);

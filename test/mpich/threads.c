@@ -3,9 +3,6 @@
  *
  * Threads with a communicator each, between two ranks: all kinds of messages at the same time, none
  * of which may reach another thread, and requests of all communicators waited for together.
- *
- * threads [SECONDS]: instead of that, for so long, small messages from rank 0 to rank 1; tells the
- * rate.
  */
 #include <mpi.h>
 #include <pthread.h>
@@ -22,11 +19,9 @@ struct thread {
   int number;
   MPI_Comm comm;
   int wrong;
-  double rate;
 };
 
 static int rank;
-static double seconds;
 
 static int value(int thread, int round, int i) {
   return thread * 100000000 + round * 1000 + i % 1000;
@@ -90,34 +85,6 @@ static void* exchange(void* arg) {
   return NULL;
 }
 
-static void* measure(void* arg) {
-  struct thread* own = arg;
-  MPI_Request requests[WINDOW];
-  char bytes[WINDOW] = "";
-  double begin, now;
-  long messages = 0;
-  int go = 1;
-  MPI_Barrier(own->comm);
-  begin = now = MPI_Wtime();
-  while (go) {
-    for (int i = 0; i < WINDOW; ++i) {
-      if (0 == rank) {
-        MPI_Isend(&bytes[i], 1, MPI_CHAR, 1, 0, own->comm, &requests[i]);
-      } else {
-        MPI_Irecv(&bytes[i], 1, MPI_CHAR, 0, 0, own->comm, &requests[i]);
-      }
-    }
-    MPI_Waitall(WINDOW, requests, MPI_STATUSES_IGNORE);
-    messages += WINDOW;
-    if (0 != messages % (WINDOW * 64L)) continue;
-    now = MPI_Wtime();
-    go = now - begin < seconds;
-    MPI_Bcast(&go, 1, MPI_INT, 1, own->comm);
-  }
-  own->rate = (double)messages / (now - begin);
-  return NULL;
-}
-
 /* One thread waits for requests of all communicators. */
 static int together(struct thread* threads) {
   MPI_Request requests[2 * THREADS];
@@ -135,7 +102,6 @@ static int together(struct thread* threads) {
 int main(int argc, char** argv) {
   struct thread threads[THREADS];
   int size = 0, level = 0, wrong = 0, all = 0;
-  double rate = 0;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -143,22 +109,19 @@ int main(int argc, char** argv) {
     fprintf(stderr, "wants 2 ranks, and threads\n");
     MPI_Abort(MPI_COMM_WORLD, 1);
   }
-  seconds = argc > 1 ? atof(argv[1]) : 0;
   for (int i = 0; i < THREADS; ++i) {
     threads[i] = (struct thread){.number = i};
     MPI_Comm_dup(MPI_COMM_WORLD, &threads[i].comm);
   }
   for (int i = 0; i < THREADS; ++i) {
-    pthread_create(&threads[i].id, NULL, seconds > 0 ? measure : exchange, &threads[i]);
+    pthread_create(&threads[i].id, NULL, exchange, &threads[i]);
   }
   for (int i = 0; i < THREADS; ++i) {
     pthread_join(threads[i].id, NULL);
     wrong += threads[i].wrong;
-    rate += threads[i].rate;
   }
   wrong += together(threads);
   MPI_Reduce(&wrong, &all, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
-  if (0 == rank && seconds > 0) printf("%.3f million messages/s\n", rate / 1e6);
   if (0 == rank) printf(0 == all ? "No Errors\n" : "%d errors\n", all);
   for (int i = 0; i < THREADS; ++i) MPI_Comm_free(&threads[i].comm);
   MPI_Finalize();

@@ -18,13 +18,14 @@ import one_sided
 import shortage
 import two_ranks
 from rounds import Floor, Lock
-from transports import (MPICC, RunFailed, first_match, make_transports, one_sided_transports,
-                        with_thread)
+from transports import (MPICC, RunFailed, first_match, make_transports, mpich_transports,
+                        one_sided_transports, with_thread)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCES = os.path.dirname(HERE)
 TOP = os.path.dirname(os.path.dirname(SOURCES))
 QUICK = ["pingpong", "instructions", "lammps"]
+QUICK_MPICH = ["pingpong", "windows", "threads", "onesided", "onesided-allocate"]
 
 
 class Session:
@@ -36,7 +37,8 @@ class Session:
         self.programs = programs
         self.transports = transports
         self.threaded = with_thread(transports[0])
-        self.one_sided = one_sided_transports(transports)
+        # MPICH has no components to choose from.
+        self.one_sided = None if args.mpich else one_sided_transports(transports)
         self.lock = Lock(args.lock)
         self.floor = Floor(os.path.join(SOURCES, "floor.c"), programs)
         self._rounds, self._lammps_rounds = args.rounds, args.lammps_rounds
@@ -56,11 +58,14 @@ def cpu_model():
     return "?"
 
 
-def machine_lines(cores):
+def machine_lines(args, cores):
     print(f"machine: {cpu_model()}, {cores} cores usable, Linux {os.uname().release}")
-    mpich = first_match(["mpichversion"], r"Version:\s*(\S+)")
-    print(f"Open MPI: {first_match([MPICC, '--showme:version'], '(.*)') or '?'}; "
-          f"MPICH: {mpich or 'none'}")
+    if args.mpich:
+        print(f"MPICH: {args.mpich}")
+    else:
+        mpich = first_match(["mpichversion"], r"Version:\s*(\S+)")
+        print(f"Open MPI: {first_match([MPICC, '--showme:version'], '(.*)') or '?'}; "
+              f"MPICH: {mpich or 'none'}")
     load = os.getloadavg()[0]
     if load > 0.7:
         print(f"note: the machine is busy (load {load:.1f}); the figures will show it")
@@ -74,6 +79,9 @@ def arguments():
     parser.add_argument("--only", metavar="NAME[,NAME]", help="these figures")
     parser.add_argument("--list", action="store_true", help="print the names of the figures")
     parser.add_argument("--prefix", default=os.path.join(TOP, "install"))
+    parser.add_argument("--mpich", metavar="PREFIX[,[NAME=]PREFIX...]",
+                        help="over MPICH instead of Open MPI: the one installed with the netmod, and "
+                        "others to compare it with")
     parser.add_argument("--results", default=os.path.join(TOP, "results"))
     parser.add_argument("--rounds", type=int, help="of every figure but LAMMPS (by figure)")
     parser.add_argument("--lammps-rounds", type=int, help="of LAMMPS (by figure)")
@@ -91,7 +99,8 @@ def chosen(args):
     if args.list:
         print("\n".join(names))
         sys.exit(0)
-    wanted = args.only.split(",") if args.only else names if args.all else QUICK
+    quick = QUICK_MPICH if args.mpich else QUICK
+    wanted = args.only.split(",") if args.only else names if args.all else quick
     for name in wanted:
         if name not in names:
             sys.exit(f"compare: no figure {name}; there are {', '.join(names)}")
@@ -104,12 +113,14 @@ def main():
     args.results = os.path.abspath(args.results)
     os.makedirs(args.results, exist_ok=True)
     cores = len(os.sched_getaffinity(0))
-    machine_lines(cores)
+    machine_lines(args, cores)
     begin, failures = time.monotonic(), []
     with tempfile.TemporaryDirectory(prefix="torii-compare-") as folder:
         programs = os.path.join(folder, "programs")
         os.mkdir(programs)
-        session = Session(args, make_transports(args.prefix, folder, cores), programs)
+        transports = (mpich_transports(args.mpich, folder, cores) if args.mpich
+                      else make_transports(args.prefix, folder, cores))
+        session = Session(args, transports, programs)
         for figure in figures:
             try:
                 figure.run(session)

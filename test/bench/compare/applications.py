@@ -26,6 +26,8 @@ class Melt:
                             "lammps-examples)")
         # Debian's LAMMPS is compiled for Open MPI.
         usable = [t for t in session.transports if t.compiler == MPICC]
+        if not usable:
+            raise RunFailed("the installed LAMMPS is Open MPI's")
         for other in session.transports:
             if other not in usable:
                 print(f"{other.name} is left out of {self.name}: the installed LAMMPS is Open MPI's")

@@ -65,7 +65,7 @@ class Figure:
             return results
 
         transports = session.transports
-        if self.components:
+        if self.components and session.one_sided:
             transports = [one for one in session.one_sided if one.name in self.components]
         if self.with_thread:
             transports = [transports[0], session.threaded, *transports[1:]]

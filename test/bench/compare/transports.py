@@ -50,7 +50,7 @@ class Transport:
     def compile(self, source, folder):
         """Compiles for this transport's MPI, once; returns the program's path."""
         name = os.path.splitext(os.path.basename(source))[0]
-        program = os.path.join(folder, f"{name}.{self.compiler.rsplit('.', 1)[-1]}")
+        program = os.path.join(folder, f"{name}{self.compiler.replace(os.sep, '.')}")
         if os.path.exists(program):
             return program
         # MPICH's mpi.h tells gcc 12 sizes of arrays that MPI_STATUSES_IGNORE does not have.
@@ -145,25 +145,58 @@ def open_mpi(name, options, environment, cores):
     return Transport(name, MPICC, MPIRUN, layouts, environment, "OMPI_COMM_WORLD_RANK")
 
 
-def mpich(environment, cores):
-    if not shutil.which(MPICH_MPICC) or not shutil.which(MPICH_MPIEXEC):
-        print("MPICH is not installed (packages mpich, libmpich-dev) and is left out")
-        return None
-    version = first_match(["mpichversion"], r"Device:\s*(\S+)") or "?"
+def mpich_device(mpichversion):
+    return first_match([mpichversion], r"Device:\s*(\S+)") or "?"
+
+
+def mpich(name, compiler, launcher, environment, cores):
     layouts = {BOUND: ["-bind-to", "core"], OVERSUBSCRIBED: ["-bind-to", "none"],
                UNANNOUNCED: ["-bind-to", "none"]}
     if cores < 2:
         layouts[BOUND] = layouts[UNANNOUNCED]
-    return Transport(f"MPICH {version}", MPICH_MPICC, MPICH_MPIEXEC, layouts, environment,
-                     "PMI_RANK")
+    return Transport(name, compiler, launcher, layouts, environment, "PMI_RANK")
+
+
+def installed_mpich(environment, cores):
+    if not shutil.which(MPICH_MPICC) or not shutil.which(MPICH_MPIEXEC):
+        print("MPICH is not installed (packages mpich, libmpich-dev) and is left out")
+        return None
+    return mpich(f"MPICH {mpich_device('mpichversion')}", MPICH_MPICC, MPICH_MPIEXEC, environment,
+                 cores)
+
+
+def mpich_transports(wanted, session_folder, cores):
+    """`wanted` is "PREFIX[,[NAME=]PREFIX...]" of installed MPICHs, that with the netmod first."""
+    environment = plain_environment(session_folder)
+    found = []
+    for item in wanted.split(","):
+        name, prefix = item.split("=", 1) if "=" in item else ("", item)
+        tools = {tool: os.path.join(os.path.abspath(prefix), "bin", tool)
+                 for tool in ("mpicc", "mpiexec", "mpichversion")}
+        for tool in tools.values():
+            if not os.access(tool, os.X_OK):
+                sys.exit(f"compare: {tool} is missing; --mpich wants the prefix of an installed MPICH")
+        device = mpich_device(tools["mpichversion"])
+        if not found and device != "ch4:torii":
+            sys.exit(f"compare: the MPICH in {prefix} is {device}; the first one must be ch4:torii")
+        name = name or device if found else "Torii"
+        if name in (other.name for other in found):
+            sys.exit(f"compare: two are called {name}; give one a name: NAME={prefix}")
+        found.append(mpich(name, tools["mpicc"], tools["mpiexec"], environment, cores))
+    return found
+
+
+def plain_environment(session_folder):
+    """`session_folder` is for what launchers keep while they run: other jobs of this user, that
+    start or end at the same time, then cannot get in their way."""
+    return dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                PRTE_ALLOW_RUN_AS_ROOT="1", PRTE_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                OMP_NUM_THREADS="1", TMPDIR=session_folder)
 
 
 def make_transports(prefix, session_folder, cores):
-    """Torii first. `session_folder` is for what launchers keep while they run: other jobs of
-    this user, that start or end at the same time, then cannot get in their way."""
-    plain = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
-                 PRTE_ALLOW_RUN_AS_ROOT="1", PRTE_ALLOW_RUN_AS_ROOT_CONFIRM="1",
-                 OMP_NUM_THREADS="1", TMPDIR=session_folder)
+    """Torii first."""
+    plain = plain_environment(session_folder)
     torii = dict(plain)
     torii.update((k, v) for k, v in torii_environment(prefix).items() if plain.get(k) != v)
     # Debian's configuration switches pml/ucx off, and UCX's layer off where it knows no network
@@ -174,7 +207,7 @@ def make_transports(prefix, session_folder, cores):
         open_mpi("Torii", ["--mca", "pml", "cm", "--mca", "mtl", "torii"], torii, cores),
         open_mpi("ob1+vader", ["--mca", "pml", "ob1", "--mca", "btl", "vader,self"], plain, cores),
         open_mpi("pml/ucx", ucx, plain, cores),
-        mpich(plain, cores),
+        installed_mpich(plain, cores),
     ]
     return [transport for transport in found if transport]
 
