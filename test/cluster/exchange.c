@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026, the Torii authors
  *
- * exchange SECONDS: every rank sends to all others and receives from them, messages of many sizes,
- * again and again for so long, and looks at every byte. Says "ok" at the end.
+ * exchange SECONDS [FILE]: every rank sends to all others and receives from them, messages of many
+ * sizes, again and again for so long, and until there is such a file, and looks at every byte. Says
+ * "ok" at the end.
  */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define SIZES 8
 static const int sizes[SIZES] = {0, 1, 64, 1000, 4096, 20000, 100000, 1000000};
@@ -37,14 +39,15 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  if (argc != 2 || NULL == out || NULL == in) MPI_Abort(MPI_COMM_WORLD, 2);
+  if (argc < 2 || argc > 3 || NULL == out || NULL == in) MPI_Abort(MPI_COMM_WORLD, 2);
   const double end = MPI_Wtime() + atof(argv[1]);
   for (; go_on; ++round) {
     for (int distance = 0; distance < size; ++distance) { /* pairs, all ranks at once */
       const int other = (distance + size - rank) % size;
       if (other != rank) wrong += swap(rank, other, round, out, in);
     }
-    if (0 == rank) go_on = MPI_Wtime() < end || round < SIZES;
+    if (0 == rank)
+      go_on = MPI_Wtime() < end || round < SIZES || (3 == argc && 0 != access(argv[2], F_OK));
     MPI_Bcast(&go_on, 1, MPI_INT, 0, MPI_COMM_WORLD);
   }
   MPI_Reduce(&wrong, &all_wrong, 1, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026, the Torii authors
-"""intruder.py DEVICE SECONDS: listens at the switch's end of a node's cable and sends to the node
-what it heard: again, damaged, cut short, with another number and a new checksum, with the head of
-another process's datagrams, and noise to the same ports. Prints how many datagrams."""
+"""intruder.py DEVICE COUNT: listens at the switch's end of a node's cable and sends to the node so
+many datagrams made of what it hears: again, damaged, cut short, with another number and a new checksum,
+with the head of another process's datagrams, and noise to the same ports. Half of them are new, the
+others were sent before. Gives up when nothing more is heard. Prints how many."""
 import random
 import socket
 import struct
@@ -16,6 +17,8 @@ SEQUENCE = 16  # in the link's header, src/core/link/header.h
 TAG = 32
 MAGIC = b"\x55\x44"
 KEPT = 400
+STOCK = 4000
+QUIET = 20  # seconds
 LONGEST = ETHERNET + 1500
 CRC = []
 for byte in range(256):
@@ -74,28 +77,39 @@ def variants(packet, other):
         yield datagram(packet, forged(payload))
 
 
+def hear(wire, heard):
+    """Adds what is there; true if something was."""
+    packet, address = wire.recvfrom(65536)
+    to_node = address[2] == socket.PACKET_OUTGOING
+    if not (to_node and packet[PAYLOAD:PAYLOAD + 2] == MAGIC and packet[23] == 17 and
+            packet[12:14] == b"\x08\x00" and len(packet) <= LONGEST):
+        return False
+    heard.append(packet)
+    if len(heard) > KEPT:
+        heard.pop(random.randrange(KEPT))
+    return True
+
+
 def main():
-    device, seconds = sys.argv[1], float(sys.argv[2])
-    heard, sent = [], 0
+    device, count = sys.argv[1], int(sys.argv[2])
+    heard, stock, sent = [], [], 0
     with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)) as wire:
         wire.bind((device, 0))
         wire.setblocking(False)
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
+        last = time.monotonic()
+        while sent < count and time.monotonic() - last < QUIET:
             try:
-                packet, address = wire.recvfrom(65536)
-                to_node = address[2] == socket.PACKET_OUTGOING
-                if to_node and packet[PAYLOAD:PAYLOAD + 2] == MAGIC and packet[23] == 17 and \
-                        packet[12:14] == b"\x08\x00" and len(packet) <= LONGEST:
-                    heard.append(packet)
-                if len(heard) > KEPT:
-                    heard.pop(random.randrange(KEPT))
+                for _ in range(20):
+                    if hear(wire, heard):
+                        last = time.monotonic()
             except BlockingIOError:
                 pass
             if len(heard) < 2:
                 continue
-            packet, other = random.sample(heard, 2)
-            for variant in variants(packet, other):
+            new = list(variants(*random.sample(heard, 2)))
+            stock.extend(new)
+            del stock[:-STOCK]
+            for variant in new + random.sample(stock, len(new)):
                 try:
                     wire.send(variant)
                     sent += 1
