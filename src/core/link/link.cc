@@ -229,6 +229,7 @@ void LinkDriver::probe_quiet_peers() {
     const uint64_t quiet_ns = now_ns_ - peer.waiting_since_ns;
     if (quiet_ns < deadline_ns_ / kQuietPart) continue;
     peer.sent.release();
+    if (!peer.slots.any()) peer.slots.clear();  // they have memory for frames out of order
     if (quiet_ns - deadline_ns_ / kQuietPart >= deadline_ns_) {
       end(id, peer, Status::peer_dead);
     } else if (send_control(id, peer, Kind::probe, kFirstRail)) {
