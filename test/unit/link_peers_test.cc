@@ -4,6 +4,8 @@
 // Ten thousand peers of one process: what the link keeps of each, and for how long.
 #include <malloc.h>
 
+#include <algorithm>
+
 #include "unit/link_fixture.h"
 
 namespace torii::test {
@@ -59,12 +61,21 @@ TEST_F(LinkPeers, OfTenThousandAreKeptInLittleMemory) {
   EXPECT_GE(acknowledged + silent, 2 * quiet);
 }
 
-TEST_F(LinkPeers, MemoryForFramesOutOfOrderIsGivenBack) {
+// Of 2000 times 16 frames three in ten get lost, and as many of those that go again. What later
+// frames have overtaken goes again after a round trip; only for the last ones nothing else tells,
+// and their timeout doubles.
+TEST_F(LinkPeers, LossesAreRepairedSoonAndTheirMemoryIsGivenBack) {
   connect(2000, "drop=30%");
   for (int i = 0; i < 16; i++)
     for (const PeerId peer : peers) ASSERT_TRUE(hub->send(peer, "some frame"));
-  pass(100, kMs);
-  for (const auto& other : others) ASSERT_EQ(other->sink.packets.size(), 16u);
+  const auto complete = [&] {
+    return std::count_if(others.begin(), others.end(),
+                         [](const auto& other) { return other->sink.packets.size() == 16; });
+  };
+  pass(20, kMs);
+  EXPECT_GE(complete(), 1850) << "peers that have all after 20 ms";
+  pass(280, kMs);
+  EXPECT_EQ(complete(), 2000) << "peers that have all after 300 ms";
   for (const auto& other : others) other->sink.packets = {};
   be_quiet();
   EXPECT_LE(bytes(), 6144u);

@@ -26,38 +26,41 @@ namespace torii::link {
 class Slots {
  public:
   bool any() const { return count_ != 0; }
-  bool has(uint64_t number) const { return count_ && present_[word(number)] & bit(number); }
+  bool has(uint64_t number) const { return count_ && memory_->present[word(number)] & bit(number); }
   void put(uint64_t number, std::span<const std::byte> payload) {
-    if (!frames_) frames_ = std::make_unique<std::array<std::vector<std::byte>, kWindow>>();
-    (*frames_)[number % kWindow].assign(payload.begin(), payload.end());
-    present_[word(number)] |= bit(number);
+    if (!memory_) memory_ = std::make_unique<Memory>();
+    memory_->frames[number % kWindow].assign(payload.begin(), payload.end());
+    memory_->present[word(number)] |= bit(number);
     count_++;
   }
   std::vector<std::byte> take(uint64_t number) {
-    present_[word(number)] &= ~bit(number);
+    memory_->present[word(number)] &= ~bit(number);
     count_--;
-    return std::exchange((*frames_)[number % kWindow], {});
+    return std::exchange(memory_->frames[number % kWindow], {});
   }
   // Bit i: frame first + i is here. Numbers beyond the window are those of its begin.
   uint64_t bits(uint64_t first) const {
     if (!count_) return 0;
-    const uint64_t low = present_[word(first)], high = present_[word(first + 63)];
+    const uint64_t low = memory_->present[word(first)], high = memory_->present[word(first + 63)];
     const unsigned shift = first % 64;
     return shift ? low >> shift | high << (64 - shift) : low;
   }
   void clear() {
-    frames_.reset();
-    present_ = {};
+    memory_.reset();
     count_ = 0;
   }
 
  private:
+  struct Memory {
+    std::array<uint64_t, kWindow / 64> present{};
+    std::array<std::vector<std::byte>, kWindow> frames;
+  };
+
   static size_t word(uint64_t number) { return number % kWindow / 64; }
   static uint64_t bit(uint64_t number) { return uint64_t{1} << number % 64; }
 
-  std::array<uint64_t, kWindow / 64> present_{};
+  std::unique_ptr<Memory> memory_;  // null: never needed, or given back
   uint32_t count_ = 0;
-  std::unique_ptr<std::array<std::vector<std::byte>, kWindow>> frames_;
 };
 
 constexpr size_t kBatchMax = 64;  // frames for the driver below at a time, whatever it advises

@@ -114,10 +114,12 @@ void LinkDriver::retire(Peer& peer, Sent& sent) {
     if (sent.transmissions == 1) rail.window.was_late();
   }
   sent.stage = Sent::Stage::arrived;
-  // After a second transmission nobody knows which one was answered.
   rail.delivered++;
+  // After a second transmission nobody knows which one was answered, unless it is too soon for the
+  // last one.
+  const bool last = sent.transmissions == 1 || now_ns_ - sent.sent_ns >= rail.speed.least_ns();
+  if (last && static_cast<int32_t>(sent.turn - rail.arrived) > 0) rail.arrived = sent.turn;
   if (sent.transmissions == 1) {
-    if (static_cast<int32_t>(sent.turn - rail.arrived) > 0) rail.arrived = sent.turn;
     rail.timer.measured(now_ns_ - sent.sent_ns);
     rail.speed.measured(now_ns_, now_ns_ - sent.sent_ns, rail.delivered - sent.delivered);
   }

@@ -24,6 +24,7 @@ class Speed {
   }
   // Measured not long ago?
   bool known(uint64_t now_ns) const { return frame_ns_ > 0 && now_ns - measured_ns_ < kFreshNs; }
+  uint64_t least_ns() const { return least_ns_; }
   // When the last of so many frames will have been acknowledged.
   float end_ns(size_t frames) const {
     return static_cast<float>(least_ns_) +
