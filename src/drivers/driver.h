@@ -154,6 +154,10 @@ struct DriverEnv {
   Counters* counters = nullptr;
   uint32_t local_peers = 1;  // processes of this job on this node; for sizing
   bool take_turns = false;   // they have more processes than processors
+  // The time, in the nanoseconds that poll() is told too: those may be some milliseconds old, if
+  // rounds of progress take long. Null: poll() is told precisely.
+  uint64_t (*clock)(void* context) = nullptr;
+  void* clock_context = nullptr;
 };
 
 class Driver {

@@ -34,6 +34,39 @@ TEST_F(LinkAckTest, AnAnswerCarriesTheAcknowledgement) {
   EXPECT_EQ(a->counters.link_retransmits, 0u);
 }
 
+// What poll() is told may stand still for milliseconds and then jump, while a round trip takes
+// microseconds: that is no timeout, and a loss is still repaired after the timeout.
+TEST_F(LinkAckTest, TimeThatPollIsToldMayBeCoarse) {
+  FaultPlan plan;
+  const auto open = [&](const DriverEnv& env) {
+    DriverEnv with_clock = env;
+    with_clock.clock = [](void* precise) { return static_cast<SimFabric*>(precise)->now_ns(); };
+    with_clock.clock_context = &fabric;
+    return wrap_link(
+        [&](const DriverEnv& inner) {
+          return wrap_fault([&](const DriverEnv& bare) { return fabric.open(bare); }, inner, plan);
+        },
+        with_clock);
+  };
+  const auto a = std::make_unique<End>(open), b = std::make_unique<End>(open);
+  std::string why;
+  ASSERT_EQ(parse_fault_plan("drop#2000", &plan, &why), Status::ok) << why;
+  const auto unlucky = std::make_unique<End>(open);
+  fabric.advance(kMs);
+  const auto step = [&] {
+    fabric.advance(10000);
+    for (const End* end : {a.get(), b.get(), unlucky.get()})
+      end->driver->poll(fabric.now_ns() / (3 * kMs) * 3 * kMs, 100);
+  };
+  const PeerId to_b = a->connect(*b), there = unlucky->connect(*b);
+  for (int i = 0; i < 3000; i++, step()) ASSERT_TRUE(a->send(to_b, "x"));
+  EXPECT_EQ(a->counters.link_retransmits, 0u);
+  for (int i = 0; i < 2000; i++, step()) ASSERT_TRUE(unlucky->send(there, "y"));
+  for (int i = 0; i < 100; i++) step();
+  EXPECT_EQ(unlucky->counters.link_retransmits, 1u);
+  EXPECT_EQ(b->sink.packets.size(), 5000u);
+}
+
 // Who has nothing to answer acknowledges after a while; who was late with that does it at once from
 // then on.
 TEST_F(LinkAckTest, AnAcknowledgementWaitsForCompanyNotForLong) {

@@ -33,7 +33,9 @@ LinkDriver::LinkDriver(const DriverEnv& env)
       counters_(*env.counters),
       deadline_ns_(static_cast<uint64_t>(params().peer_deadline_ms) * 1000000),
       whole_tags_(params().link_tag_payload),
-      timeout_max_ns_(std::min(kTimeoutMaxNs, deadline_ns_ / kTriesPerDeadline)) {}
+      timeout_max_ns_(std::min(kTimeoutMaxNs, deadline_ns_ / kTriesPerDeadline)),
+      clock_(env.clock),
+      clock_context_(env.clock_context) {}
 
 bool LinkDriver::open(const OpenBelow& open_below, const DriverEnv& env) {
   if (!Decorator::open(open_below, env)) return false;
@@ -154,10 +156,23 @@ void LinkDriver::disconnect(PeerId id) {
 
 // --- time -----------------------------------------------------------------------------------
 
+void LinkDriver::advance(uint64_t now_ns) {
+  if (advanced_ns_ && now_ns <= advanced_ns_) return;
+  if (advanced_ns_) now_ns_ += std::min(now_ns - advanced_ns_, deadline_ns_ / kTriesPerDeadline);
+  advanced_ns_ = now_ns;
+}
+
+// What poll() is told is too coarse where something is under way: a round of progress that sends or
+// receives takes longer than a round trip.
+void LinkDriver::look_at_clock() {
+  if (clock_) advance(clock_(clock_context_));
+  looked_at_clock_ = true;
+}
+
 unsigned LinkDriver::poll(uint64_t now_ns, unsigned budget) {
-  if (last_poll_ns_ && now_ns > last_poll_ns_)
-    now_ns_ += std::min(now_ns - last_poll_ns_, deadline_ns_ / kTriesPerDeadline);
-  last_poll_ns_ = now_ns;
+  advance(now_ns);
+  looked_at_clock_ = false;
+  if (!active_.empty()) look_at_clock();
   budget_ = budget;
   for (size_t i = 0; i < active_.size(); i++) hand_up_waiting(active_[i], *peers_[active_[i]]);
   unsigned count = budget - budget_;

@@ -178,6 +178,8 @@ class LinkDriver final : public Decorator {
   bool remote() const { return caps_.flags & (kPut | kGet); }
   Peer* find(PeerId id) { return id < peers_.size() ? peers_[id].get() : nullptr; }
   Peer& peer_of(PeerId id);
+  void look_at_clock();
+  void advance(uint64_t now_ns);
   void watch(Peer& peer);
   void probe_quiet_peers();
   void activate(PeerId id, Peer& peer);
@@ -230,10 +232,13 @@ class LinkDriver final : public Decorator {
   const uint64_t deadline_ns_;
   const bool whole_tags_;
   const uint64_t timeout_max_ns_;
-  // The link's own clock stands still while nobody polls: answers that wait in the driver below
-  // must not count as silence.
+  // The link's own clock stands still while nobody polls or sends: answers that wait in the driver
+  // below must not count as silence.
   uint64_t now_ns_ = 0;
-  uint64_t last_poll_ns_ = 0;
+  uint64_t advanced_ns_ = 0;  // up to this time of the outer clock
+  uint64_t (*const clock_)(void*);
+  void* const clock_context_;
+  bool looked_at_clock_ = false;  // in this poll()
   uint32_t session_ = 0;
   Key key_{};            // peers learn it with the address
   bool probes_ = false;  // the driver below does not report dead peers

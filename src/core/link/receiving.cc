@@ -38,6 +38,7 @@ bool LinkDriver::genuine(PeerId from, std::span<const std::byte> frame, Header* 
 void LinkDriver::packet(PeerId from, std::span<const std::byte> frame) {
   Header header;
   if (!genuine(from, frame, &header)) return;
+  if (!looked_at_clock_) look_at_clock();
   // For the process that had this address before.
   if (header.to_session && header.to_session != session_) {
     counters_.link_corrupt++;

@@ -58,9 +58,11 @@ size_t LinkDriver::send(std::span<const Tx> batch) {
     }
     peer.refused = peer.sent.size() >= window_;
     if (peer.refused) break;
+    const bool at_once = peer.flying < kAtOnce;
+    if (at_once) look_at_clock();
     if (peer.sent.empty()) peer.waiting_since_ns = now_ns_;
     peer.sent.push_back(frame_of(tx));
-    if (peer.flying < kAtOnce) send_waiting(tx.peer, peer, 1);
+    if (at_once) send_waiting(tx.peer, peer, 1);
     activate(tx.peer, peer);
     taken++;
   }

@@ -136,6 +136,8 @@ bool Ni::open_drivers(std::string* why) {
     env.counters = &counters_;
     env.local_peers = config_.local_size;
     env.take_turns = wait_policy_.scarce;
+    env.clock = config_.clock;
+    env.clock_context = config_.clock_context;
     std::string reason;
     std::unique_ptr<Driver> driver = open_with_link(name, env, &reason);
     if (driver) {
