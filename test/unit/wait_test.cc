@@ -53,7 +53,8 @@ struct Thread {
     if (rest == Waiter::Rest::yield) {
       ++yields;
       now += yield_ns;
-      waiter.yielded(policy, now, yield_ns);
+      if (yield_ns > kQuickYieldNs && yields_switch) ++g_use.preempted;
+      waiter.yielded(policy, now, yield_ns, use);
     }
     if (rest == Waiter::Rest::sleep) {
       ++sleeps;
@@ -78,7 +79,9 @@ struct Thread {
   bool patient = true;
   Waiter waiter;
   uint64_t now = kSecond;
+  static constexpr uint64_t kQuickYieldNs = 1100;  // lets nobody run
   uint64_t yield_ns = 1 * kUs;
+  bool yields_switch = true;  // those that take longer
   uint64_t sleep_ns = 0;
   unsigned yields = 0, untimed = 0, sleeps = 0;
   uint64_t slept_ns = 0;
@@ -288,6 +291,44 @@ TEST(Waiter, ShortInterruptionsMeanNothing) {
 }
 
 // Looks at its messages now and then while it computes.
+// Half of the time goes to interrupts and to other virtual machines; somebody has the processor for
+// some microseconds now and then.
+TEST(Waiter, TimeThatNobodyElseHadMeansNothing) {
+  Thread t(WaitMode::automatic);
+  g_use.queued_ns = 0;
+  for (int i = 0; i < 1000; ++i) {
+    t.poll_for(1 * kMs);
+    t.lose(1 * kMs);
+    g_use.queued_ns += 10 * kUs;
+  }
+  EXPECT_EQ(t.yields + t.sleeps, 0u);
+  t.lose(4 * kMs);
+  g_use.queued_ns += 4 * kMs;
+  t.poll_for(1 * kMs);
+  EXPECT_GT(t.yields + t.sleeps, 0u) << "but this time somebody had it";
+}
+
+// Others had the processor once; since then yields take long only because of interrupts.
+TEST(Waiter, ALongYieldThatNobodyUsedIsNoSignOfOthers) {
+  for (const bool switching : {true, false}) {
+    Thread t(WaitMode::automatic);
+    t.poll_for(1 * kMs);
+    t.lose(4 * kMs);
+    t.yield_ns = 2 * kUs;
+    t.yields_switch = switching;
+    for (int i = 0; i < 100000; ++i) {  // short waits
+      t.poll();
+      t.waiter.busy();
+    }
+    const unsigned before = t.yields;
+    for (int i = 0; i < 1000; ++i) {
+      t.poll();
+      t.waiter.busy();
+    }
+    EXPECT_EQ(t.yields > before, switching);
+  }
+}
+
 TEST(Waiter, DoesNotKeepACallerWithWorkOfItsOwn) {
   for (const WaitMode mode : {WaitMode::automatic, WaitMode::sleep}) {
     Thread t(mode, true);
@@ -323,7 +364,7 @@ TEST(Waiter, ASleepThatIsRefusedIsAskedForAgain) {
     }
     asked += t.waiter.rest(t.policy, true, t.now, use, &t.sleep_ns) == Waiter::Rest::sleep;
     t.now += t.yield_ns;
-    t.waiter.yielded(t.policy, t.now, t.yield_ns);
+    t.waiter.yielded(t.policy, t.now, t.yield_ns, use);
   }
   EXPECT_GT(asked, 900u);
 }

@@ -235,7 +235,7 @@ bool Ni::missed(Waiter& waiter) {
   const uint64_t before = now_ns();
   sched_yield();
   const uint64_t after = now_ns();
-  waiter.yielded(wait_policy_, after, after - before);
+  waiter.yielded(wait_policy_, after, after - before, thread_use);
   NiGuard guard(*this);
   now_ns_ = after;
   ++counters_.yields;

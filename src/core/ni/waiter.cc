@@ -2,10 +2,13 @@
 // Copyright (c) 2026, the Torii authors
 #include "core/ni/waiter.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 
 namespace torii {
 
@@ -33,6 +36,27 @@ constexpr uint32_t kScarceGlances = 1;       // polls that find nothing, worth a
 constexpr uint32_t kAloneGlances = 128;      // the same where nobody else is there
 constexpr uint32_t kTurns = 7;               // yields after one that let somebody run
 
+// The kernel's account of one thread; it stays open.
+class Schedstat {
+ public:
+  Schedstat() : fd_(open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)) {}
+  Schedstat(const Schedstat&) = delete;
+  ~Schedstat() {
+    if (fd_ >= 0) close(fd_);
+  }
+  uint64_t queued_ns() const {
+    char text[64] = {};
+    unsigned long long ran = 0, queued = 0;
+    if (fd_ < 0 || pread(fd_, text, sizeof(text) - 1, 0) <= 0 ||
+        std::sscanf(text, "%llu %llu", &ran, &queued) != 2)
+      return ThreadUse::kUnknown;
+    return queued;
+  }
+
+ private:
+  int fd_;
+};
+
 }  // namespace
 
 // The kernel brings getrusage's times up to date only now and then.
@@ -41,8 +65,9 @@ ThreadUse thread_use() {
   getrusage(RUSAGE_THREAD, &usage);
   timespec cpu{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
+  thread_local const Schedstat schedstat;
   return {uint64_t(cpu.tv_sec) * 1000000000u + uint64_t(cpu.tv_nsec), uint64_t(usage.ru_nvcsw),
-          uint64_t(usage.ru_nivcsw)};
+          uint64_t(usage.ru_nivcsw), schedstat.queued_ns()};
 }
 
 void Waiter::begin(uint64_t now_ns) {
@@ -61,10 +86,14 @@ bool Waiter::only_waits(ThreadUse (*use)()) {
 }
 
 // The sample says so: since the one `before`, which was taken so long ago, somebody else had the
-// processor, and not because the thread slept.
+// processor, and not because the thread slept. Time that is missing may also have gone to
+// interrupts or to another virtual machine, which do not come back sooner if one yields.
 bool Waiter::deprived(const ThreadUse& before, uint64_t ago_ns) const {
+  const bool known =
+      sample_.queued_ns != ThreadUse::kUnknown && before.queued_ns != ThreadUse::kUnknown;
   return sample_.slept == before.slept && sample_.preempted != before.preempted &&
-         ago_ns >= sample_.cpu_ns - before.cpu_ns + kLostNs;
+         ago_ns >= sample_.cpu_ns - before.cpu_ns + kLostNs &&
+         (!known || sample_.queued_ns - before.queued_ns >= kLostNs);
 }
 
 // While processors seem to be plentiful: are they? A wait may end with the turn of the others in
@@ -132,15 +161,21 @@ Waiter::Rest Waiter::rest(const WaitPolicy& policy, bool patient, uint64_t now_n
 
 // Those who wait give the processor back soon. One that computes does not: among strangers it is
 // better to sleep, for a sleeper whose message comes gets the processor at once. Processes of one
-// job compute so that others can go on, and yielding to them costs less.
-void Waiter::yielded(const WaitPolicy& policy, uint64_t now_ns, uint64_t took_ns) {
-  glances_ = took_ns >= kSwitchNs           ? kScarceGlances
-             : quick_yields_ < kQuickYields ? kGlances
-                                            : kAloneGlances;
+// job compute so that others can go on, and yielding to them costs less. Where nobody is known to
+// be there, an interrupt may have made the yield long.
+void Waiter::yielded(const WaitPolicy& policy, uint64_t now_ns, uint64_t took_ns,
+                     ThreadUse (*use)()) {
+  bool switched = took_ns >= kSwitchNs;
+  if (switched && !policy.scarce) {
+    const uint64_t preempted = use().preempted;
+    switched = preempted != preempted_;
+    preempted_ = preempted;
+  }
+  glances_ = switched ? kScarceGlances : quick_yields_ < kQuickYields ? kGlances : kAloneGlances;
   const bool known = policy.scarce && policy.mode == WaitMode::automatic;
-  turns_ = known && took_ns >= kSwitchNs ? kTurns : 0;
-  if (took_ns >= kComputesNs) computing_until_ns_ = now_ns + kBusyNs;
-  if (took_ns >= kSwitchNs) {
+  turns_ = known && switched ? kTurns : 0;
+  if (switched && took_ns >= kComputesNs) computing_until_ns_ = now_ns + kBusyNs;
+  if (switched) {
     if (crowded_until_ns_ != 0) crowded_until_ns_ = now_ns + kCrowdedNs;
     quick_yields_ = 0;
   } else if (quick_yields_ < kQuickYields && ++quick_yields_ == kQuickYields) {

@@ -22,9 +22,12 @@ struct WaitPolicy {
 
 // What the calling thread has used so far.
 struct ThreadUse {
+  static constexpr uint64_t kUnknown = ~uint64_t{0};
+
   uint64_t cpu_ns = 0;
-  uint64_t slept = 0;      // times it gave up the processor to wait for something
-  uint64_t preempted = 0;  // times the processor was taken from it (or it yielded)
+  uint64_t slept = 0;             // times it gave up the processor to wait for something
+  uint64_t preempted = 0;         // times the processor was taken from it (or it yielded)
+  uint64_t queued_ns = kUnknown;  // time in which it was ready and somebody else had the processor
 };
 
 class Waiter {
@@ -44,7 +47,7 @@ class Waiter {
   Rest rest(const WaitPolicy& policy, bool patient, uint64_t now_ns, ThreadUse (*use)(),
             uint64_t* sleep_ns);
   // It yielded, for so long.
-  void yielded(const WaitPolicy& policy, uint64_t now_ns, uint64_t took_ns);
+  void yielded(const WaitPolicy& policy, uint64_t now_ns, uint64_t took_ns, ThreadUse (*use)());
   // True: yield once more, without asking rest() and without a look at the clock. Yields let others
   // of the job run, and most waits end after a few.
   bool takes_turn() {
@@ -87,6 +90,7 @@ class Waiter {
   uint64_t sample_ns_ = 0;           // when the sample was taken
   uint64_t crowded_until_ns_ = 0;    // others were seen to want the processor
   uint64_t computing_until_ns_ = 0;  // others were seen to compute
+  uint64_t preempted_ = 0;           // ThreadUse's, after the last yield that took long
   ThreadUse sample_;
 };
 
