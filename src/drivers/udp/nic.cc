@@ -129,7 +129,7 @@ bool UdpDriver::open(std::string* why) {
   caps_.batch_max = std::min<uint32_t>(kBufferMax / datagram_max_, kBatchMax);
   caps_.address_bytes = kAddressBytes;
   caps_.peers_max = kPeersMax;
-  caps_.eager_advice = 32 << 10;
+  caps_.eager_advice = 8 << 10;
   caps_.latency_ns = 10000;
   caps_.mbytes_per_s = 1000;
   return true;
