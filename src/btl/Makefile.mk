@@ -8,6 +8,7 @@ mca_btl_torii_la_SOURCES = \
 	src/btl/btl_torii.h \
 	src/btl/btl_torii_memory.c \
 	src/btl/btl_torii_message.c \
+	src/btl/btl_torii_relock.c \
 	$(OMPI_TORII)
 mca_btl_torii_la_CPPFLAGS = $(mca_mtl_torii_la_CPPFLAGS)
 mca_btl_torii_la_CFLAGS = $(mca_mtl_torii_la_CFLAGS)

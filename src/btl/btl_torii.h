@@ -80,6 +80,7 @@ typedef struct btl_torii_operation {
   mca_btl_base_rdma_completion_fn_t done;
   void* context;
   void* data;
+  bool relock; /* btl_torii_relock_grant() its answer */
 } btl_torii_operation_t;
 OBJ_CLASS_DECLARATION(btl_torii_operation_t);
 
@@ -160,5 +161,15 @@ int btl_torii_atomic_cswap(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* 
 int btl_torii_flush(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* endpoint);
 /* Gives the imports of the endpoint back. */
 void btl_torii_drop_imports(btl_torii_endpoint_t* endpoint);
+
+/* btl_torii_relock.c: what an upper layer asks for that may wait for itself, before it is done. */
+void btl_torii_relock_swap(const btl_torii_endpoint_t* endpoint, uint64_t address, uint64_t compare,
+                           uint64_t value);
+void btl_torii_relock_get(const btl_torii_endpoint_t* endpoint, uint64_t address); /* of a word */
+/* True: the old value is to go through btl_torii_relock_grant(). */
+bool btl_torii_relock_add(const btl_torii_endpoint_t* endpoint, uint64_t address, uint64_t operand,
+                          bool fetching);
+/* Leaves out of a lock's old value that this thread holds it. */
+void btl_torii_relock_grant(void* answer);
 
 #endif /* BTL_TORII_H */

@@ -109,6 +109,7 @@ static btl_torii_operation_t* take_operation(btl_torii_endpoint_t* endpoint, voi
   operation->done = done;
   operation->context = context;
   operation->data = data;
+  operation->relock = false;
   return operation;
 }
 
@@ -116,6 +117,7 @@ static void over(void* arg, const torii_result_t* result) {
   const btl_torii_operation_t operation = *(btl_torii_operation_t*)arg;
   opal_free_list_return(&btl_torii.operations, arg);
   if (NULL == operation.done) return; /* the caller flushes */
+  if (OPAL_UNLIKELY(operation.relock)) btl_torii_relock_grant(operation.local);
   operation.done(&btl_torii.super, operation.endpoint, operation.local, operation.local_handle,
                  operation.context, operation.data, btl_torii_code(result->code));
 }
@@ -173,6 +175,7 @@ int btl_torii_get(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* endpoint,
   (void)order;
   endpoint = btl_torii_endpoint(endpoint);
   if (OPAL_UNLIKELY(NULL == endpoint)) return OPAL_ERR_UNREACH;
+  if (sizeof(uint64_t) == size) btl_torii_relock_get(endpoint, remote_address);
   operation = take_operation(endpoint, local_address, local_handle, cbfunc, cbcontext, cbdata);
   if (OPAL_UNLIKELY(NULL == operation)) return OPAL_ERR_OUT_OF_RESOURCE;
   OPAL_THREAD_LOCK(&btl_torii.lock);
@@ -204,6 +207,11 @@ static int update(btl_torii_endpoint_t* endpoint, void* local_address, uint64_t 
   if (OPAL_UNLIKELY(NULL == endpoint)) return OPAL_ERR_UNREACH;
   operation = take_operation(endpoint, local_address, local_handle, cbfunc, cbcontext, cbdata);
   if (OPAL_UNLIKELY(NULL == operation)) return OPAL_ERR_OUT_OF_RESOURCE;
+  if (8 == width && TORII_ATOMIC_ADD == op)
+    operation->relock =
+        btl_torii_relock_add(endpoint, remote_address, operand, NULL != local_address);
+  if (8 == width && TORII_ATOMIC_CSWAP == op)
+    btl_torii_relock_swap(endpoint, remote_address, compare, operand);
   OPAL_THREAD_LOCK(&btl_torii.lock);
   import = import_of(endpoint, remote_handle);
   if (OPAL_LIKELY(NULL != import))
