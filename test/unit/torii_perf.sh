@@ -37,6 +37,12 @@ for row in 'memory *bytes *median us *best us' 'allocated *65536 *[0-9.]* *[0-9.
   echo "$out" | grep -q "^ *$row$" || fail "no row $row in: $out"
 done
 
+out=$(timeout 60 $perf --fork 1 --level memory $quick --csv 2>&1) || fail "--fork 1: $out"
+for row in write-latency,ordinary,0,8 read-bandwidth,allocated,0,65536 atomic-rate,ordinary,0,8; do
+  echo "$out" | grep -q "^memory,$row,.*[0-9],[0-9]" || fail "no figure for $row of self in: $out"
+done
+echo "$out" | grep -q '^# path: rank 0 on .* by self' || fail "the path to self is not told: $out"
+
 if command -v python3 >/dev/null 2>&1; then
   timeout 120 $perf $quick --test latency,posted --json |
     python3 -c 'import json, sys; j = json.load(sys.stdin); assert len(j["figures"]) == 27, j' ||
@@ -62,6 +68,7 @@ wrong "--max needs a value" --max
 wrong "--max 3x: expected bytes from 0 to 1073741824, or with k, m or g" --max 3x
 wrong "--window 0: expected an integer from 1 to 1024" --window 0
 wrong "--min 8192 is above --max 16" --min 8k --max 16
+wrong "--fork 1: one process alone measures remote memory only; add --level memory" --fork 1
 wrong "--fork 3: processes are measured in pairs, the number must be even" --fork 3
 wrong "--level mpi: unknown name; the names are tagged, portals, memory and all" --level mpi
 wrong "--test get-latency does not exist at these levels; add --level portals" --test get-latency

@@ -19,7 +19,7 @@ namespace {
 constexpr uint32_t kProcesses = 2;  // when nobody says how many
 
 void measure(const Options& options) {
-  Job job;
+  Job job(options.alone());
   Report report(options.format, job.rank() == 0);
   const std::string path = torii_peer_text(job.handle(), job.peer(job.partner()));
   report.begin(job.size(), job.launcher(), job.host(), path, options.repetitions);

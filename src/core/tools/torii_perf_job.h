@@ -29,7 +29,8 @@ int reap(const std::vector<int>& children);
 
 class Job final : public Directory {
  public:
-  Job();  // dies with the reason if it cannot be had
+  // Dies with the reason if it cannot be had. `alone`: one process, its own partner, will do.
+  explicit Job(bool alone);
   // Another interface of the same processes, with the parameters now in force. `first` carries the
   // addresses and must live longer. Collective.
   explicit Job(Job& first);
@@ -38,9 +39,11 @@ class Job final : public Directory {
 
   uint32_t rank() const { return info_.rank; }
   uint32_t size() const { return info_.size; }
-  uint32_t pairs() const { return size() / 2; }
+  uint32_t pairs() const { return size() == 1 ? 1 : size() / 2; }
   bool leads() const { return rank() < pairs(); }  // the first of its pair
-  uint32_t partner() const { return leads() ? rank() + pairs() : rank() - pairs(); }
+  uint32_t partner() const {
+    return size() == 1 ? 0 : leads() ? rank() + pairs() : rank() - pairs();
+  }
   const char* launcher() const { return info_.launcher; }
   const std::string& host() const { return info_.host; }
 

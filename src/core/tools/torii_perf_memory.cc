@@ -17,7 +17,10 @@ namespace {
 constexpr size_t kPage = 4096;
 constexpr unsigned kAccess = TORII_MAY_READ | TORII_MAY_WRITE | TORII_MAY_UPDATE;
 constexpr uint64_t kTag = 0x706572666d656d;
-constexpr unsigned kWidth = 8;  // of an atomic operation
+constexpr unsigned kWidth = 8;                 // of an atomic operation
+constexpr double kRepetitionNs = 20e6;         // most of a repetition, unless one window is longer
+constexpr uint64_t kUnderWayBytes = 16 << 20;  // of a window, if it has
+constexpr uint32_t kUnderWay = 4;              // more operations than this
 
 // Memory of this process, its export, and the partner's.
 class Pair {
@@ -162,11 +165,18 @@ void run_memory_test(Job& job, const Options& options, Figure figure, Report& re
     {
       Pair pair(job, std::max<uint64_t>(options.max_bytes, kWidth), allocated);
       for (const uint64_t bytes : sizes_of(options, figure.test)) {
-        const Amount amount(options, figure.test, bytes);
+        Amount amount(options, figure.test, bytes);
+        const bool fit = options.iterations == 0;  // else the user has said how many
+        if (fit && amount.window > kUnderWay)
+          amount.window = std::max(
+              kUnderWay, uint32_t(std::min<uint64_t>(amount.window, kUnderWayBytes / bytes)));
         Figure f = figure;
         f.bytes = bytes;
         f.pairs = job.pairs();
-        repetition(job, pair, f.test, amount, bytes);  // to warm up
+        const double each = repetition(job, pair, f.test, amount, bytes);  // to warm up
+        if (fit)
+          amount.rounds = uint32_t(
+              std::clamp(kRepetitionNs / (each * amount.window), 1.0, double(amount.rounds)));
         for (uint32_t i = 0; i < options.repetitions; ++i)
           f.ns.push_back(repetition(job, pair, f.test, amount, bytes));
         std::sort(f.ns.begin(), f.ns.end());

@@ -98,7 +98,8 @@ const char kUsage[] =
     "Times\n"
     "are those of the slowest pair, rates the sum of all pairs. Without a launcher it starts two\n"
     "processes itself, each on a core of its own if there are enough.\n"
-    "  --fork N          start N processes on this machine (even, 2 to 512)\n"
+    "  --fork N          start N processes on this machine (even, 2 to 512; at level memory also\n"
+    "                    1, which is its own partner)\n"
     "  --level LIST      tagged (tagged ports of torii.h; the default), portals (portals3.h),\n"
     "                    memory (remote memory of torii.h), all\n"
     "  --test LIST       latency, bandwidth, bidirectional, rate, posted, unexpected, late and,\n"
@@ -151,7 +152,11 @@ static bool consistent(const Options& o, bool named, std::string* why) {
                     static_cast<unsigned long long>(o.max_bytes));
     return false;
   }
-  if (o.fork % 2 != 0) {
+  if (o.fork == 1 && !o.alone()) {
+    *why = "--fork 1: one process alone measures remote memory only; add --level memory";
+    return false;
+  }
+  if (o.fork > 1 && o.fork % 2 != 0) {
     *why =
         format_text("--fork %u: processes are measured in pairs, the number must be even", o.fork);
     return false;
@@ -180,7 +185,7 @@ bool parse_options(int argc, const char* const* argv, Options* o, std::string* w
       {"--window", false, 1, 1024, nullptr, &o->window},
       {"--iterations", false, 1, 100000000, nullptr, &o->iterations},
       {"--repetitions", false, 1, 100000, nullptr, &o->repetitions},
-      {"--fork", false, 2, 512, nullptr, &o->fork},
+      {"--fork", false, 1, 512, nullptr, &o->fork},
   };
   bool named = false, csv = false, json = false;
   const struct {

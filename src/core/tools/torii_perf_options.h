@@ -4,6 +4,7 @@
 // What the user of torii-perf asked for.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -52,6 +53,10 @@ struct Options {
   bool help = false;
   bool version = false;
 
+  // A process that is its own partner can do all of it.
+  bool alone() const {
+    return std::all_of(levels.begin(), levels.end(), [](Level l) { return l == Level::memory; });
+  }
   // 0 and the powers of two between min_bytes and max_bytes, and these two.
   std::vector<uint64_t> sizes() const;
   // 1, 10, 100 ... up to depth_max, which is the last.

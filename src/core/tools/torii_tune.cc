@@ -230,7 +230,7 @@ int conclude(const Session& s, const Values& found) {
 
 // Of both processes.
 int tune_machine(Session& s) {
-  Job job;
+  Job job(false);
   s.job = &job;
   s.speaks = job.rank() == 0;
   s.now = shm::switch_points(params(), hardware());
