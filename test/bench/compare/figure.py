@@ -23,6 +23,8 @@ class Kind:
     ratio: bool = True
     bars: bool = False
     limit: str = ""  # the floor's figures "LIMIT-PARAMETER": what the machine allows at most
+    bound: object = None  # instead: a function of the outcome, what it allows in each round
+    bound_text: str = ""
 
 
 @dataclass

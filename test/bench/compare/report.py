@@ -43,6 +43,8 @@ def summarize(kinds, outcome):
             ratios = [r.results["Torii"][key] / best(r.results[n][key] for n in names[1:])
                       for r in outcome.kept] if kind.ratio and len(names) > 1 else []
             limits = outcome.floor(f"{kind.limit}-{key[1]}") if kind.limit else []
+            if kind.bound:
+                limits = kind.bound(outcome)
             if limits:
                 row["limit"] = statistics.median(limits)
             row["ratio"] = statistics.median(ratios) if ratios else ""
@@ -72,8 +74,11 @@ def print_table(kind, rows, outcome):
             if several:
                 line += f"{figure_text(row[name + ' best'], kind.digits):>8}"
         line += f"{row['ratio']:>14.2f}" if row["ratio"] != "" else ""
-        print(line + (f"{figure_text(row['limit'], 0):>16}" if "limit" in row else ""))
-    if limited:
+        digits = kind.digits if kind.bound else 0
+        print(line + (f"{figure_text(row['limit'], digits):>16}" if "limit" in row else ""))
+    if limited and kind.bound:
+        print(f"limit: {kind.bound_text}")
+    elif limited:
         print("limit: both processes read from each other by process_vm_readv, and do nothing else")
 
 
