@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "drivers/driver.h"
 
@@ -28,6 +29,9 @@ class Decorator : public Driver, protected Sink {
   unsigned poll(uint64_t now_ns, unsigned budget) override { return below_->poll(now_ns, budget); }
   std::string path_text(PeerId peer) const override { return below_->path_text(peer); }
   uint32_t rails(PeerId peer) const override { return below_->rails(peer); }
+  std::vector<PeerAddress> peer_addresses(PeerId peer) const override {
+    return below_->peer_addresses(peer);
+  }
   Status reg(void* base, uint64_t bytes, uint32_t access, Region* out) override {
     return below_->reg(base, bytes, access, out);
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What a NIC must do to carry Torii: six required functions, sixteen optional ones. A driver moves
-// frames (at most caps().mtu bytes) between processes and, if it can, reads and writes a peer's
-// memory. It knows nothing of matching, messages or MPI, and keeps no retry policy.
+// What a NIC must do to carry Torii: six required functions, seventeen optional ones. A driver
+// moves frames (at most caps().mtu bytes) between processes and, if it can, reads and writes a
+// peer's memory. It knows nothing of matching, messages or MPI, and keeps no retry policy.
 //
 // Rules; each is a case of the conformance kit (test/conformance):
 //  1. One thread at a time calls a driver (the core's lock sees to it).
@@ -30,6 +30,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/base/counters.h"
 #include "core/base/status.h"
@@ -132,6 +133,16 @@ struct Rma {
   bool alone = false;   // the other process has moves of its own: do not ask for its help
 };
 
+// An address of a peer's, as a driver that looks for the way knows it; for messages to the user.
+struct PeerAddress {
+  std::string address;    // "10.0.0.2:4000"
+  std::string interface;  // of this process, by which the system sends there; empty: by none
+  uint32_t mtu = 0;       // longest packet on the way there, as the system knows it; 0: unknown
+  int rail = -1;          // bit of rails() by which frames go to this address; -1: none do
+  bool answers = false;   // frames can go there, or it has answered since it was last tried
+  bool asked = false;     // the peer has tried this process from there: its packets arrive
+};
+
 // The core, as a driver sees it.
 class Sink {
  public:
@@ -191,6 +202,9 @@ class Driver {
   // number while the peer is connected. They may differ in speed, and end and come back at any
   // time.
   virtual uint32_t rails(PeerId peer) const;
+  // Its addresses, whether they answer or not; empty if the driver has nothing to look for. Asks
+  // the system: not for hot paths.
+  virtual std::vector<PeerAddress> peer_addresses(PeerId peer) const;
   // Sends the frame that most small messages are: a head of two words (in memory order), a body of
   // at most inline_max bytes in one range, no cookie. True: taken. Worth writing where building and
   // reading a Tx is a good part of the work; otherwise this calls send().

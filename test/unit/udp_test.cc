@@ -245,6 +245,24 @@ TEST_F(Udp, FindsTheAddressThatAnswers) {
   EXPECT_GT(b.counters.udp_foreign, 0u) << "pings for another process";
 }
 
+TEST_F(Udp, TellsWhichAddressesAnswer) {
+  End a(open), b(open);
+  Stranger silent;
+  const PeerId a_at_b = connect(b, parsed(a)), b_at_a = connect(a, parsed(b));
+  EXPECT_TRUE(reaches(a, b_at_a, b));
+  const PeerAddress there = a.driver->peer_addresses(b_at_a).at(0),
+                    back = b.driver->peer_addresses(a_at_b).at(0);
+  EXPECT_EQ(there.address, "127.0.0.1:" + std::to_string(parsed(b).port));
+  EXPECT_TRUE(there.interface == "lo" && there.mtu > 1500 && there.rail == 0 && there.answers);
+  EXPECT_FALSE(there.asked) << "b never tried a";
+  EXPECT_TRUE(back.asked);
+  const PeerId none = connect(a, address_of(5, silent.port, {"127.0.0.1"}));
+  EXPECT_FALSE(a.send(none, "frame"));
+  poll({&a}, 20, 10000000);
+  const PeerAddress nowhere = a.driver->peer_addresses(none).at(0);
+  EXPECT_FALSE(nowhere.answers || nowhere.asked || nowhere.rail >= 0);
+}
+
 TEST_F(Udp, PingsAreAsLongAsTheLongestFrame) {
   End a(open);
   Stranger other;

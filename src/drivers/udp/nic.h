@@ -82,6 +82,7 @@ class UdpDriver final : public Driver {
   Status arm(int* fd) override;
   std::string path_text(PeerId peer) const override;
   uint32_t rails(PeerId peer) const override;
+  std::vector<PeerAddress> peer_addresses(PeerId peer) const override;
 
  private:
   static constexpr size_t kNoInterface = ~size_t{0};
@@ -91,6 +92,7 @@ class UdpDriver final : public Driver {
     sockaddr_in6 where{};
     size_t interface = kNoInterface;  // by which it was reached; in interfaces_
     bool answered = false;            // in this round
+    bool asked = false;               // a ping of the peer's came from there
   };
   // A way to a peer: an address that answers; of those by one interface the first that did.
   struct Rail {

@@ -115,7 +115,10 @@ void UdpDriver::answer_ping(const Header& header, size_t size, const sockaddr_in
   pong.size = static_cast<uint32_t>(size);
   write_header(pong, bytes);
   send_small(from, bytes);
-  if (const PeerId id = known(header.from); id != kNoPeer) add_candidate(peers_[id], from);
+  const PeerId id = known(header.from);
+  if (id == kNoPeer) return;
+  add_candidate(peers_[id], from);
+  for (Candidate& one : peers_[id].candidates) one.asked |= same_place(one.where, from);
 }
 
 void UdpDriver::take_pong(const Header& header) {
@@ -224,6 +227,24 @@ uint32_t UdpDriver::rails(PeerId id) const {
   for (size_t i = 0; i < peers_[id].rails.size(); i++)
     bits |= static_cast<uint32_t>(peers_[id].rails[i].answers) << i;
   return bits;
+}
+
+std::vector<PeerAddress> UdpDriver::peer_addresses(PeerId id) const {
+  std::vector<PeerAddress> out;
+  if (id >= peers_.size() || !peers_[id].used) return out;
+  const Peer& peer = peers_[id];
+  for (const Candidate& one : peer.candidates) {
+    PeerAddress& way = out.emplace_back();
+    way.address = to_text(one.where);
+    const size_t interface = interface_to(one.where, &way.mtu);
+    if (interface != kNoInterface) way.interface = interfaces_[interface].name;
+    for (size_t i = 0; i < peer.rails.size(); i++)
+      if (peer.rails[i].answers && same_place(peer.rails[i].path, one.where))
+        way.rail = static_cast<int>(i);
+    way.answers = one.answered || way.rail >= 0;
+    way.asked = one.asked;
+  }
+  return out;
 }
 
 // A datagram of the peer's.
