@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// Started by a launcher as every rank of a job: publishes an address, looks up and checks those of
-// all, and prints one line. Options: --bytes N (length of the address), --absent RANK (that rank
-// leaves before it publishes), --stuck RANK (that rank never publishes), --in-mpi LIBRARY (does all
-// that between MPI_Init and MPI_Finalize). Exit status: 0 all well, 3 Torii reported an error
-// (printed), 4 wrong data, 2 wrong options.
+// Started by a launcher as every rank of a job: publishes an address twice, looks up and checks
+// those of all, and prints one line. Options: --bytes N (length of the address), --absent RANK
+// (that rank leaves before it publishes), --stuck RANK (that rank never publishes), --in-mpi
+// LIBRARY (does all that between MPI_Init and MPI_Finalize). Exit status: 0 all well, 3 Torii
+// reported an error (printed), 4 wrong data, 2 wrong options.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -52,11 +52,13 @@ int probe(const Options& options) {
   const BootInfo& me = boot->info();
   if (options.absent == static_cast<long>(me.rank)) _Exit(0);
   if (options.stuck == static_cast<long>(me.rank)) pause();
-  if (boot->publish(address_of(me.rank, options.bytes), &why) != Status::ok) return report(why);
-  for (uint32_t r = me.size; r-- > 0;) {
-    std::vector<std::byte> address;
-    if (boot->lookup(r, &address, &why) != Status::ok) return report(why);
-    if (address != address_of(r, options.bytes)) return wrong("address", r);
+  for (size_t bytes : {options.bytes, options.bytes / 2}) {
+    if (boot->publish(address_of(me.rank, bytes), &why) != Status::ok) return report(why);
+    for (uint32_t r = me.size; r-- > 0;) {
+      std::vector<std::byte> address;
+      if (boot->lookup(r, &address, &why) != Status::ok) return report(why);
+      if (address != address_of(r, bytes)) return wrong("address", r);
+    }
   }
   const ProcessMap* map = nullptr;
   if (boot->process_map(&map, &why) != Status::ok) return report(why);

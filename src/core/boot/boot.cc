@@ -66,10 +66,7 @@ Status Boot::publish(std::span<const std::byte> address, std::string* why) {
                        address.size(), kBootAddressMax);
     return Status::invalid;
   }
-  if (published_) {
-    *why = "the address of this process is published already";
-    return Status::invalid;
-  }
+  published_ = false;
   Status s = exchange(address, why);
   published_ = s == Status::ok;
   return s;

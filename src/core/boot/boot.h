@@ -40,8 +40,8 @@ class Boot {
   virtual ~Boot() = default;  // tells the launcher that this process is through with it
 
   const BootInfo& info() const { return info_; }
-  // Makes `address` (at most kBootAddressMax bytes) known to all; once. Returns when all have
-  // published.
+  // Makes `address` (at most kBootAddressMax bytes) known to all. Returns when all have published.
+  // Who publishes again replaces what it published before: lookup() gives the newest.
   Status publish(std::span<const std::byte> address, std::string* why);
   // What `rank` published; after publish(). The bytes are as that process gave them: check them.
   Status lookup(uint32_t rank, std::vector<std::byte>* address, std::string* why);

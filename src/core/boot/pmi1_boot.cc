@@ -101,6 +101,7 @@ class Pmi1Boot final : public Boot {
  private:
   Status exchange(std::span<const std::byte> address, std::string* why) override {
     std::vector<std::string> pieces = encode_pieces(address, piece_max_);
+    ++exchanges_;
     for (size_t i = 0; i < pieces.size(); ++i) {
       std::string rc;
       Status s =
@@ -239,8 +240,10 @@ class Pmi1Boot final : public Boot {
     return s;
   }
 
-  static std::string key(uint32_t rank, size_t piece) {
-    return "torii-" + std::to_string(rank) + "-" + std::to_string(piece);
+  // A key can be put once: each exchange but the first adds its number.
+  std::string key(uint32_t rank, size_t piece) const {
+    const std::string name = "torii-" + std::to_string(rank) + "-" + std::to_string(piece);
+    return exchanges_ > 1 ? name + "-" + std::to_string(exchanges_) : name;
   }
 
   Status get(const std::string& name, std::string* value, std::string* why) {
@@ -319,6 +322,7 @@ class Pmi1Boot final : public Boot {
   std::string kvs_;
   std::string input_;
   size_t piece_max_ = 0;
+  unsigned exchanges_ = 0;
 };
 
 }  // namespace

@@ -143,7 +143,7 @@ class PmixBoot final : public Boot {
     }
     joined_ = true;
     static unsigned opened = 0;
-    key_ = "torii.address." + std::to_string(opened++);
+    name_ = "torii.address." + std::to_string(opened++);
     info_.launcher = "PMIx";
     info_.host = host_name();
     info_.job = job_number(std::string("pmix:") + self_.nspace);
@@ -180,6 +180,8 @@ class PmixBoot final : public Boot {
 
  private:
   Status exchange(std::span<const std::byte> address, std::string* why) override {
+    // What was put once may be kept by the launcher: another name for each time.
+    key_ = name_ + "." + std::to_string(exchanges_++);
     pmix_value_t value = {};
     value.type = PMIX_BYTE_OBJECT;
     value.data.bo.bytes = const_cast<char*>(reinterpret_cast<const char*>(address.data()));
@@ -291,7 +293,9 @@ class PmixBoot final : public Boot {
   Pmix pmix_ = {};
   pmix_proc_t self_ = {};
   bool joined_ = false;
-  std::string key_;
+  std::string name_;
+  unsigned exchanges_ = 0;
+  std::string key_;  // of the newest exchange
 };
 
 }  // namespace
