@@ -14,3 +14,4 @@ include test/unit/udp.mk
 include test/unit/portals.mk
 include test/unit/protocol.mk
 include test/unit/perf.mk
+include test/unit/check.mk

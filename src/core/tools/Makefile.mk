@@ -51,3 +51,35 @@ torii_tune_SOURCES = $(measuring_sources) \
 	src/core/tools/tune_rounds.h
 torii_tune_CPPFLAGS = $(AM_CPPFLAGS) $(HWLOC_CFLAGS)
 torii_tune_LDADD = libtorii_internal.la $(HWLOC_LIBS) -lpthread -ldl
+
+check_sources = src/core/tools/table.cc \
+	src/core/tools/table.h \
+	src/core/tools/check_data.cc \
+	src/core/tools/check_data.h \
+	src/core/tools/check_names.cc \
+	src/core/tools/check_names.h \
+	src/core/tools/check_output.cc \
+	src/core/tools/check_plan.cc \
+	src/core/tools/check_plan.h \
+	src/core/tools/check_stream.cc \
+	src/core/tools/check_stream.h \
+	src/core/tools/check_verdict.cc \
+	src/core/tools/check_verdict.h
+
+bin_PROGRAMS += torii-check
+torii_check_SOURCES = $(check_sources) \
+	src/core/tools/check_facts.cc \
+	src/core/tools/check_facts.h \
+	src/core/tools/check_hosts.cc \
+	src/core/tools/check_hosts.h \
+	src/core/tools/check_meeting.cc \
+	src/core/tools/check_meeting.h \
+	src/core/tools/check_part.cc \
+	src/core/tools/check_prober.cc \
+	src/core/tools/check_prober.h \
+	src/core/tools/check_run.cc \
+	src/core/tools/check_run.h \
+	src/core/tools/machine.cc \
+	src/core/tools/machine.h \
+	src/core/tools/torii_check.cc
+torii_check_LDADD = libtorii_internal.la -lpthread -ldl
