@@ -14,6 +14,8 @@ libtorii_internal_la_SOURCES += \
 	src/core/base/params.def \
 	src/core/base/processors.cc \
 	src/core/base/processors.h \
+	src/core/base/sealed_memory.cc \
+	src/core/base/sealed_memory.h \
 	src/core/base/slot_pool.h \
 	src/core/base/small_file.cc \
 	src/core/base/small_file.h \

@@ -4,12 +4,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <bit>
@@ -20,18 +17,8 @@
 
 #include "core/base/log.h"
 
-#ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 0x0008U
-#endif
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
-
 namespace torii::shm {
 namespace {
-
-constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-constexpr auto kTmpfs = 0x01021994;  // where ordinary memfds live; touching others may fail
 
 uint64_t hash_text(const char* text, size_t n) {
   uint64_t h = 0xcbf29ce484222325u;
@@ -84,18 +71,6 @@ bool identify(Address* out, std::string* why) {
   return true;
 }
 
-int make_memfd() {
-  const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-  int fd = static_cast<int>(syscall(SYS_memfd_create, "torii", flags | MFD_NOEXEC_SEAL));
-  if (fd < 0 && errno == EINVAL)  // a kernel older than the flag
-    fd = static_cast<int>(syscall(SYS_memfd_create, "torii", flags));
-  return fd;
-}
-
-bool set_size(int fd, uint64_t bytes) {
-  return ftruncate(fd, static_cast<off_t>(bytes)) == 0 && fcntl(fd, F_ADD_SEALS, kSeals) == 0;
-}
-
 // A process in another place must never be taken for one here that has the same pid.
 bool same_place(const Address& there, const Address& here, std::string* why) {
   if (there.boot != here.boot) {
@@ -115,65 +90,6 @@ bool same_place(const Address& there, const Address& here, std::string* why) {
 
 }  // namespace
 
-Mapping& Mapping::operator=(Mapping&& other) noexcept {
-  if (this != &other) {
-    unmap();
-    base_ = other.base_;
-    bytes_ = other.bytes_;
-    other.base_ = nullptr;
-    other.bytes_ = 0;
-  }
-  return *this;
-}
-
-bool Mapping::map(int fd, uint64_t offset, size_t bytes) {
-  unmap();
-  void* at =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(offset));
-  if (at == MAP_FAILED) return false;
-  base_ = static_cast<std::byte*>(at);
-  bytes_ = bytes;
-  return true;
-}
-
-void Mapping::unmap() {
-  if (base_) munmap(base_, bytes_);
-  base_ = nullptr;
-  bytes_ = 0;
-}
-
-void Mapping::populate(size_t bytes_max) const {
-  const int saved = errno;
-  if (base_) madvise(base_, bytes_ < bytes_max ? bytes_ : bytes_max, MADV_POPULATE_WRITE);
-  errno = saved;
-}
-
-Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-  if (this != &other) {
-    reset(other.fd_);
-    other.fd_ = -1;
-  }
-  return *this;
-}
-
-void Descriptor::reset(int fd) {
-  if (fd_ >= 0) close(fd_);
-  fd_ = fd;
-}
-
-Descriptor make_sealed(uint64_t bytes) {
-  Descriptor fd(make_memfd());
-  if (fd && !set_size(fd.get(), bytes)) fd.reset();
-  return fd;
-}
-
-bool sealed(int fd, struct stat* about) {
-  struct statfs where;
-  const int seals = fcntl(fd, F_GET_SEALS);
-  return seals >= 0 && (seals & kSeals) == kSeals && fstatfs(fd, &where) == 0 &&
-         where.f_type == kTmpfs && fstat(fd, about) == 0;
-}
-
 bool Segment::map_ring(uint32_t number, Mapping* out) const {
   return out->map(fd.get(), rings_offset(claims) + number * ring_bytes, ring_bytes);
 }
@@ -187,7 +103,7 @@ uint32_t claims_for(uint32_t local_peers) {
 bool create_segment(uint32_t claims, uint64_t ring_bytes, uint32_t socket, Segment* out,
                     std::string* why) {
   if (!identify(&out->address, why)) return false;
-  out->fd.reset(make_memfd());
+  out->fd = make_memory();
   if (!out->fd) {
     *why = format_text(
         "shm: memfd_create failed: %s; it needs Linux 3.17 and a seccomp profile that allows it",

@@ -7,61 +7,18 @@
 // shrinking, so no peer can cause a SIGBUS.
 #pragma once
 
-#include <sys/stat.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <string>
 
+#include "core/base/sealed_memory.h"
 #include "core/base/status.h"
 #include "drivers/shm/layout.h"
 
 namespace torii::shm {
 
-// A mapping of shared memory; unmaps itself.
-class Mapping {
- public:
-  Mapping() = default;
-  Mapping(Mapping&& other) noexcept : base_(other.base_), bytes_(other.bytes_) {
-    other.base_ = nullptr;
-    other.bytes_ = 0;
-  }
-  Mapping& operator=(Mapping&& other) noexcept;
-  ~Mapping() { unmap(); }
-
-  // Maps [offset, offset + bytes) of the file for reading and writing; false with errno.
-  bool map(int fd, uint64_t offset, size_t bytes);
-  void unmap();
-  // Takes page faults now rather than one by one on the way; best effort.
-  void populate(size_t bytes_max) const;
-  std::byte* base() const { return base_; }
-  explicit operator bool() const { return base_ != nullptr; }
-
- private:
-  std::byte* base_ = nullptr;
-  size_t bytes_ = 0;
-};
-
-// A file descriptor; closes itself.
-class Descriptor {
- public:
-  explicit Descriptor(int fd = -1) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
-  Descriptor& operator=(Descriptor&& other) noexcept;
-  ~Descriptor() { reset(); }
-  void reset(int fd = -1);
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-
- private:
-  int fd_;
-};
-
-// A new memfd of that size that can neither shrink nor grow. Empty, with errno: the system does not
-// let us.
-Descriptor make_sealed(uint64_t bytes);
-// Is the file one that make_sealed() could have made? Fills in *about.
-bool sealed(int fd, struct stat* about);
+using torii::Descriptor;
+using torii::Mapping;
 
 // A segment, owned or a peer's: the header and the claims; rings are mapped one by one.
 struct Segment {

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// Memory that processes share by a memfd: it has no name in any folder, and ends with the last
+// process that has it. Sealed against shrinking, so that nobody who shares it can cause a SIGBUS.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace torii {
+
+// A mapping of shared memory; unmaps itself.
+class Mapping {
+ public:
+  Mapping() = default;
+  Mapping(Mapping&& other) noexcept : base_(other.base_), bytes_(other.bytes_) {
+    other.base_ = nullptr;
+    other.bytes_ = 0;
+  }
+  Mapping& operator=(Mapping&& other) noexcept;
+  ~Mapping() { unmap(); }
+
+  // Maps [offset, offset + bytes) of the file for reading and writing; false with errno.
+  bool map(int fd, uint64_t offset, size_t bytes);
+  void unmap();
+  // Takes page faults now rather than one by one on the way; best effort.
+  void populate(size_t bytes_max) const;
+  std::byte* base() const { return base_; }
+  explicit operator bool() const { return base_ != nullptr; }
+
+ private:
+  std::byte* base_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+// A file descriptor; closes itself.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd = -1) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
+  Descriptor& operator=(Descriptor&& other) noexcept;
+  ~Descriptor() { reset(); }
+  void reset(int fd = -1);
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+
+ private:
+  int fd_;
+};
+
+// A new memfd, empty and without a size. No descriptor, with errno: the system does not let us.
+Descriptor make_memory(const char* name = "torii");
+// Gives it a size that can neither shrink nor grow afterwards; false with errno.
+bool set_size(int fd, uint64_t bytes);
+// Both.
+Descriptor make_sealed(uint64_t bytes, const char* name = "torii");
+// Is the file one that make_sealed could have made? Fills in *about.
+bool sealed(int fd, struct stat* about);
+
+}  // namespace torii
