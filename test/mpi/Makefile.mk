@@ -22,6 +22,7 @@ mpi_tests = \
 	test/mpi/self.c \
 	test/mpi/spawn.c \
 	test/mpi/threads.c \
+	test/mpi/turns.c \
 	test/mpi/waiting.c
 EXTRA_DIST += $(mpi_tests) test/mpi/common.sh test/mpi/mpi4py_programs.py test/mpi/programs \
 	test/mpi/mpich_source.sh test/mpi/pt2pt-suite test/mpi/run

@@ -6,5 +6,9 @@ libtorii_internal_la_SOURCES += \
 	src/core/ni/ni_lock.h \
 	src/core/ni/progress_thread.cc \
 	src/core/ni/progress_thread.h \
+	src/core/ni/turn_page.cc \
+	src/core/ni/turn_page.h \
+	src/core/ni/turns.cc \
+	src/core/ni/turns.h \
 	src/core/ni/waiter.cc \
 	src/core/ni/waiter.h

@@ -21,9 +21,11 @@ namespace torii {
 
 namespace {
 
-constexpr uint64_t kMomentNs = 500000;      // sleep of a thread that nobody wakes
-constexpr uint64_t kSleepNs = 50000000;     // longest sleep without a look at the peers
-constexpr uint64_t kCloseNs = 1000000000;   // longest wait for drivers when closing
+constexpr uint64_t kMomentNs = 500000;          // sleep of a thread that nobody wakes
+constexpr uint64_t kSleepNs = 50000000;         // longest sleep without a look at the peers
+constexpr uint64_t kPageNs = 20000000;          // between two looks for the page of turns
+constexpr uint64_t kPageHolderNs = 1000000000;  // the same of the process that others find
+constexpr uint64_t kCloseNs = 1000000000;       // longest wait for drivers when closing
 constexpr uint64_t kVisitMove = 256 << 10;  // of a remote read at a time, by the progress thread
 constexpr unsigned kVisitRounds = 256;      // of progress in one visit
 constexpr uint64_t kWindowMin = 64 << 10;
@@ -86,6 +88,7 @@ Ni::Ni(const NiConfig& config)
       exports_(protocol_, counters_, ports_.completions(), this),
       imports_(protocol_, counters_, ports_.completions(), exports_, this),
       wait_policy_(wait_policy(config)),
+      turns_(config.self.job, own_processors()),
       callbacks_run_(count_base()),
       visits_(callbacks_run_),
       threads_(config.threads),
@@ -214,8 +217,12 @@ bool Ni::missed(Waiter& waiter) {
     ++counters_.yields;
     return 1;
   }
+  const uint64_t now = now_ns();
+  if (int events;
+      waiter.wants_turns(wait_policy_, now) && wait_in_turns(waiter, patient, now, &events))
+    return events;
   uint64_t most = 0;
-  const Waiter::Rest what = waiter.rest(wait_policy_, patient, now_ns(), thread_use, &most);
+  const Waiter::Rest what = waiter.rest(wait_policy_, patient, now, thread_use, &most);
   if (what == Waiter::Rest::none) return 0;
   lock();
   // What another thread's callback did meanwhile may be what this one waits for.
@@ -229,6 +236,48 @@ bool Ni::missed(Waiter& waiter) {
     yield(waiter);
   }
   return 1;
+}
+
+// The page is looked for when it may help, and again from time to time while no other job is on it.
+Turns::View Ni::look_at_turns(uint64_t now) {
+  if (now >= next_page_ns_ && turns_.alone()) {
+    if (!turn_page_) turn_page_ = std::make_unique<TurnPage>(turn_page_name());
+    if (turn_page_->look()) turns_.use(turn_page_->table());
+    next_page_ns_ = now + (turn_page_->holds() ? kPageHolderNs : kPageNs);
+  }
+  const Turns::View view = turns_.look(now);
+  if (view.whose != Turns::View::Whose::mine || view.begin_ns == last_turn_ns_) return view;
+  last_turn_ns_ = view.begin_ns;
+  if (counters_.turns++ == 0 && params().report)
+    std::fprintf(stderr,
+                 "torii report: rank %u: other jobs of this user wait for the same processors; "
+                 "they poll in turns\n",
+                 config_.self.rank);
+  return view;
+}
+
+// False: turns do not help now.
+bool Ni::wait_in_turns(Waiter& waiter, bool patient, uint64_t now, int* events) {
+  if (!params().turns || config_.clock_context || config_.self.job == 0) return false;
+  lock();
+  const Turns::View view = look_at_turns(now);
+  unlock();
+  if (view.whose == Turns::View::Whose::nobodys) return false;
+  const bool alone = !threads_ && !progress_thread_;
+  const Waiter::Rest what = waiter.rest_in_turns(view, patient && alone, now, thread_use);
+  *events = what != Waiter::Rest::none;
+  if (what == Waiter::Rest::none) return true;
+  if (what == Waiter::Rest::sleep) {
+    const timespec rest = {0, long(view.end_ns - now)};
+    nanosleep(&rest, nullptr);
+    waiter.slept(thread_use);
+  } else {
+    sched_yield();
+  }
+  NiGuard guard(*this);
+  now_ns_ = now_ns();
+  ++(what == Waiter::Rest::sleep ? counters_.sleeps : counters_.yields);
+  return true;
 }
 
 [[gnu::hot]] void Ni::yield(Waiter& waiter) {

@@ -16,6 +16,8 @@
 #include "core/multicast/group.h"
 #include "core/ni/ni_lock.h"
 #include "core/ni/progress_thread.h"
+#include "core/ni/turn_page.h"
+#include "core/ni/turns.h"
 #include "core/ni/waiter.h"
 #include "core/portals/portals.h"
 #include "core/protocol/protocol.h"
@@ -186,6 +188,8 @@ class Ni final : public Upper, public PortalsHost {
   [[gnu::noinline]] int rest(Waiter& waiter, bool patient);
   bool missed(Waiter& waiter);
   void yield(Waiter& waiter);
+  bool wait_in_turns(Waiter& waiter, bool patient, uint64_t now, int* events);
+  Turns::View look_at_turns(uint64_t now);
   Visit stand_in(std::vector<int>* descriptors, unsigned* events);
   [[gnu::noinline]] void wake_sleepers();
   bool sleep_ns(uint64_t most);
@@ -207,7 +211,11 @@ class Ni final : public Upper, public PortalsHost {
   Imports imports_;
   static thread_local Waiter t_waiter;
   WaitPolicy wait_policy_;
-  bool yield_known_ = false;  // wait_policy_.apart was found out
+  std::unique_ptr<TurnPage> turn_page_;  // none before others were seen to want the processors
+  Turns turns_;
+  uint64_t next_page_ns_ = 0;  // when to look for the page again
+  uint64_t last_turn_ns_ = 0;  // begin of the job's last turn
+  bool yield_known_ = false;   // wait_policy_.apart was found out
   Waiter waiter_;
   bool sleeping_ = false;        // a thread that the drivers and wake() wake
   bool watch_sleeper_ = false;   // and it has not been woken yet

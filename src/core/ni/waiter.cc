@@ -35,6 +35,10 @@ constexpr uint32_t kVainYields = 8;          // in a row: those who are there we
 constexpr uint32_t kScarceGlances = 1;       // polls that find nothing, worth a yield
 constexpr uint32_t kAloneGlances = 128;      // the same where nobody else is there
 constexpr uint32_t kTurns = 7;               // yields after one that let somebody run
+constexpr uint32_t kRobbedTurns = 4;         // in a row: somebody computes who knows no turns
+constexpr uint64_t kRobbedNs = 500 * kMs;    // that long it is believed
+constexpr uint64_t kDenseNs = 200 * kUs;  // for so many yields in others' turns: those whose turn
+constexpr uint32_t kDenseYields = 16;     // it is are elsewhere, or are not reached
 
 // The kernel's account of one thread; it stays open.
 class Schedstat {
@@ -72,6 +76,7 @@ ThreadUse thread_use() {
 
 void Waiter::begin(uint64_t now_ns) {
   begin_ns_ = last_ns_ = now_ns;
+  spun_ns_ = 0;
   sampled_ = false;
 }
 
@@ -157,6 +162,55 @@ Waiter::Rest Waiter::rest(const WaitPolicy& policy, bool patient, uint64_t now_n
   // about as long as it has waited already.
   *sleep_ns = std::clamp(waited, in_vain ? kShortSpinNs : kSleepLeastNs, kSleepMostNs);
   return Rest::sleep;
+}
+
+// The thread polls in its job's turn. Does it have the processor all the time? Others that wait in
+// turns leave it soon.
+void Waiter::spend_turn(const Turns::View& view, uint64_t now_ns, ThreadUse (*use)()) {
+  const uint64_t gap = now_ns - last_ns_;
+  if (turn_ns_ != view.begin_ns) {
+    turn_ns_ = view.begin_ns;
+    if (!robbed_) robbed_turns_ = 0;
+    robbed_ = false;
+    only_waits(use);
+    sample_ns_ = now_ns;
+  } else if (gap >= kLateNs) {
+    const ThreadUse before = sample_;
+    only_waits(use);
+    if (!robbed_ && deprived(before, now_ns - sample_ns_)) {
+      robbed_ = true;
+      if (++robbed_turns_ % kRobbedTurns == 0) robbed_until_ns_ = now_ns + kRobbedNs;
+    }
+    sample_ns_ = now_ns;
+  } else {
+    spun_ns_ += gap;
+  }
+  sampled_ = true;
+}
+
+Waiter::Rest Waiter::rest_in_turns(const Turns::View& view, bool patient, uint64_t now_ns,
+                                   ThreadUse (*use)()) {
+  allow();
+  if (begin_ns_ == 0) {
+    begin_ns_ = now_ns;
+    spun_ns_ = 0;
+  }
+  crowded_until_ns_ = now_ns + kCrowdedNs;
+  quick_yields_ = 0;
+  if (view.whose == Turns::View::Whose::mine) {
+    glances_ = kGlances;
+    spend_turn(view, now_ns, use);
+    last_ns_ = now_ns;
+    return Rest::none;
+  }
+  last_ns_ = now_ns;
+  glances_ = kScarceGlances;
+  if (now_ns - dense_ns_ >= kDenseNs || turn_ns_ != view.begin_ns) {
+    turn_ns_ = view.begin_ns;
+    dense_ns_ = now_ns;
+    dense_yields_ = 0;
+  }
+  return ++dense_yields_ > kDenseYields && patient && view.used ? Rest::sleep : Rest::yield;
 }
 
 // Those who wait give the processor back soon. One that computes does not: among strangers it is

@@ -9,6 +9,8 @@
 
 #include <cstdint>
 
+#include "core/ni/turns.h"
+
 namespace torii {
 
 enum class WaitMode : uint8_t { automatic, spin, sleep };
@@ -46,6 +48,15 @@ class Waiter {
   // asks for the thread's use. A caller that is not patient has work of its own to go back to.
   Rest rest(const WaitPolicy& policy, bool patient, uint64_t now_ns, ThreadUse (*use)(),
             uint64_t* sleep_ns);
+  // Does the thread wait among strangers, so that turns may help? Not for long in one wait, and
+  // not where somebody computes who knows nothing of turns.
+  bool wants_turns(const WaitPolicy& policy, uint64_t now_ns) const {
+    return __builtin_expect(now_ns < crowded_until_ns_, 0) && !policy.scarce &&
+           now_ns >= robbed_until_ns_ && (begin_ns_ == 0 || spun_ns_ < kTurnSpinNs);
+  }
+  // The same as rest() for a thread that wants turns, in its job's turn or in another's; `sleep`
+  // ends with the turn.
+  Rest rest_in_turns(const Turns::View& view, bool patient, uint64_t now_ns, ThreadUse (*use)());
   // It yielded, for so long.
   void yielded(const WaitPolicy& policy, uint64_t now_ns, uint64_t took_ns, ThreadUse (*use)());
   // True: yield once more, without asking rest() and without a look at the clock. Yields let others
@@ -69,6 +80,7 @@ class Waiter {
   // its loop, and for a rest, with a switch to another process.
   static constexpr uint64_t kPollCpuNs = 6'000;
   static constexpr uint64_t kRestCpuNs = 14'000;
+  static constexpr uint64_t kTurnSpinNs = 4'000'000;  // of turns, in a wait
 
   void begin(uint64_t now_ns);
   void allow() {
@@ -78,6 +90,7 @@ class Waiter {
   bool only_waits(ThreadUse (*use)());
   bool deprived(const ThreadUse& before, uint64_t ago_ns) const;
   void watch(uint64_t now_ns, ThreadUse (*use)());
+  void spend_turn(const Turns::View& view, uint64_t now_ns, ThreadUse (*use)());
 
   uint32_t polls_ = 0;
   uint32_t glances_ = kGlances;      // polls between two questions
@@ -91,6 +104,13 @@ class Waiter {
   uint64_t crowded_until_ns_ = 0;    // others were seen to want the processor
   uint64_t computing_until_ns_ = 0;  // others were seen to compute
   uint64_t preempted_ = 0;           // ThreadUse's, after the last yield that took long
+  uint64_t robbed_until_ns_ = 0;     // somebody computed in this job's turn
+  bool robbed_ = false;              // in this turn
+  uint64_t turn_ns_ = 0;             // begin of the turn that the following are of
+  uint64_t spun_ns_ = 0;             // of this wait, in turns
+  uint64_t dense_ns_ = 0;            // when the yields below began
+  uint32_t robbed_turns_ = 0;        // in a row
+  uint32_t dense_yields_ = 0;        // in others' turns, soon after each other
   ThreadUse sample_;
 };
 
