@@ -181,9 +181,9 @@ TEST_F(ShmDirect, ForgedKeysAreRefusedAndCounted) {
 TEST_F(ShmDirect, FilesThatAreNoArenasAreNotMapped) {
   const uint64_t bytes = 1 << 20;
   const int unsealed = memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  const int sealed = shm::make_sealed(bytes).get();  // closed again
-  const shm::Descriptor other = shm::make_sealed(bytes);
-  const shm::Descriptor tiny = shm::make_sealed(kPage);
+  const int sealed = make_sealed(bytes).get();  // closed again
+  const shm::Descriptor other = make_sealed(bytes);
+  const shm::Descriptor tiny = make_sealed(kPage);
   int ends[2];
   ASSERT_EQ(ftruncate(unsealed, static_cast<off_t>(bytes)), 0);
   ASSERT_EQ(pipe(ends), 0);
