@@ -67,6 +67,7 @@ Status Boot::publish(std::span<const std::byte> address, std::string* why) {
     return Status::invalid;
   }
   published_ = false;
+  ++exchanges_;
   Status s = exchange(address, why);
   published_ = s == Status::ok;
   return s;

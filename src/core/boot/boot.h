@@ -57,6 +57,7 @@ class Boot {
   virtual Status list_nodes(std::vector<uint32_t>* nodes, std::string* why) = 0;
 
   BootInfo info_;
+  unsigned exchanges_ = 0;  // begun; launchers keep what was put once, so each needs its own names
 
  private:
   bool published_ = false;

@@ -101,7 +101,6 @@ class Pmi1Boot final : public Boot {
  private:
   Status exchange(std::span<const std::byte> address, std::string* why) override {
     std::vector<std::string> pieces = encode_pieces(address, piece_max_);
-    ++exchanges_;
     for (size_t i = 0; i < pieces.size(); ++i) {
       std::string rc;
       Status s =
@@ -322,7 +321,6 @@ class Pmi1Boot final : public Boot {
   std::string kvs_;
   std::string input_;
   size_t piece_max_ = 0;
-  unsigned exchanges_ = 0;
 };
 
 }  // namespace

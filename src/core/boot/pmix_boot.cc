@@ -180,8 +180,7 @@ class PmixBoot final : public Boot {
 
  private:
   Status exchange(std::span<const std::byte> address, std::string* why) override {
-    // What was put once may be kept by the launcher: another name for each time.
-    key_ = name_ + "." + std::to_string(exchanges_++);
+    key_ = name_ + "." + std::to_string(exchanges_);
     pmix_value_t value = {};
     value.type = PMIX_BYTE_OBJECT;
     value.data.bo.bytes = const_cast<char*>(reinterpret_cast<const char*>(address.data()));
@@ -294,7 +293,6 @@ class PmixBoot final : public Boot {
   pmix_proc_t self_ = {};
   bool joined_ = false;
   std::string name_;
-  unsigned exchanges_ = 0;
   std::string key_;  // of the newest exchange
 };
 
