@@ -163,7 +163,7 @@ class World {
   PeerId peer_ = kNoPeer;
   uint32_t remote_ = 0;
   shm::Segment segment_, own_;  // the owner's; the liar's
-  shm::Mapping ring_;
+  Mapping ring_;
   shm::RingSender ring_end_;
   std::vector<uint64_t> stale_;
   shm::ArenaKey guard_{};

@@ -351,7 +351,7 @@ TEST_F(ShmAsk, InventedAsks) {
     while (!(segment.claim(number).sender == parse(liar.address())) ||
            segment.claim(number).state.load() != uint32_t(shm::ClaimState::live))
       ASSERT_LT(++number, segment.claims);
-    shm::Mapping ring;
+    Mapping ring;
     std::string why;
     shm::Segment again;
     ASSERT_EQ(shm::open_segment(parse(owner.address()), parse(liar.address()), &again, &why),

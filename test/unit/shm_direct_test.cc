@@ -182,14 +182,14 @@ TEST_F(ShmDirect, FilesThatAreNoArenasAreNotMapped) {
   const uint64_t bytes = 1 << 20;
   const int unsealed = memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   const int sealed = make_sealed(bytes).get();  // closed again
-  const shm::Descriptor other = make_sealed(bytes);
-  const shm::Descriptor tiny = make_sealed(kPage);
+  const Descriptor other = make_sealed(bytes);
+  const Descriptor tiny = make_sealed(kPage);
   int ends[2];
   ASSERT_EQ(ftruncate(unsealed, static_cast<off_t>(bytes)), 0);
   ASSERT_EQ(pipe(ends), 0);
   const auto segment = static_cast<int>(parse(owner.address()).fd);
   // As the owner's arena, but it could be cut off.
-  const shm::Descriptor copy(memfd_create("copy", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  const Descriptor copy(memfd_create("copy", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   std::string head(shm::kArenaHead, '\0');
   const auto arena = static_cast<int>(key.arena.fd);
   struct stat about;

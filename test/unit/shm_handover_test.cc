@@ -254,7 +254,7 @@ TEST_F(ShmHandover, OtherUsersGetNothing) {
   const int file = open("/dev/null", O_RDWR);
   Child stranger([&](Child& self) {
     if (!become(true)) return 1;
-    shm::Descriptor request;
+    Descriptor request;
     std::string why;
     if (shm::ask(address_of(pid, giver.token()), &request, &why) != Status::unreachable) return 2;
     if (why.find("one user") == why.npos) return 3;
@@ -290,7 +290,7 @@ TEST_F(ShmHandover, ASocketOfAnotherProcessIsNotBelieved) {
     return 0;
   });
   while (shared_->step == 0) sched_yield();
-  shm::Descriptor request;
+  Descriptor request;
   std::string why;
   EXPECT_EQ(shm::ask(shared_->address[0], &request, &why), Status::unreachable);
   EXPECT_NE(why.find("is not of process"), std::string::npos) << why;
@@ -307,7 +307,7 @@ TEST_F(ShmHandover, DescriptorsArriveAndNoneIsLeft) {
   ASSERT_EQ(pipe(ends), 0);
   const size_t files = open_files();
   {
-    shm::Descriptor first, second;
+    Descriptor first, second;
     shm::Given given;
     std::string why;
     ASSERT_EQ(shm::ask(address_of(pid, giver.token()), &first, &why), Status::ok) << why;
@@ -328,7 +328,7 @@ TEST_F(ShmHandover, DescriptorsArriveAndNoneIsLeft) {
   }
   EXPECT_EQ(open_files(), files);
   giver.stop();
-  shm::Descriptor late;
+  Descriptor late;
   std::string why;
   EXPECT_EQ(shm::ask(address_of(pid, giver.token()), &late, &why), Status::unreachable);
   close(ends[0]);
@@ -362,7 +362,7 @@ TEST_F(ShmHandover, AnswersThatMakeNoSenseLeaveNothing) {
            {wrong, 2}, {right, 0}, {"x", 1}, {right + right, 2}, {"", 0}, {wrong, 16}}) {
     int ends[2];
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
-    const shm::Descriptor from(ends[0]), to(ends[1]);
+    const Descriptor from(ends[0]), to(ends[1]);
     send_message(to.get(), text, count);
     shm::Given given;
     EXPECT_EQ(shm::receive(from, &given), Status::io_error) << text.size() << ", " << count;

@@ -134,7 +134,7 @@ struct Pair {
   Region region;
   End owner{open_shm_end};
   Reader reader;
-  shm::Mapping ring;  // of the reader, in the owner's segment
+  Mapping ring;  // of the reader, in the owner's segment
   uint32_t lines = 0;
   uint32_t position = shm::kFirstPosition;  // where the reader's next frame goes
 };

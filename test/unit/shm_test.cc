@@ -172,7 +172,7 @@ TEST(Shm, ARingThatMakesNoSenseCutsItsSenderOffOnly) {
   ASSERT_TRUE(good.send(from_good, "two"));
   ASSERT_TRUE(poll_until(target, [&] { return target.sink.packets.size() == 2; }));
   shm::Segment segment;
-  shm::Mapping ring;
+  Mapping ring;
   std::string why;
   const shm::Address address = parse(target.address());
   ASSERT_EQ(shm::open_segment(address, address, &segment, &why), Status::ok) << why;

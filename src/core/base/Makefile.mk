@@ -5,6 +5,7 @@ libtorii_internal_la_SOURCES += \
 	src/core/base/counters.h \
 	src/core/base/data.cc \
 	src/core/base/data.h \
+	src/core/base/descriptor.h \
 	src/core/base/hardware.cc \
 	src/core/base/hardware.h \
 	src/core/base/log.cc \

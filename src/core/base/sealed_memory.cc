@@ -70,19 +70,6 @@ void Mapping::populate(size_t bytes_max) const {
   errno = saved;
 }
 
-Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-  if (this != &other) {
-    reset(other.fd_);
-    other.fd_ = -1;
-  }
-  return *this;
-}
-
-void Descriptor::reset(int fd) {
-  if (fd_ >= 0) close(fd_);
-  fd_ = fd;
-}
-
 Descriptor make_sealed(uint64_t bytes, const char* name) {
   Descriptor fd = make_memory(name);
   if (fd && !set_size(fd.get(), bytes)) fd.reset();

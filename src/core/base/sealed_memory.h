@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/base/descriptor.h"
+
 namespace torii {
 
 // A mapping of shared memory; unmaps itself.
@@ -34,21 +36,6 @@ class Mapping {
  private:
   std::byte* base_ = nullptr;
   size_t bytes_ = 0;
-};
-
-// A file descriptor; closes itself.
-class Descriptor {
- public:
-  explicit Descriptor(int fd = -1) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
-  Descriptor& operator=(Descriptor&& other) noexcept;
-  ~Descriptor() { reset(); }
-  void reset(int fd = -1);
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-
- private:
-  int fd_;
 };
 
 // A new memfd, empty and without a size. No descriptor, with errno: the system does not let us.

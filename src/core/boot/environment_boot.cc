@@ -16,6 +16,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/base/descriptor.h"
 #include "core/base/log.h"
 #include "core/base/param.h"
 #include "core/boot/launcher.h"
@@ -39,23 +40,6 @@ struct Reply {
 };
 struct TableRow {
   uint32_t node, bytes;
-};
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd = -1) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
 };
 
 struct Client {

@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "core/base/descriptor.h"
+
 namespace torii {
 
 namespace {
@@ -44,21 +46,17 @@ constexpr uint32_t kDenseYields = 16;     // it is are elsewhere, or are not rea
 class Schedstat {
  public:
   Schedstat() : fd_(open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)) {}
-  Schedstat(const Schedstat&) = delete;
-  ~Schedstat() {
-    if (fd_ >= 0) close(fd_);
-  }
   uint64_t queued_ns() const {
     char text[64] = {};
     unsigned long long ran = 0, queued = 0;
-    if (fd_ < 0 || pread(fd_, text, sizeof(text) - 1, 0) <= 0 ||
+    if (!fd_ || pread(fd_.get(), text, sizeof(text) - 1, 0) <= 0 ||
         std::sscanf(text, "%llu %llu", &ran, &queued) != 2)
       return ThreadUse::kUnknown;
     return queued;
   }
 
  private:
-  int fd_;
+  Descriptor fd_;
 };
 
 }  // namespace

@@ -67,15 +67,15 @@ class ShmDriver final : public Driver {
 
   // What is not needed to move a frame.
   struct Details {
-    shm::Segment segment;     // the peer's; not mapped if it could not be opened or is awaited
-    shm::Descriptor request;  // the connection through which the segment comes
-    bool awaited = false;     // the segment was asked for
-    shm::Mapping out_ring;
-    shm::Mapping in_ring;
+    shm::Segment segment;  // the peer's; not mapped if it could not be opened or is awaited
+    Descriptor request;    // the connection through which the segment comes
+    bool awaited = false;  // the segment was asked for
+    Mapping out_ring;
+    Mapping in_ring;
     std::unique_ptr<uint64_t[]> stale;
     shm::ArenaView arena;  // the peer's
-    shm::Descriptor pidfd;
-    shm::Descriptor wake_fd;
+    Descriptor pidfd;
+    Descriptor wake_fd;
     uint32_t out_claim = kNoClaim;  // ours in the peer's segment
     uint32_t in_claim = kNoClaim;   // the peer's in ours
     std::string note;               // why put and get are not possible, for the user
@@ -117,7 +117,7 @@ class ShmDriver final : public Driver {
     shm::Guarded word;  // the owner's
     uint32_t slot = 0;  // of the guard
     std::byte* at = nullptr;
-    std::shared_ptr<shm::Mapping> memory;  // what holds `at`
+    std::shared_ptr<Mapping> memory;  // what holds `at`
   };
   struct Import {
     Key key{};
@@ -302,8 +302,8 @@ class ShmDriver final : public Driver {
   shm::ArenaPointer arena_;  // made when memory is asked for
   bool no_arena_ = false;    // that was not possible
 
-  shm::Descriptor wake_read_;
-  shm::Descriptor wake_write_;
+  Descriptor wake_read_;
+  Descriptor wake_write_;
   uint32_t sleep_number_ = 0;
   bool registered_ = false;  // membarrier orders this process's sends
 };

@@ -417,7 +417,7 @@ void ShmDriver::watch(Peer& peer) {
   }
   next_check_ns_ = 0;
   if (address.pid == pid_ || pidfds_ >= pidfds_max_) return;
-  shm::Descriptor fd(open_pidfd(address.pid));
+  Descriptor fd(open_pidfd(address.pid));
   // The process of that pid may be a later one: then the check by start time finds out.
   if (!fd || shm::process_start_time(address.pid) != address.start_time) return;
   peer.details->pidfd = std::move(fd);

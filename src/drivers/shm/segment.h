@@ -17,9 +17,6 @@
 
 namespace torii::shm {
 
-using torii::Descriptor;
-using torii::Mapping;
-
 // A segment, owned or a peer's: the header and the claims; rings are mapped one by one.
 struct Segment {
   Descriptor fd;
