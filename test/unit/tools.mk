@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+EXTRA_DIST += test/unit/tool_kit.sh
 dist_check_SCRIPTS += test/unit/torii_env.sh test/unit/torii_info.sh test/unit/torii_tune.sh
 TESTS += test/unit/torii_env.sh test/unit/torii_info.sh test/unit/torii_tune.sh
 if HAVE_GTEST

@@ -2,29 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # torii-check on this machine: options, alone, by hand over a remote shell that is none, and what it
 # says of one that fails. Networks are in test/cluster.
-work=$(mktemp -d) || exit 99
-trap 'rm -rf "$work"' EXIT
-failed=0
+tool=torii-check
+extended=-E
+. "$(dirname "$0")/tool_kit.sh"
 for v in $(env | sed -n 's/^\(\(TORII\|PMIX\|PMI\)_[A-Z_]*\)=.*/\1/p'); do unset "$v"; done
 export TORII_TUNE_FILE=
-
-# run STATUS ARGUMENTS...: runs torii-check and checks its exit status.
-run() {
-  expected=$1
-  shift
-  ./torii-check "$@" >"$work/out" 2>"$work/err" </dev/null
-  status=$?
-  [ $status = "$expected" ] && return
-  echo "failed: torii-check $*: exit status $status, expected $expected"
-  cat "$work/out" "$work/err"
-  failed=1
-}
-# has FILE EXPRESSION: the last run printed that.
-has() {
-  if grep -qE -- "$2" "$work/$1"; then echo "ok: $2"; else
-    echo "failed: no \"$2\" in:"; cat "$work/$1"; failed=1
-  fi
-}
 
 run 0 --help
 has out '^usage: mpirun'

@@ -1,29 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # torii-info: parts, formats, origins of values, and its exit status.
-work=$(mktemp -d) || exit 99
-trap 'rm -rf "$work"' EXIT
-failed=0
+tool=torii-info
+. "$(dirname "$0")/tool_kit.sh"
 for v in $(env | sed -n 's/^\(TORII_[A-Z_]*\)=.*/\1/p'); do unset "$v"; done
 export HOME="$work" && unset XDG_CONFIG_HOME # nor has the user tuned this machine
-
-# run STATUS ARGUMENTS...: runs torii-info and checks its exit status.
-run() {
-  expected=$1
-  shift
-  ./torii-info "$@" >"$work/out" 2>"$work/err"
-  status=$?
-  [ $status = "$expected" ] && return
-  echo "failed: torii-info $*: exit status $status, expected $expected"
-  cat "$work/out" "$work/err"
-  failed=1
-}
-# has FILE EXPRESSION: the last run printed that.
-has() {
-  if grep -q -- "$2" "$work/$1"; then echo "ok: $2"; else
-    echo "failed: no \"$2\" in:"; cat "$work/$1"; failed=1
-  fi
-}
 
 run 0
 for part in build drivers machine parameters; do has out "^$part\$"; done
