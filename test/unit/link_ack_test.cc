@@ -147,6 +147,42 @@ TEST_F(LinkAckTest, LentBodiesAreReadUntilTheyAreAcknowledged) {
   EXPECT_EQ(a.sink.dones[1].status, Status::peer_dead);
 }
 
+// Exported memory changes when it pleases: then what is there now arrives, and arrives whole.
+TEST_F(LinkAckTest, LentBodiesMayChangeMeanwhile) {
+  SimFabric copying({.inline_max = 4096, .latency_min_ns = 1000, .latency_max_ns = 1000});
+  End a([&](const DriverEnv& env) {
+    FaultPlan plan;
+    std::string why;
+    EXPECT_EQ(parse_fault_plan("drop#1", &plan, &why), Status::ok);
+    return wrap_link(
+        [&](const DriverEnv& inner) {
+          return wrap_fault([&](const DriverEnv& bare) { return copying.open(bare); }, inner, plan);
+        },
+        env);
+  });
+  End b([&](const DriverEnv& env) {
+    return wrap_link([&](const DriverEnv& inner) { return copying.open(inner); }, env);
+  });
+  std::string body(1000, 'a');
+  const iovec piece{body.data(), body.size()};
+  Tx tx;
+  tx.peer = a.connect(b);
+  tx.head = "head";
+  tx.head_bytes = 4;
+  tx.pieces = &piece;
+  tx.piece_count = 1;
+  tx.body_bytes = uint32_t(body.size());
+  tx.cookie = 7;
+  tx.lent = true;
+  ASSERT_EQ(a.driver->send({&tx, 1}), 1u);
+  body.assign(body.size(), 'b');
+  run({&a, &b}, now_ns + 20 * kMs);
+  ASSERT_EQ(b.sink.packets.size(), 1u);
+  EXPECT_EQ(b.sink.packets[0].bytes, "head" + body);
+  EXPECT_EQ(b.counters.link_corrupt, 0u);
+  EXPECT_EQ(a.counters.link_retransmits, 1u);
+}
+
 // Notes how many frames are offered at a time.
 class Batches final : public Decorator {
  public:
@@ -168,6 +204,33 @@ class Batches final : public Decorator {
 
   std::vector<size_t>* const sizes_;
 };
+
+// Frames of one call leave with it, if little is under way.
+TEST_F(LinkAckTest, WhatComesTogetherLeavesTogether) {
+  SimFabric deep({.flags = kOrdered, .depth = 1000});
+  const OpenBelow bare = [&](const DriverEnv& env) { return deep.open(env); };
+  std::vector<size_t> sizes;
+  End a([&](const DriverEnv& env) {
+    return wrap_link(
+        [&](const DriverEnv& inner) { return std::make_unique<Batches>(bare, inner, &sizes); },
+        env);
+  });
+  End b([&](const DriverEnv& env) { return wrap_link(bare, env); });
+  std::vector<Tx> batch(8);
+  ASSERT_GE(a.driver->caps().batch_max, batch.size());
+  for (Tx& tx : batch) {
+    tx.peer = a.connect(b);
+    tx.head = "head";
+    tx.head_bytes = 4;
+  }
+  ASSERT_EQ(a.driver->send(batch), batch.size());
+  EXPECT_EQ(sizes, (std::vector<size_t>{batch.size()}));
+  sizes.clear();
+  ASSERT_EQ(a.driver->send({batch.data(), 2}), 2u);
+  EXPECT_TRUE(sizes.empty()) << "much is under way: the next poll sends them with others";
+  run({&a, &b}, now_ns + 20 * kMs);
+  EXPECT_EQ(b.sink.packets.size(), batch.size() + 2);
+}
 
 // A driver sends so many frames as it advises for the price of few: a window that is always full
 // opens in such steps, although the peer acknowledges in others.

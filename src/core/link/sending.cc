@@ -39,34 +39,51 @@ Sent LinkDriver::frame_of(const Tx& tx) {
     std::memcpy(out, piece.iov_base, piece.iov_len);
     out += piece.iov_len;
   }
-  frame.payload_crc =
-      crc32c(0, frame.memory->bytes + kHeaderBytes, frame.memory->size - kHeaderBytes);
-  if (lent) frame.payload_crc = crc32c(frame.payload_crc, frame.lent, frame.lent_bytes);
+  set_crc(&frame);
   return frame;
 }
 
-// A frame goes at once if little is under way; else the next poll sends it with others.
+void LinkDriver::set_crc(Sent* frame) {
+  const FrameMemory& memory = *frame->memory;
+  frame->payload_crc = crc32c(0, memory.bytes + kHeaderBytes, memory.size - kHeaderBytes);
+  if (frame->lent) frame->payload_crc = crc32c(frame->payload_crc, frame->lent, frame->lent_bytes);
+}
+
 size_t LinkDriver::send(std::span<const Tx> batch) {
   size_t taken = 0;
-  for (const Tx& tx : batch) {
-    TORII_ASSERT(tx.head_bytes <= kHeadMax && tx.body_bytes <= caps_.mtu - tx.head_bytes);
-    Peer& peer = peer_of(tx.peer);
-    if (peer.down != Status::ok) {
-      if (tx.cookie) completed_.push_back({tx.cookie, peer.down});
-      taken++;
-      continue;
-    }
-    peer.refused = peer.sent.size() >= window_;
-    if (peer.refused) break;
-    const bool at_once = peer.flying < kAtOnce;
-    if (at_once) look_at_clock();
-    if (peer.sent.empty()) peer.waiting_since_ns = now_ns_;
-    peer.sent.push_back(frame_of(tx));
-    if (at_once) send_waiting(tx.peer, peer, 1);
-    activate(tx.peer, peer);
-    taken++;
+  while (taken < batch.size()) {
+    const PeerId id = batch[taken].peer;
+    size_t end = taken + 1;
+    while (end < batch.size() && batch[end].peer == id) end++;
+    taken += send_to(id, batch.subspan(taken, end - taken));
+    if (taken < end) break;
   }
   return taken;
+}
+
+// Frames that come together leave together: at once if little is under way; else the next poll
+// sends them with others.
+size_t LinkDriver::send_to(PeerId id, std::span<const Tx> batch) {
+  Peer& peer = peer_of(id);
+  if (peer.down != Status::ok) {
+    for (const Tx& tx : batch)
+      if (tx.cookie) completed_.push_back({tx.cookie, peer.down});
+    return batch.size();
+  }
+  const size_t room = window_ - std::min<size_t>(window_, peer.sent.size());
+  peer.refused = batch.size() > room;
+  batch = batch.first(std::min(room, batch.size()));
+  if (batch.empty()) return 0;
+  const bool at_once = peer.flying < kAtOnce;
+  if (at_once) look_at_clock();
+  if (peer.sent.empty()) peer.waiting_since_ns = now_ns_;
+  for (const Tx& tx : batch) {
+    TORII_ASSERT(tx.head_bytes <= kHeadMax && tx.body_bytes <= caps_.mtu - tx.head_bytes);
+    peer.sent.push_back(frame_of(tx));
+  }
+  if (at_once) send_waiting(id, peer, static_cast<uint32_t>(batch.size()));
+  activate(id, peer);
+  return batch.size();
 }
 
 Header LinkDriver::header_for(const Peer& peer, Kind kind, uint64_t seq) const {
@@ -114,8 +131,10 @@ size_t LinkDriver::transmit(PeerId id, Peer& peer, uint8_t number,
   // Four times in a window the sender has to hear what has arrived.
   const uint32_t part = std::max(rail.window.frames() / kAcksPerWindow, 1u);
   for (size_t i = 0; i < indices.size(); i++) {
-    const Sent& frame = peer.sent[indices[i]];
+    Sent& frame = peer.sent[indices[i]];
     std::byte* bytes = frame.memory->bytes;
+    // Exported memory may have changed since.
+    if (frame.transmissions > 0 && frame.lent) set_crc(&frame);
     Header header = header_for(peer, Kind::data, peer.first + indices[i]);
     header.ask = frame.transmissions > 0 ||
                  (peer.flying + i + 1 >= part && header.seq + 1 - peer.asked >= part);
