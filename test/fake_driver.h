@@ -60,13 +60,16 @@ class FakeDriver final : public Driver {
     return true;
   }
 
-  std::vector<Sent> sent;      // the test may clear it
-  unsigned refusals = 0;       // send() and remote access are refused so often
-  Status remote = Status::ok;  // what put and get answer
-  Reach reach_says;            // of every guarded key
+  std::vector<Sent> sent;       // the test may clear it
+  std::vector<size_t> batches;  // offered frames of each send() that was not refused whole
+  unsigned refusals = 0;        // send() and remote access are refused so often
+  unsigned takes = ~0u;         // frames before all are refused
+  Status remote = Status::ok;   // what put and get answer
+  Reach reach_says;             // of every guarded key
   size_t lent() const { return lent_.size(); }
   size_t registered() const { return regions_.size(); }
   void want_lent_from(uint32_t bytes) { caps_.lend_min = bytes; }
+  void advise_batches_of(uint32_t frames) { caps_.batch_max = frames; }
 
   // --- driver.h -----------------------------------------------------------------------------
   const DriverCaps& caps() const override { return caps_; }
@@ -86,7 +89,7 @@ class FakeDriver final : public Driver {
   size_t send(std::span<const Tx> batch) override {
     size_t taken = 0;
     for (const Tx& tx : batch) {
-      if (refuse()) break;
+      if (takes == 0 || refuse()) break;
       require(tx.peer < kPeers && tx.head_bytes <= kHeadMax);
       require(tx.body_bytes <= caps_.mtu - tx.head_bytes && tx.piece_count <= caps_.pieces_max);
       require(tx.cookie || tx.body_bytes <= caps_.inline_max);
@@ -97,7 +100,9 @@ class FakeDriver final : public Driver {
       sent.push_back(std::move(frame));
       if (tx.cookie) lent_.push_back({tx.cookie, pieces, false});
       ++taken;
+      --takes;
     }
+    if (taken > 0) batches.push_back(batch.size());
     return taken;
   }
 

@@ -65,7 +65,7 @@ void wire_seeds() {
     r.key_bytes = key ? 8 : 0;
     write_seed("wire", encoded(r) + (payload ? "payload" : key ? "the key!" : ""));
   }
-  for (unsigned kind = unsigned(wire::Kind::more); kind <= wire::kKindLast; ++kind) {
+  for (unsigned kind = unsigned(wire::Kind::more); kind <= unsigned(wire::Kind::joined); ++kind) {
     wire::Control c{};
     c.kind = wire::Kind(kind);
     c.op = c.sender_op = 9;
@@ -76,6 +76,15 @@ void wire_seeds() {
     c.key_bytes = key ? 8 : 0;
     write_seed("wire", encoded(c) + (payload ? "payload" : key ? "the key!" : ""));
   }
+  wire::Update update{};
+  update.kind = wire::Kind::update;
+  update.width = 8;
+  update.op = 5;
+  write_seed("wire", encoded(update));
+  wire::Updated updated{};
+  updated.kind = wire::Kind::updated;
+  updated.op = 9;
+  write_seed("wire", encoded(updated));
 }
 
 // Steps of protocol_fuzz, every kind of them often, over every kind of driver.

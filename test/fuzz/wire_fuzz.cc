@@ -29,6 +29,10 @@ size_t encode(const wire::Frame& frame, std::byte* out) {
     case wire::Kind::get:
     case wire::Kind::getput:
       return wire::encode(frame.request, out);
+    case wire::Kind::update:
+      return wire::encode(frame.update, out);
+    case wire::Kind::updated:
+      return wire::encode(frame.updated, out);
     default:
       return wire::encode(frame.control, out);
   }

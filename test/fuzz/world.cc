@@ -89,8 +89,11 @@ void World::read_sent() {
     require(wire::parse(std::as_bytes(std::span(bytes)), &f));
     uint64_t handle = 0;
     if (f.kind >= wire::Kind::put && f.kind <= wire::Kind::getput) handle = f.request.op;
-    if (f.kind >= wire::Kind::more) handle = f.control.sender_op;
-    if (f.kind == wire::Kind::stream) inflows_.push_back({frame.peer, handle, f.control.op, 0});
+    if (f.kind >= wire::Kind::more && f.kind <= wire::Kind::joined) handle = f.control.sender_op;
+    if (f.kind == wire::Kind::update) handle = f.update.op;
+    // Both are answered by a stream of payload.
+    const bool got = f.kind == wire::Kind::get && (f.request.flags & wire::kMemorySpace);
+    if (f.kind == wire::Kind::stream || got) inflows_.push_back({frame.peer, handle, 0});
     if (handle != 0) handles_.push_back(handle);
     if (handles_.size() > kHandlesKept) handles_.pop_front();
   }
@@ -128,7 +131,7 @@ void World::step() {
       return request_frame();
     case 5:
     case 6:
-      return control_frame();
+      return in_.byte() % 8 ? control_frame() : updated_frame();
     case 7:
       return more_frame();
     case 8:

@@ -53,8 +53,7 @@ class World {
   // Announced or streamed payloads that the peers still owe.
   struct Inflow {
     unsigned peer;
-    uint64_t op;         // handle at the interface; 0: the peer's eager message
-    uint64_t sender_op;  // handle that the interface will answer to
+    uint64_t op;  // handle at the interface; 0: the peer's eager message
     uint64_t moved;
   };
 
@@ -100,6 +99,8 @@ class World {
   };
   void memory_step();
   void memory_frame();
+  void update_frame(uint64_t handle, uint64_t label);
+  void updated_frame();
   void open_export();
   void end_export();
   void open_import();

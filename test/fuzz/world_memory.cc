@@ -100,7 +100,10 @@ void World::memory_frame() {
                                                 : old_keys_.back();
   const bool known = parse_key(std::as_bytes(std::span(text)), &key);
   wire::Request h{};
-  h.kind = wire::Kind(unsigned(wire::Kind::put) + in_.below(4));
+  const unsigned kind = in_.below(4);
+  if (kind == 3)
+    return update_frame(known ? key.handle : in_.take<uint64_t>(), access_label(key.nonce, kTag));
+  h.kind = wire::Kind(unsigned(wire::Kind::put) + kind);
   h.flags = uint8_t(wire::kMemorySpace | (in_.byte() & 1));
   h.credit = uint16_t(in_.below(8));
   h.bits = known ? key.handle : in_.take<uint64_t>();
@@ -109,28 +112,50 @@ void World::memory_frame() {
   h.op = 1 + in_.below(4);
   std::string memory_key, payload;
   if (h.kind == wire::Kind::put) payload = in_.text(600);
-  if (h.kind == wire::Kind::getput) {
-    payload = in_.text(40);
-    payload.resize(in_.byte() % 8 ? sizeof(wire::Atomic) : payload.size());
-    if (in_.byte() % 8 && payload.size() == sizeof(wire::Atomic)) {
-      payload[0] = char(in_.byte() % 6);
-      payload[1] = in_.byte() & 1 ? 4 : 8;
-      std::fill_n(payload.begin() + 2, 6, '\0');
-      h.offset &= ~uint64_t{in_.byte() % 8 ? 7u : 0u};
-    }
-  }
   if (h.kind == wire::Kind::put_announce && (in_.byte() & 1)) memory_key = in_.text(12);
   h.key_bytes = uint16_t(memory_key.size());
   const uint8_t size = in_.byte();
-  h.length = payload.size();
-  if (h.kind != wire::Kind::getput)
-    h.length += size < 64 ? 0 : size < 240 ? in_.below(kExportBytes) : in_.take<uint64_t>();
+  h.length = payload.size() + (size < 64    ? 0
+                               : size < 240 ? in_.below(kExportBytes)
+                                            : in_.take<uint64_t>());
   std::string head(sizeof(h), 0);
   wire::encode(h, reinterpret_cast<std::byte*>(head.data()));
   const unsigned from = in_.byte() % kFuzzPeers;
   if (h.kind == wire::Kind::put) more_at_[from] = payload.size();
   deliver(from, head, memory_key + payload);
   check_exports();
+}
+
+// An atomic operation, mostly one that there is, at an aligned offset.
+void World::update_frame(uint64_t handle, uint64_t label) {
+  wire::Update h{};
+  h.kind = wire::Kind::update;
+  h.operation = in_.byte() % 8 ? uint8_t(in_.byte() % 6) : in_.byte();
+  h.credit = uint16_t(in_.below(8));
+  h.width = in_.byte() % 8 ? uint8_t(in_.byte() & 1 ? 4 : 8) : in_.byte();
+  h.bits = handle;
+  h.label = in_.byte() % 8 ? label : in_.take<uint64_t>();
+  h.offset = in_.byte() % 8 ? in_.below(kExportBytes) : in_.take<uint64_t>();
+  if (in_.byte() % 8) h.offset &= ~uint64_t{7};
+  h.operand = in_.byte();
+  h.compare = in_.byte();
+  h.op = 1 + in_.below(4);
+  std::string head(sizeof(h), 0);
+  wire::encode(h, reinterpret_cast<std::byte*>(head.data()));
+  deliver(in_.byte() % kFuzzPeers, head, in_.byte() % 16 ? "" : in_.text(8));
+  check_exports();
+}
+
+// What the interface asked for, or did not ask for.
+void World::updated_frame() {
+  wire::Updated h{};
+  h.kind = wire::Kind::updated;
+  h.credit = uint16_t(in_.below(8));
+  h.op = some_handle();
+  h.old = in_.byte();
+  std::string head(sizeof(h), 0);
+  wire::encode(h, reinterpret_cast<std::byte*>(head.data()));
+  deliver(in_.byte() % kFuzzPeers, head, "");
 }
 
 void World::open_import() {

@@ -59,6 +59,7 @@ class Node final : public PortalsHost, public Upper {
 
   void on_put(Arrival& a) override;
   void on_get(Arrival& a) override;
+  void on_update(Arrival& a) override { protocol.drop(a); }
   void on_peer_down(Peer& peer, Status why) override { portals.on_peer_down(peer, why); }
 
   ptl_process_id_t id() const { return {protocol.self().nid, protocol.self().pid}; }

@@ -71,6 +71,7 @@ class SleepyNode final : public PortalsHost, public Upper {
   bool rank_ids(uint32_t, uint32_t*, uint32_t*) override { return false; }
   void on_put(Arrival& a) override { portals.on_put(a); }
   void on_get(Arrival& a) override { portals.on_get(a); }
+  void on_update(Arrival& a) override { protocol.drop(a); }
   void on_peer_down(Peer& peer, Status why) override { portals.on_peer_down(peer, why); }
 
   Counters counters;

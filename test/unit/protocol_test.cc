@@ -3,159 +3,12 @@
 //
 // The protocol, frame by frame, over a driver that does what the test says: orders of events that
 // simulated networks do not produce.
-#include "core/protocol/protocol.h"
-
-#include <gtest/gtest.h>
-
-#include <cstring>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "fake_driver.h"
+#include "unit/protocol_kit.h"
 
 namespace torii {
 namespace {
 
-constexpr PeerId kPeer = 1;
-
-// Accepts every put into its memory, or holds it.
-struct Room final : Upper {
-  void on_put(Arrival& a) override {
-    ++puts;
-    if (!protocol) return;
-    const uint64_t accepted = std::min<uint64_t>(a.env.length, memory.size());
-    Op* op = nullptr;
-    (void)protocol->accept(a, Data(memory.data(), memory.size()), accepted, false, owner, &op);
-  }
-  void on_get(Arrival& a) override { protocol->drop(a); }
-  void on_peer_down(Peer&, Status why) override { downs.push_back(why); }
-  void on_joined(Peer&, uint64_t group, bool asks) override { joined.push_back({group, asks}); }
-
-  Protocol* protocol = nullptr;
-  Owner owner;
-  std::vector<char> memory = std::vector<char>(100000);
-  unsigned puts = 0;
-  std::vector<Status> downs;
-  std::vector<std::pair<uint64_t, bool>> joined;
-};
-
-struct Note {
-  OpEvent event;
-  Status status;
-  uint64_t bytes;
-  bool operator==(const Note& o) const {
-    return event == o.event && status == o.status && bytes == o.bytes;
-  }
-};
-void PrintTo(const Note& n, std::ostream* out) {
-  *out << "event " << int(n.event) << " " << status_text(n.status) << " " << n.bytes;
-}
-
-ProtocolConfig config() {
-  ProtocolConfig c;
-  c.self.job = 5;
-  c.self.rank = 0;
-  c.eager_window = 1 << 16;
-  return c;
-}
-
-class ProtocolFrames : public ::testing::Test {
- protected:
-  void open(uint32_t flags) {
-    protocol_ = std::make_unique<Protocol>(config(), &room_, &counters_);
-    auto driver = std::make_unique<test::FakeDriver>(protocol_->next_sink(), flags);
-    driver_ = driver.get();
-    protocol_->add_driver("fake", std::move(driver));
-    room_.protocol = protocol_.get();
-    room_.owner = owner();
-    // As a hello up to its host, which has no letters here.
-    const std::string address = hello().substr(0, offsetof(wire::Hello, host)) + '\0' + '\1' +
-                                '\4' + "fake" + '\4' + test::FakeDriver::address_of(kPeer);
-    std::string why;
-    ASSERT_EQ(protocol_->connect(std::as_bytes(std::span(address)), &peer_, &why), Status::ok);
-    arrive(hello());
-  }
-  static std::string hello() {
-    wire::Hello h{};
-    h.kind = wire::Kind::hello;
-    h.version = wire::kVersion;
-    h.eager_window = 1 << 16;
-    h.job = 5;
-    h.rank = h.nid = 1;
-    h.pid = 1;
-    return encoded(h);
-  }
-  template <typename H>
-  static std::string encoded(const H& header) {
-    std::string out(sizeof(H), 0);
-    wire::encode(header, reinterpret_cast<std::byte*>(out.data()));
-    return out;
-  }
-  static std::string control(wire::Kind kind, uint64_t op, uint64_t length,
-                             Status status = Status::ok, uint64_t sender_op = 0) {
-    wire::Control c{};
-    c.kind = kind;
-    c.status = uint8_t(status);
-    c.op = op;
-    c.sender_op = sender_op;
-    c.length = length;
-    return encoded(c);
-  }
-  static std::string announcement(uint64_t length, const std::string& key = {}) {
-    wire::Request r{};
-    r.kind = wire::Kind::put_announce;
-    r.length = length;
-    r.key_bytes = uint16_t(key.size());
-    r.op = 77;
-    return encoded(r) + key;
-  }
-  void arrive(const std::string& frame) {
-    driver_->arrive(kPeer, frame);
-    protocol_->progress(++now_ns_);
-  }
-  // The last frame of this kind that was sent.
-  wire::Frame sent(wire::Kind kind) {
-    wire::Frame found;
-    for (const auto& s : driver_->sent) {
-      wire::Frame f;
-      EXPECT_TRUE(wire::parse(std::as_bytes(std::span(s.bytes)), &f));
-      if (f.kind == kind) found = f;
-    }
-    EXPECT_EQ(found.kind, kind) << "no such frame was sent";
-    return found;
-  }
-  Owner owner() {
-    Owner o;
-    o.object = this;
-    o.notify = [](Op* op, OpEvent event, Status status, uint64_t bytes) {
-      static_cast<ProtocolFrames*>(op->owner.object)->notes_.push_back({event, status, bytes});
-    };
-    return o;
-  }
-  Status put(uint64_t bytes, bool want_ack) {
-    Envelope env;
-    env.want_ack = want_ack;
-    env.length = bytes;
-    return protocol_->put(*peer_, env, Data(source_.data(), bytes), owner(), nullptr);
-  }
-  void give_back(Status status = Status::ok) {
-    ASSERT_TRUE(driver_->finish(status));
-    protocol_->progress(++now_ns_);
-  }
-
-  Counters counters_;
-  Room room_;
-  std::unique_ptr<Protocol> protocol_;
-  test::FakeDriver* driver_ = nullptr;
-  Peer* peer_ = nullptr;
-  uint64_t now_ns_ = 1;
-  std::vector<Note> notes_;
-  std::vector<char> source_ = std::vector<char>(100000);
-};
-
-using Notes = std::vector<Note>;
+using namespace test;
 
 TEST_F(ProtocolFrames, AnAcknowledgementMayOvertakeTheDriver) {
   open(0);
@@ -248,6 +101,37 @@ TEST_F(ProtocolFrames, WhatWasPackedIsNotLent) {
     for (const auto& frame : driver_->sent) EXPECT_EQ(frame.lent, !packs);
     driver_->sent.clear();
   }
+}
+
+// A driver that gains from many frames at a time gets those of a message together, and what it does
+// not take comes again from where it stopped.
+TEST_F(ProtocolFrames, FramesOfAMessageGoToTheDriverTogether) {
+  open(0);
+  driver_->advise_batches_of(20);
+  for (size_t i = 0; i < source_.size(); ++i) source_[i] = char(i * 7);
+  ASSERT_EQ(put(30000, true), Status::pending);
+  driver_->batches.erase(driver_->batches.begin());  // the hello
+  EXPECT_EQ(driver_->batches, (std::vector<size_t>{8}));
+  driver_->batches.clear();
+  driver_->sent.clear();
+  ASSERT_EQ(put(60000, false), Status::pending);
+  const uint64_t op = sent(wire::Kind::put_announce).request.op;
+  driver_->sent.clear();
+  driver_->batches.clear();
+  driver_->takes = 3;
+  arrive(control(wire::Kind::stream, op, 60000, Status::ok, 9));
+  ASSERT_EQ(driver_->sent.size(), 3u);
+  driver_->takes = ~0u;
+  while (!protocol_->drained()) protocol_->progress(++now_ns_);
+  EXPECT_EQ(driver_->batches, (std::vector<size_t>{15, 12}));
+  std::string got;
+  for (const auto& frame : driver_->sent) {
+    wire::Frame f;
+    ASSERT_TRUE(wire::parse(std::as_bytes(std::span(frame.bytes)), &f));
+    EXPECT_EQ(f.control.length, got.size());
+    got.append(reinterpret_cast<const char*>(f.payload.data()), f.payload.size());
+  }
+  EXPECT_TRUE(std::equal(got.begin(), got.end(), source_.begin(), source_.begin() + 60000));
 }
 
 // An error in the target's last word must not leave a synchronous send without an end.

@@ -17,7 +17,7 @@ constexpr uint64_t kReported = 5;  // refusals that are named in the log
 
 const char* verb(const Arrival& a) {
   if (a.kind == wire::Kind::get) return "a read";
-  return a.kind == wire::Kind::getput ? "an atomic operation" : "a write";
+  return a.kind == wire::Kind::update ? "an atomic operation" : "a write";
 }
 
 }  // namespace
@@ -181,7 +181,6 @@ void Exports::on_put(Arrival& a) {
 }
 
 void Exports::on_get(Arrival& a) {
-  if (a.kind == wire::Kind::getput) return update(a);
   std::byte* at = nullptr;
   Status why = Status::ok;
   Export* const e = admit(a, kMayRead, a.env.length, &at, &why);
@@ -192,43 +191,23 @@ void Exports::on_get(Arrival& a) {
     ++e->busy;
 }
 
-void Exports::answered(Op* op, OpEvent event, Status status, uint64_t bytes) {
-  auto* const answer = static_cast<Answer*>(op->owner.argument);
-  auto* const self = static_cast<Exports*>(op->owner.object);
-  op->owner.argument = answer->exported;
-  self->answers_.put(answer);
-  over(op, event, status, bytes);
-}
-
-void Exports::update(Arrival& a) {
-  wire::Atomic atomic;
+void Exports::on_update(Arrival& a) {
+  const wire::Update& request = *a.update;
   std::byte* at = nullptr;
   Status why = Status::invalid;
-  if (!wire::parse(a.payload, &atomic) || !atomic_width(atomic.width) ||
-      atomic.operation >= kAtomicOps) {
+  if (!atomic_width(request.width) || request.operation >= kAtomicOps) {
     why = refused(a, nullptr, "there is no such operation", why);
     return protocol_.refuse(a, why);
   }
-  Export* const e = admit(a, kMayUpdate, atomic.width, &at, &why);
+  Export* const e = admit(a, kMayUpdate, request.width, &at, &why);
   if (!e) return protocol_.refuse(a, why);
-  if (reinterpret_cast<uintptr_t>(at) % atomic.width != 0) {
+  if (reinterpret_cast<uintptr_t>(at) % request.width != 0) {
     why = refused(a, e, "an atomic operation needs an aligned address", Status::invalid);
     return protocol_.refuse(a, why);
   }
-  Answer* const answer = answers_.get();
-  if (!answer) return protocol_.drop(a);
   ++counters_.exports_updated;
-  const uint64_t old =
-      apply_atomic(at, atomic.width, AtomicOp(atomic.operation), atomic.operand, atomic.compare);
-  *answer = {e, wire::little(old)};
-  const Owner owner{&Exports::answered, this, answer, {0, 0}};
-  const Status status = protocol_.reply(a, Data(&answer->word, sizeof(answer->word)),
-                                        sizeof(answer->word), owner, nullptr);
-  if (status == Status::pending) {
-    ++e->busy;
-  } else {
-    answers_.put(answer);
-  }
+  protocol_.updated(a, apply_atomic(at, request.width, AtomicOp(request.operation), request.operand,
+                                    request.compare));
 }
 
 }  // namespace torii

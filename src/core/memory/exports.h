@@ -61,29 +61,22 @@ class Exports {
   // As Upper's, for requests to exported memory.
   void on_put(Arrival& arrival);
   void on_get(Arrival& arrival);
+  void on_update(Arrival& arrival);
 
  private:
-  struct Answer {  // what an atomic operation returns, until it has left
-    Export* exported;
-    uint64_t word;
-  };
-
   bool nonce(uint64_t* out);
   void register_memory(Export* e, uint64_t label, KeyWriter* key);
   void close(Export* e);
   void release(Export* e);
   Export* admit(const Arrival& a, uint32_t right, uint64_t length, std::byte** at, Status* why);
   Status refused(const Arrival& a, const Export* e, const char* reason, Status why);
-  void update(Arrival& a);
   static void over(Op* op, OpEvent event, Status status, uint64_t bytes);
-  static void answered(Op* op, OpEvent event, Status status, uint64_t bytes);
 
   Protocol& protocol_;
   Counters& counters_;
   CompletionQueue& completions_;
   void* owner_;
   SlotPool<Export> exports_;
-  SlotPool<Answer> answers_;
   std::multimap<const std::byte*, Export*> by_address_;
   std::array<uint64_t, 32> nonces_{};
   size_t nonces_left_ = 0;

@@ -262,17 +262,16 @@ Status Imports::atomic_any(Import& import, uint64_t offset, AtomicOp op, unsigne
   if (!o) return Status::no_memory;
   o->base = static_cast<std::byte*>(old);
   o->width = uint8_t(width);
-  std::byte text[sizeof(wire::Atomic)];
-  wire::encode(wire::Atomic{uint8_t(op), uint8_t(width), 0, 0, operand, compare}, text);
   const Owner owner{&Imports::frame_event, this, o, {0, 0}};
-  Envelope env;
-  env.space = Space::memory;
-  env.bits = import.handle;
-  env.hdr_data = import.label;
-  env.offset = offset;
-  env.length = sizeof(text);
-  const Status status = protocol_.getput(*import.peer, env, Data(text, sizeof(text)),
-                                         Data(o->old, sizeof(o->old)), owner, nullptr);
+  wire::Update request{};
+  request.operation = uint8_t(op);
+  request.width = uint8_t(width);
+  request.bits = import.handle;
+  request.label = import.label;
+  request.offset = offset;
+  request.operand = operand;
+  request.compare = compare;
+  const Status status = protocol_.update(*import.peer, request, &o->old, owner);
   if (status != Status::pending) {
     forget(o);
     return status;
@@ -301,11 +300,7 @@ void Imports::frame_event(Op* op, OpEvent event, Status status, uint64_t bytes) 
   if (status == Status::ok && event == OpEvent::dropped) status = Status::denied;
   const uint64_t expected = o->kind == Kind::atomic ? sizeof(uint64_t) : o->bytes;
   if (status == Status::ok && bytes != expected) status = Status::corrupt;
-  if (status == Status::ok && o->kind == Kind::atomic) {
-    uint64_t word;
-    std::memcpy(&word, o->old, sizeof(word));
-    store_old(o->base, o->width, wire::little(word));
-  }
+  if (status == Status::ok && o->kind == Kind::atomic) store_old(o->base, o->width, o->old);
   self->end(o, status);
 }
 

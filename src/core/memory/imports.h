@@ -132,7 +132,7 @@ class Imports {
     uint64_t offset = 0;
     uint64_t bytes = 0;
     std::byte* base = nullptr;
-    std::byte old[sizeof(wire::Atomic)];  // a getput returns at most as much as it sends
+    uint64_t old = 0;
   };
 
   static void store_old(void* old, unsigned width, uint64_t value) {

@@ -174,6 +174,7 @@ class Ni final : public Upper, public PortalsHost {
   }
   void on_put(Arrival& arrival) override;
   void on_get(Arrival& arrival) override;
+  void on_update(Arrival& arrival) override { exports_.on_update(arrival); }
   void on_peer_down(Peer& peer, Status why) override;
   void on_joined(Peer& peer, uint64_t group, bool asks) override {
     groups_.on_joined(peer, group, asks);

@@ -218,9 +218,17 @@ void Protocol::on_data(Peer& peer, const wire::Frame& frame) {
   const wire::Control& h = frame.control;
   Op* op = find_op(peer, h.op);
   const uint64_t size = frame.payload.size();
-  if (!op || op->role != OpRole::incoming || !op->announced || op->stage != OpStage::waiting ||
-      h.length != op->moved || size > op->accepted - op->moved)
+  const bool asked = op && op->role == OpRole::incoming && op->announced;
+  const bool got =
+      op && op->exported && (op->role == OpRole::request || op->role == OpRole::incoming);
+  if (!(asked || got) || op->stage != OpStage::waiting || h.length != op->moved ||
+      size > op->accepted - op->moved)
     return bad_frame(&peer, "payload of no message");
+  if (op->role == OpRole::request) {
+    op->role = OpRole::incoming;
+    op->want_ack = true;
+    op->credit_owed = 0;  // what the request carried has arrived
+  }
   op->data.copy_in(op->moved, frame.payload.data(), size);
   op->moved += size;
   if (op->moved == op->accepted) incoming_done(op, Status::ok);

@@ -53,6 +53,7 @@ enum class OpRole : uint8_t {
   control,   // one small frame waiting for room in the driver
   send,      // outgoing payload: put or reply
   request,   // get or getput waiting for its reply
+  update,    // atomic operation of exported memory waiting for the old value
   incoming,  // payload on its way in, destination known
   held,      // an arrival nobody has matched yet
   access,    // a remote read or write of memory that the owner imported
@@ -81,6 +82,7 @@ struct Op {
   bool first_sent = false;  // the frame with `head` has left
   bool reading = false;     // access: from the peer's memory
   bool functions = false;   // data is reached by pack and unpack only
+  bool exported = false;    // request: of exported memory, so the payload may come as a stream
   uint8_t head_bytes = 0;   // of `head`
   Peer* peer = nullptr;
   Owner owner;

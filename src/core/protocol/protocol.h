@@ -46,13 +46,14 @@ struct Envelope {
 // A request that just arrived. Valid only during the upcall.
 struct Arrival {
   Peer* peer;
-  wire::Kind kind;  // put, put_announce, get or getput
+  wire::Kind kind;  // put, put_announce, get, getput or update
   Envelope env;
   std::span<const std::byte> payload;  // first bytes of an eager put; all bytes of a getput
   // The protocol's own.
   std::span<const std::byte> key;
   uint64_t peer_op;
   uint32_t credit;
+  const wire::Update* update = nullptr;  // of an update; env.length is its width
 
   // A put whose payload is all here.
   bool complete() const { return kind == wire::Kind::put && payload.size() == env.length; }
@@ -80,6 +81,8 @@ class Upper {
   // A get or getput: must call exactly one of reply, drop. For a getput, arrival.payload has the
   // whole put part, to be consumed before reply.
   virtual void on_get(Arrival& arrival) = 0;
+  // An atomic operation on exported memory: must call exactly one of updated, drop, refuse.
+  virtual void on_update(Arrival& arrival) = 0;
   // The peer is gone (peer_dead or peer_closed). Its operations have been told already.
   virtual void on_peer_down(Peer& peer, Status why) = 0;
   // The peer receives what is sent to this group, and asks whether this process does.
@@ -156,6 +159,9 @@ class Protocol final {
   Status getput(Peer& peer, const Envelope& env, const Data& source, const Data& destination,
                 const Owner& owner, Op** out);
   static constexpr uint32_t kGetputMax = 256;
+  // Asks for an atomic operation on exported memory: all of `request` but kind, credit and op. Owes
+  // `received`, with the old value in *old, or `dropped`.
+  Status update(Peer& peer, wire::Update request, uint64_t* old, const Owner& owner);
   // Reads or writes `data.bytes()` bytes at `offset` of memory that the peer's driver imported as
   // `remote`. `ok`: over; `pending`: owes `moved`. An error: nothing was begun. `denied`, from here
   // or with the event: not this way, use frames.
@@ -198,6 +204,8 @@ class Protocol final {
   // read; `pending`: owes `replied`.
   Status reply(Arrival& arrival, const Data& source, uint64_t accepted, const Owner& owner,
                Op** out);
+  // Answers an update that was carried out.
+  void updated(const Arrival& arrival, uint64_t old);
 
   // --- progress -----------------------------------------------------------------------------
   // Moves what can be moved; returns the number of events.
@@ -232,6 +240,7 @@ class Protocol final {
  private:
   static constexpr unsigned kPollBudget = 64;  // events of one driver in a round of progress
   static constexpr uint8_t kCrossing = 2;
+  static constexpr uint32_t kRunMost = 64;  // frames of a message for the driver at a time
 
   // One driver with the peers it names; its upcalls come back here.
   struct Rail final : Sink {
@@ -265,6 +274,8 @@ class Protocol final {
   Op* make_op(Peer& peer, OpRole role, const Owner& owner);
   void free_op(Op* op);
   static bool near(const Peer& peer, const Data& source);
+  // All payload travels in frames.
+  static bool frames_only(const Peer& peer) { return !(peer.driver->caps().flags & (kGet | kPut)); }
   static uint64_t remote_least(const Peer& peer);
   bool export_memory(Op* op, uint32_t access);
   bool better_read(Peer& peer, const Data& source);
@@ -273,18 +284,8 @@ class Protocol final {
   Status start(Op* op, Op** out);
   void send_control(Peer& peer, wire::Kind kind, Status status, uint64_t op, uint64_t sender_op,
                     uint64_t length);
-  void queue_op(Op* op);
-  void list_peer(Peer& peer);
-  unsigned push();
-  unsigned flush_listed();
-  unsigned flush(Peer& peer);
-  bool send_next_frame(Op* op);
-  bool stream_next_frame(Op* op);
-  bool send_frame(Op* op, const std::byte* head, uint32_t head_bytes, uint64_t offset,
-                  uint64_t want);
-  void frames_handed_over(Op* op);
-  void source_done(Op* op, Status status);
-  void conclude(Op* op, Status status, OpEvent answer, uint64_t bytes);
+  template <typename H>
+  void send_header(Peer& peer, H header);
   uint16_t take_credit(Peer& peer);
   void send_credit(Peer& peer);
   static void allow_express(Peer& peer);
@@ -293,12 +294,32 @@ class Protocol final {
   bool put_now_by(Peer& peer, uint8_t port, uint64_t bits, uint32_t user, uint64_t bytes,
                   Send send);
 
+  // frames.cc
+  void queue_op(Op* op);
+  void list_peer(Peer& peer);
+  unsigned push();
+  unsigned flush_listed();
+  unsigned flush(Peer& peer);
+  uint32_t send_next(Op* op);
+  uint32_t stream_next(Op* op, uint32_t most);
+  static uint32_t payload_head(const Op* op, wire::Kind kind, uint64_t offset, std::byte* out);
+  static bool in_run(const Op* op, uint64_t left);
+  static bool lends(const Op* op, const DriverCaps& caps, uint64_t bytes);
+  uint32_t send_run(Op* op, wire::Kind kind, uint32_t most);
+  bool send_frame(Op* op, const std::byte* head, uint32_t head_bytes, uint64_t offset,
+                  uint64_t want);
+  void frames_handed_over(Op* op);
+  void source_done(Op* op, Status status);
+  void conclude(Op* op, Status status, OpEvent answer, uint64_t bytes);
+
   // receive.cc
   void on_frame(Rail& rail, PeerId from, std::span<const std::byte> bytes);
   void on_request(Peer& peer, const wire::Frame& frame);
   void on_control(Peer& peer, const wire::Frame& frame);
   void on_more(Peer& peer, const wire::Frame& frame);
   void on_reply(Peer& peer, const wire::Frame& frame, bool announced);
+  void on_update(Peer& peer, const wire::Update& header);
+  void on_updated(Peer& peer, const wire::Updated& header);
   void on_finish(Op* op, Status status, uint64_t length);
   void bad_frame(Peer* peer, const char* what);
   Op* find_op(Peer& peer, uint64_t handle) const;

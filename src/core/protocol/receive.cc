@@ -78,6 +78,10 @@ void Protocol::on_frame(Rail& rail, PeerId from, std::span<const std::byte> byte
     case Kind::get:
     case Kind::getput:
       return on_request(*peer, frame);
+    case Kind::update:
+      return on_update(*peer, frame.update);
+    case Kind::updated:
+      return on_updated(*peer, frame.updated);
     default:
       return on_control(*peer, frame);
   }
@@ -101,7 +105,8 @@ void Protocol::on_request(Peer& peer, const wire::Frame& frame) {
   uint32_t units = 0;
   if (h.kind == Kind::put) {
     if (peer.inflow) return bad_frame(&peer, "eager message inside another one");
-    if (!take_window(peer, h.length, &units))
+    // What goes to an export is never kept.
+    if (!(h.flags & wire::kMemorySpace) && !take_window(peer, h.length, &units))
       return bad_frame(&peer, "eager message beyond the granted window");
   }
   peer.credit += h.credit;
@@ -126,6 +131,31 @@ void Protocol::on_request(Peer& peer, const wire::Frame& frame) {
   if (h.kind == Kind::put_announce && announced_ > 0) peer.crossing = kCrossing;
   if (h.kind == Kind::get || h.kind == Kind::getput) return upper_->on_get(a);
   upper_->on_put(a);
+}
+
+void Protocol::on_update(Peer& peer, const wire::Update& h) {
+  peer.credit += h.credit;
+  Arrival a;
+  a.peer = &peer;
+  a.kind = h.kind;
+  a.env.space = Space::memory;
+  a.env.bits = h.bits;
+  a.env.hdr_data = h.label;
+  a.env.offset = h.offset;
+  a.env.length = h.width;
+  a.peer_op = h.op;
+  a.credit = 0;
+  a.update = &h;
+  upper_->on_update(a);
+}
+
+void Protocol::on_updated(Peer& peer, const wire::Updated& h) {
+  peer.credit += h.credit;
+  Op* op = find_op(peer, h.op);
+  if (!op || op->role != OpRole::update || op->stage == OpStage::queued)
+    return bad_frame(&peer, "the answer to no atomic operation");
+  op->data.copy_in(0, &h.old, sizeof(h.old));
+  conclude(op, Status::ok, OpEvent::received, sizeof(h.old));
 }
 
 void Protocol::on_control(Peer& peer, const wire::Frame& frame) {
@@ -170,7 +200,7 @@ void Protocol::on_finish(Op* op, Status status, uint64_t length) {
     counters_->pushed_bytes += op->accepted;
     return incoming_done(op, status);
   }
-  if (op->role == OpRole::request) {
+  if (op->role == OpRole::request || op->role == OpRole::update) {
     if (!refusal(status)) return bad_frame(&peer, "unexpected finish");
     return conclude(op, status == Status::dropped ? Status::ok : status, OpEvent::dropped, 0);
   }
@@ -392,6 +422,12 @@ Status Protocol::reply(Arrival& a, const Data& source, uint64_t accepted, const 
   op->length = op->accepted = accepted;
   op->peer_op = a.peer_op;
   op->announced = accepted > peer.eager_max || (accepted == source.bytes() && near(peer, source));
+  // The place of what was asked of an export is known: nobody has to ask for the payload.
+  if (op->announced && a.env.space == Space::memory && frames_only(peer)) {
+    op->announced = false;
+    op->stage = OpStage::streaming;
+    return start(op, out);
+  }
   announced_ += op->announced;
   op->head_bytes = sizeof(wire::Control);
   if (op->announced) export_memory(op, kRemoteRead);
@@ -410,6 +446,7 @@ void Protocol::on_reply(Peer& peer, const wire::Frame& frame, bool announced) {
   op->length = op->accepted = h.length;
   op->want_ack = true;
   op->credit_owed = 0;  // what the request carried has arrived
+  op->exported = false;
   std::free(op->buffer);
   op->buffer = nullptr;
   if (announced) {

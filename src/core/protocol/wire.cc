@@ -50,11 +50,21 @@ void to_host(Hello* h) {
   h->pad = little(h->pad);
 }
 
-void to_host(Atomic* a) {
-  a->reserved = little(a->reserved);
-  a->pad = little(a->pad);
-  a->operand = little(a->operand);
-  a->compare = little(a->compare);
+void to_host(Update* h) {
+  h->credit = little(h->credit);
+  h->bits = little(h->bits);
+  h->label = little(h->label);
+  h->offset = little(h->offset);
+  h->operand = little(h->operand);
+  h->compare = little(h->compare);
+  h->op = little(h->op);
+}
+
+void to_host(Updated* h) {
+  h->credit = little(h->credit);
+  h->pad = little(h->pad);
+  h->op = little(h->op);
+  h->old = little(h->old);
 }
 
 template <typename H>
@@ -88,7 +98,8 @@ bool check_request(const Frame& f) {
     case Kind::get:
       return r.key_bytes == 0 && f.payload.empty() && r.op != 0;
     case Kind::getput:
-      return r.key_bytes == 0 && f.payload.size() == r.length && r.op != 0;
+      return r.key_bytes == 0 && f.payload.size() == r.length && r.op != 0 &&
+             !(r.flags & kMemorySpace);
     default:
       return false;
   }
@@ -111,6 +122,11 @@ bool check_control(const Frame& f) {
     default:
       return f.payload.empty();
   }
+}
+
+// Which operations there are is the business of who carries them out.
+bool check_update(const Update& u) {
+  return u.reserved[0] == 0 && u.reserved[1] == 0 && u.reserved[2] == 0 && u.op != 0;
 }
 
 bool check_hello(const Hello& h) {
@@ -146,21 +162,23 @@ bool parse(std::span<const std::byte> bytes, Frame* out) {
     case Kind::hello:
       return take(bytes, &out->hello, &out->payload) && out->payload.empty() &&
              check_hello(out->hello);
+    case Kind::update:
+      return take(bytes, &out->update, &out->payload) && out->payload.empty() &&
+             check_update(out->update);
+    case Kind::updated:
+      return take(bytes, &out->updated, &out->payload) && out->payload.empty() &&
+             out->updated.reserved == 0 && out->updated.pad == 0;
     default:
       return take(bytes, &out->control, &rest) && split_key(out->control.key_bytes, rest, out) &&
              check_control(*out);
   }
 }
 
-bool parse(std::span<const std::byte> bytes, Atomic* out) {
-  std::span<const std::byte> rest;
-  return take(bytes, out, &rest) && rest.empty() && out->reserved == 0 && out->pad == 0;
-}
-
 size_t encode(const Tagged& header, std::byte* out) { return put(header, out); }
 size_t encode(const Request& header, std::byte* out) { return put(header, out); }
 size_t encode(const Control& header, std::byte* out) { return put(header, out); }
 size_t encode(const Hello& header, std::byte* out) { return put(header, out); }
-size_t encode(const Atomic& operation, std::byte* out) { return put(operation, out); }
+size_t encode(const Update& header, std::byte* out) { return put(header, out); }
+size_t encode(const Updated& header, std::byte* out) { return put(header, out); }
 
 }  // namespace torii::wire

@@ -7,6 +7,8 @@
 //   tagged      16 bytes: a whole small message for a tagged port
 //   request     56 bytes: put, get, getput and the announcement of a large put
 //   control     32 bytes: everything about a message both sides already know
+//   update      56 bytes: an atomic operation on exported memory
+//   updated     24 bytes: its answer
 //   hello      104 bytes: who I am; the first frame to a peer
 //
 // The sender is the peer that the driver names; its identity came with its hello. Handles are
@@ -22,7 +24,7 @@
 
 namespace torii::wire {
 
-inline constexpr uint8_t kVersion = 3;
+inline constexpr uint8_t kVersion = 4;
 
 enum class Kind : uint8_t {
   hello = 1,
@@ -30,25 +32,27 @@ enum class Kind : uint8_t {
   put,             // request: payload follows, continued by `more` frames
   put_announce,    // request: key follows, payload moves after the match
   get,             // request
-  getput,          // request: payload follows
+  getput,          // request: payload follows; not for exported memory
   more,            // control: next piece of the peer's last eager message, in order
   reply,           // control: answer to a get; payload follows, continued by `more`
   reply_announce,  // control: key follows, payload moves as for put_announce
   stream,          // control: "send me the bytes by frames" (or by remote write, if a key follows)
-  data,            // control: payload of a stream at an offset
+  data,            // control: payload of a stream at an offset, or of a long get of exported memory
   finish,          // control: the announced payload has been moved, or will not be
   ack,             // control: a put was delivered
   credit,          // control: eager bytes consumed
   bye,             // control: the sender closes
   joined,          // control: the sender receives what is sent to a group
+  update,          // update
+  updated,         // updated
 };
-inline constexpr uint8_t kKindLast = static_cast<uint8_t>(Kind::joined);
+inline constexpr uint8_t kKindLast = static_cast<uint8_t>(Kind::updated);
 
 enum RequestFlags : uint8_t {
   kWantAck = 1u << 0,      // answer with ack when delivered, or finish(dropped)
   kReady = 1u << 1,        // the sender says that the receive is posted
   kTaggedSpace = 1u << 2,  // index names a tagged port, not a portal table entry
-  kMemorySpace = 1u << 3,  // bits name an export, hdr_data its label; getput: an atomic operation
+  kMemorySpace = 1u << 3,  // bits name an export, hdr_data its label
 };
 
 // Integers in wire order; a no-op on little-endian machines.
@@ -136,16 +140,32 @@ struct Hello {
 };
 static_assert(sizeof(Hello) == 104);
 
-// The payload of a getput of the memory space. The reply holds the old value.
-struct Atomic {
+// An atomic operation. It is one cache line with the 8 bytes that a driver may need before it.
+// Answered by `updated`, or by `finish` with the reason why nothing was done.
+struct Update {
+  Kind kind;
   uint8_t operation;  // torii_atomic_t
-  uint8_t width;      // bytes: 4 or 8
-  uint16_t reserved;  // 0
-  uint32_t pad;       // 0
+  uint16_t credit;
+  uint8_t width;        // bytes: 4 or 8
+  uint8_t reserved[3];  // 0
+  uint64_t bits;        // handle of the export in its owner
+  uint64_t label;
+  uint64_t offset;
   uint64_t operand;
   uint64_t compare;
+  uint64_t op;  // the sender's handle
 };
-static_assert(sizeof(Atomic) == 24);
+static_assert(sizeof(Update) == 56);
+
+struct Updated {
+  Kind kind;
+  uint8_t reserved;  // 0
+  uint16_t credit;
+  uint32_t pad;  // 0
+  uint64_t op;   // handle at the receiver of this frame
+  uint64_t old;  // what was there before
+};
+static_assert(sizeof(Updated) == 24);
 
 // A checked view of a received frame: `kind` is valid, the header is complete, key and payload
 // lie inside the frame, reserved fields are 0. Fields are already in host order.
@@ -156,6 +176,8 @@ struct Frame {
     Request request;
     Control control;
     Hello hello;
+    Update update;
+    Updated updated;
   };
   std::span<const std::byte> key;
   std::span<const std::byte> payload;
@@ -176,14 +198,12 @@ inline bool parse_tagged(std::span<const std::byte> bytes, Tagged* out) {
   return true;
 }
 
-// False if it is none: a reserved field is not 0.
-bool parse(std::span<const std::byte> bytes, Atomic* out);
-
 // Writes a header in wire order; returns its length.
 size_t encode(const Tagged& header, std::byte* out);
 size_t encode(const Request& header, std::byte* out);
 size_t encode(const Control& header, std::byte* out);
 size_t encode(const Hello& header, std::byte* out);
-size_t encode(const Atomic& operation, std::byte* out);
+size_t encode(const Update& header, std::byte* out);
+size_t encode(const Updated& header, std::byte* out);
 
 }  // namespace torii::wire

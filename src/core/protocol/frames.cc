@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// From operations to frames in a driver: the backlog in order, streams in turn.
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "core/base/log.h"
+#include "core/protocol/protocol.h"
+
+namespace torii {
+
+namespace {
+
+constexpr uint32_t kStreamTurnBytes = 64 << 10;  // of a stream, before others have their turn
+
+// How many of `want` bytes go with this frame. Where all payload travels in frames, those of a
+// message have the same length: drivers and cards send many frames of one length more cheaply.
+uint64_t share_of_frame(const DriverCaps& caps, uint32_t head_bytes, uint64_t want) {
+  const uint64_t most = caps.mtu - head_bytes;
+  if (want <= most) return want;
+  if (caps.flags & (kGet | kPut)) return most;
+  const uint64_t later = caps.mtu - sizeof(wire::Control);
+  const uint64_t more = (want - most + later - 1) / later;
+  const uint64_t all = want + head_bytes + more * sizeof(wire::Control);
+  return (all + more) / (more + 1) - head_bytes;
+}
+
+// Frames of a stream before others have their turn: whole batches of the driver's, if they are not
+// too long.
+uint32_t stream_turn(const DriverCaps& caps) {
+  const uint32_t frames = std::max(kStreamTurnBytes / caps.mtu, 1u);
+  return frames < caps.batch_max ? frames : frames - frames % caps.batch_max;
+}
+
+}  // namespace
+
+void Protocol::queue_op(Op* op) {
+  op->stage = OpStage::queued;
+  op->first_sent = false;
+  op->peer->backlog.push(op);
+}
+
+void Protocol::list_peer(Peer& peer) {
+  if (peer.listed) return;
+  peer.listed = true;
+  peer.next_listed = listed_;
+  listed_ = &peer;
+}
+
+unsigned Protocol::flush_listed() {
+  unsigned events = 0;
+  Peer* peer = listed_;
+  listed_ = nullptr;
+  while (peer) {
+    Peer* const next = peer->next_listed;
+    peer->listed = false;
+    events += flush(*peer);
+    peer = next;
+  }
+  return events;
+}
+
+// Hands frames to the driver until it has no room or nothing is left: first the backlog in
+// order, then the streams in turn, so that a small message never waits for a large one.
+unsigned Protocol::flush(Peer& peer) {
+  if (peer.flushing || peer.state != PeerState::up) return 0;
+  peer.flushing = true;
+  unsigned frames = 0;
+  bool room = true;
+  while (room && !peer.backlog.empty()) {
+    const uint32_t sent = send_next(peer.backlog.head);
+    frames += sent;
+    room = sent > 0;
+  }
+  // Frames of one message in a row: its memory is read, and written at the other side, in order.
+  const uint32_t turn = stream_turn(peer.driver->caps());
+  for (uint32_t i = 0; i < turn && room && !peer.streams.empty();) {
+    Op* op = peer.streams.head;
+    const uint32_t sent = stream_next(op, std::min(turn - i, turn - peer.stream_frames));
+    frames += sent;
+    i += sent;
+    room = sent > 0;
+    peer.stream_frames += sent;
+    if (peer.stream_frames < turn) continue;
+    peer.stream_frames = 0;
+    if (peer.streams.head != op) continue;
+    peer.streams.remove(op);
+    peer.streams.push(op);
+  }
+  peer.flushing = false;
+  if (!room) ++counters_->backpressure;
+  if (peer.state == PeerState::up && (!peer.backlog.empty() || !peer.streams.empty()))
+    list_peer(peer);
+  return frames;
+}
+
+// The next frames of the operation at the head of the backlog; how many the driver took.
+uint32_t Protocol::send_next(Op* op) {
+  const bool carries_payload = op->role == OpRole::send && !op->announced;
+  const bool carries_buffer = op->role == OpRole::request && op->buffer;
+  const uint64_t left = carries_payload  ? op->accepted - op->moved
+                        : carries_buffer ? op->buffer_bytes
+                                         : 0;
+  uint32_t sent;
+  if (carries_payload && in_run(op, left)) {
+    sent = send_run(op, wire::Kind::more, kRunMost);
+  } else if (!op->first_sent) {
+    sent = send_frame(op, op->head.data(), op->head_bytes, 0, left);
+  } else {
+    std::byte head[sizeof(wire::Control)];
+    sent =
+        send_frame(op, head, payload_head(op, wire::Kind::more, op->moved, head), op->moved, left);
+  }
+  if (sent == 0) return 0;
+  op->first_sent = true;
+  if (!carries_payload || op->moved == op->accepted) {
+    op->peer->backlog.remove(op);
+    frames_handed_over(op);
+  }
+  return sent;
+}
+
+// At most `most` frames of a stream.
+uint32_t Protocol::stream_next(Op* op, uint32_t most) {
+  const uint64_t before = op->moved;
+  const uint64_t left = op->accepted - op->moved;
+  uint32_t sent;
+  if (in_run(op, left)) {
+    sent = send_run(op, wire::Kind::data, std::min(most, kRunMost));
+  } else {
+    std::byte head[sizeof(wire::Control)];
+    sent =
+        send_frame(op, head, payload_head(op, wire::Kind::data, op->moved, head), op->moved, left);
+  }
+  counters_->streamed_bytes += op->moved - before;
+  if (op->moved < op->accepted || sent == 0) return sent;
+  op->peer->streams.remove(op);
+  if (op->announced) {
+    op->stage = OpStage::waiting;  // for the finish of the target
+  } else {
+    frames_handed_over(op);
+  }
+  return sent;
+}
+
+// The header of a frame with the payload from `offset` on, but not of the first one of a message.
+uint32_t Protocol::payload_head(const Op* op, wire::Kind kind, uint64_t offset, std::byte* out) {
+  wire::Control h{};
+  h.kind = kind;
+  h.op = kind == wire::Kind::data ? op->peer_op : 0;
+  h.length = offset;
+  return uint32_t(wire::encode(h, out));
+}
+
+// Several frames of it go to the driver together.
+bool Protocol::in_run(const Op* op, uint64_t left) {
+  const DriverCaps& caps = op->peer->driver->caps();
+  return caps.batch_max > 1 && left > caps.mtu && op->data.contiguous();
+}
+
+// The memory of a stream is the protocol's until its target has all of it.
+bool Protocol::lends(const Op* op, const DriverCaps& caps, uint64_t bytes) {
+  return caps.lend_min && bytes >= caps.lend_min &&
+         (op->announced || op->stage == OpStage::streaming);
+}
+
+// Frames of a message in one piece, in one call: a driver that sends many at once more cheaply sees
+// them all. Advances op->moved; returns how many the driver took.
+uint32_t Protocol::send_run(Op* op, wire::Kind kind, uint32_t most) {
+  Driver& driver = *op->peer->driver;
+  const DriverCaps& caps = driver.caps();
+  std::byte heads[kRunMost][sizeof(wire::Control)];
+  iovec pieces[kRunMost];
+  Tx frames[kRunMost];
+  uint64_t at = op->moved;
+  uint32_t count = 0;
+  for (; count < std::min(most, caps.batch_max) && at < op->accepted; ++count) {
+    Tx& tx = frames[count];
+    const bool first = kind == wire::Kind::more && at == 0;
+    tx.peer = op->peer->route;
+    tx.head = first ? op->head.data() : heads[count];
+    tx.head_bytes = first ? op->head_bytes : payload_head(op, kind, at, heads[count]);
+    const uint64_t bytes = share_of_frame(caps, tx.head_bytes, op->accepted - at);
+    pieces[count] = {op->data.at(at), bytes};
+    tx.pieces = &pieces[count];
+    tx.piece_count = 1;
+    tx.body_bytes = uint32_t(bytes);
+    tx.lent = lends(op, caps, bytes);
+    if (bytes > caps.inline_max || tx.lent) tx.cookie = ops_.handle(op);
+    at += bytes;
+  }
+  const auto taken = uint32_t(driver.send({frames, count}));
+  for (const Tx& tx : std::span(frames, taken)) {
+    op->moved += tx.body_bytes;
+    op->pending_dones += tx.cookie != 0;
+    counters_->bytes_sent += tx.body_bytes;
+  }
+  counters_->frames_sent += taken;
+  return taken;
+}
+
+// One frame with up to `want` bytes of the payload from `offset` on; advances op->moved.
+bool Protocol::send_frame(Op* op, const std::byte* head, uint32_t head_bytes, uint64_t offset,
+                          uint64_t want) {
+  Driver& driver = *op->peer->driver;
+  const DriverCaps& caps = driver.caps();
+  const uint64_t room = share_of_frame(caps, head_bytes, want);
+  iovec pieces[kPieces];
+  Tx tx;
+  uint64_t bytes = 0;
+  bool packed = false;
+  if (room > 0) {
+    if (op->role == OpRole::request || (op->functions && op->buffer)) {
+      bytes = op->buffer_bytes;  // a getput's payload, or a packed body that was refused
+      pieces[0] = {op->buffer, bytes};
+      tx.piece_count = 1;
+    } else {
+      if (!op->functions)
+        tx.piece_count =
+            op->data.slice(offset, room, pieces, std::min(kPieces, caps.pieces_max), &bytes);
+      const uint64_t packable = std::min<uint64_t>(room, caps.inline_max);
+      if (op->functions || bytes < packable) {
+        bytes = packable;
+        op->data.copy_out(offset, staging_.data(), bytes);
+        pieces[0] = {staging_.data(), bytes};
+        tx.piece_count = 1;
+        packed = true;
+      }
+    }
+  }
+  tx.peer = op->peer->route;
+  tx.head = head;
+  tx.head_bytes = head_bytes;
+  tx.pieces = pieces;
+  tx.body_bytes = uint32_t(bytes);
+  // What was packed is not kept until the target has it.
+  tx.lent = !packed && !op->functions && lends(op, caps, bytes);
+  const bool borrowed = bytes > caps.inline_max || tx.lent;
+  if (borrowed) tx.cookie = ops_.handle(op);
+  if (driver.send({&tx, 1}) != 1) {
+    if (packed && op->functions) {  // pack functions run once for every byte
+      op->buffer = static_cast<std::byte*>(std::malloc(bytes));
+      TORII_ASSERT(op->buffer);
+      std::memcpy(op->buffer, staging_.data(), bytes);
+      op->buffer_bytes = uint32_t(bytes);
+    }
+    return false;
+  }
+  if (op->functions && op->buffer) {
+    std::free(op->buffer);
+    op->buffer = nullptr;
+  }
+  if (borrowed) ++op->pending_dones;
+  if (op->role == OpRole::send) op->moved += bytes;
+  ++counters_->frames_sent;
+  counters_->bytes_sent += bytes;
+  return true;
+}
+
+// All frames that leave by themselves have left.
+void Protocol::frames_handed_over(Op* op) {
+  switch (op->role) {
+    case OpRole::control:
+      free_op(op);
+      return;
+    case OpRole::send:
+      if (op->announced) {
+        op->stage = OpStage::waiting;
+      } else {
+        op->stage = OpStage::flying;
+        if (op->pending_dones == 0) source_done(op, Status::ok);
+      }
+      return;
+    case OpRole::request:
+    case OpRole::update:
+    case OpRole::incoming:
+      op->stage = OpStage::waiting;
+      return;
+    case OpRole::held:
+    case OpRole::access:
+      return;
+  }
+}
+
+// The operation is over. Its owner is told at once, or, while the driver still uses the memory,
+// after the last done().
+void Protocol::conclude(Op* op, Status status, OpEvent answer, uint64_t bytes) {
+  if (op->pending_dones > 0) {
+    op->stage = OpStage::finished;
+    op->status = status;
+    op->answer = answer;
+    op->answer_bytes = bytes;
+    return;
+  }
+  const bool good = status == Status::ok;
+  if (op->role == OpRole::control || !op->owner.notify) return free_op(op);
+  if (op->role != OpRole::send) {
+    op->owner.notify(op, answer, status, bytes);
+    return free_op(op);
+  }
+  const bool first = !op->sent_told;
+  op->sent_told = true;
+  if (first)
+    op->owner.notify(op, op->is_reply ? OpEvent::replied : OpEvent::sent, status,
+                     good ? op->accepted : 0);
+  if (op->want_ack && (good || !first))
+    op->owner.notify(op, good ? answer : OpEvent::acked, status, bytes);
+  free_op(op);
+}
+
+// The source memory is free again.
+void Protocol::source_done(Op* op, Status status) {
+  const OpEvent event = op->is_reply ? OpEvent::replied : OpEvent::sent;
+  op->sent_told = true;
+  if (op == starting_ && !op->want_ack && status == Status::ok) {
+    started_done_ = true;
+  } else if (op->owner.notify) {
+    op->owner.notify(op, event, status, op->accepted);
+  }
+  if (op->want_ack && status == Status::ok) {
+    op->stage = OpStage::waiting;
+  } else {
+    free_op(op);
+  }
+}
+
+}  // namespace torii

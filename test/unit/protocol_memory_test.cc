@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// Exported memory over frames: what travels, and what is not believed.
+#include "unit/protocol_kit.h"
+
+namespace torii {
+namespace {
+
+using namespace test;
+
+using ProtocolMemory = ProtocolFrames;
+
+TEST_F(ProtocolMemory, AnAtomicOperationIsOneShortFrameEachWay) {
+  open(0);
+  wire::Update asked{};
+  asked.operation = 3;
+  asked.width = 8;
+  asked.offset = 80;
+  asked.operand = 5;
+  uint64_t old[2] = {1, 1};
+  ASSERT_EQ(protocol_->update(*peer_, asked, &old[0], owner()), Status::pending);
+  const wire::Update first = sent(wire::Kind::update).update;
+  EXPECT_EQ(driver_->sent.back().bytes.size(), 56u);
+  EXPECT_EQ(first.operation, 3);
+  EXPECT_EQ(first.offset, 80u);
+  EXPECT_EQ(first.operand, 5u);
+  ASSERT_EQ(protocol_->update(*peer_, asked, &old[1], owner()), Status::pending);
+  const uint64_t second = sent(wire::Kind::update).update.op;
+  // What is no answer to it is none.
+  arrive(control(wire::Kind::reply, first.op, 8) + "8 bytes!");
+  arrive(control(wire::Kind::data, first.op, 0) + "8 bytes!");
+  arrive(control(wire::Kind::ack, first.op, 8));
+  EXPECT_EQ(counters_.bad_frames, 3u);
+  wire::Updated answer{};
+  answer.kind = wire::Kind::updated;
+  answer.op = first.op;
+  answer.old = 99;
+  arrive(encoded(answer));
+  EXPECT_EQ(old[0], 99u);
+  arrive(encoded(answer));
+  EXPECT_EQ(counters_.bad_frames, 4u) << "it was answered before";
+  arrive(control(wire::Kind::finish, second, 0, Status::denied));
+  EXPECT_EQ(old[1], 1u);
+  EXPECT_EQ(notes_,
+            (Notes{{OpEvent::received, Status::ok, 8}, {OpEvent::dropped, Status::denied, 0}}));
+  // A get does not take the answer to an atomic operation.
+  Envelope env;
+  env.space = Space::memory;
+  env.length = 8;
+  ASSERT_EQ(protocol_->get(*peer_, env, Data(old, 8), owner(), nullptr), Status::pending);
+  answer.op = sent(wire::Kind::get).request.op;
+  arrive(encoded(answer));
+  EXPECT_EQ(counters_.bad_frames, 5u);
+  EXPECT_EQ(old[0], 99u);
+}
+
+// However long the other process does not look, nothing but its own answers is kept for it.
+TEST_F(ProtocolMemory, AnAtomicOperationIsAnsweredInItsTurn) {
+  open(0);
+  wire::Update asked{};
+  asked.kind = wire::Kind::update;
+  asked.width = 8;
+  arrive(encoded(asked));
+  EXPECT_EQ(counters_.bad_frames, 1u) << "nobody to answer to";
+  asked.op = 5;
+  arrive(encoded(asked));
+  EXPECT_EQ(sent(wire::Kind::updated).updated.op, 5u);
+  EXPECT_EQ(sent(wire::Kind::updated).updated.old, 41u);
+  EXPECT_EQ(protocol_->ops().used(), 0u);
+  driver_->sent.clear();
+  driver_->refusals = 1000;
+  for (const uint8_t operation : {0, 1, 0}) {
+    asked.operation = operation;
+    asked.op++;
+    arrive(encoded(asked));
+  }
+  EXPECT_TRUE(driver_->sent.empty());
+  driver_->refusals = 0;
+  protocol_->progress(++now_ns_);
+  ASSERT_EQ(driver_->sent.size(), 3u);
+  constexpr wire::Kind kAnswers[] = {wire::Kind::updated, wire::Kind::finish, wire::Kind::updated};
+  for (unsigned i = 0; i < 3; ++i) {
+    wire::Frame f;
+    ASSERT_TRUE(wire::parse(std::as_bytes(std::span(driver_->sent[i].bytes)), &f));
+    EXPECT_EQ(f.kind, kAnswers[i]);
+    EXPECT_EQ(i == 1 ? f.control.op : f.updated.op, 6u + i);
+  }
+  EXPECT_EQ(protocol_->ops().used(), 0u);
+}
+
+// Of exported memory a getput is not known any more, and none is let through.
+TEST_F(ProtocolMemory, AGetputOfExportedMemoryIsMalformed) {
+  open(0);
+  arrive(request(wire::Kind::getput, 8, wire::kMemorySpace) + "8 bytes!");
+  EXPECT_EQ(counters_.bad_frames, 1u);
+}
+
+// Where there are only frames, the target of a long get sends them unasked, and keeps its memory
+// until the driver has read it.
+TEST_F(ProtocolMemory, ALongGetOfExportedMemoryIsStreamed) {
+  for (const uint32_t flags : {0u, uint32_t{kGet | kPut}}) {
+    open(flags);
+    room_.memory.assign(room_.memory.size(), 'm');
+    arrive(request(wire::Kind::get, 60000, wire::kMemorySpace));
+    while (!protocol_->drained()) protocol_->progress(++now_ns_);
+    if (flags) {
+      (void)sent(wire::Kind::reply_announce);
+      driver_->sent.clear();
+      continue;
+    }
+    uint64_t at = 0;
+    for (const auto& frame : driver_->sent) {
+      wire::Frame f;
+      ASSERT_TRUE(wire::parse(std::as_bytes(std::span(frame.bytes)), &f));
+      if (f.kind == wire::Kind::hello) continue;
+      ASSERT_EQ(f.kind, wire::Kind::data);
+      EXPECT_EQ(f.control.op, 77u);
+      EXPECT_EQ(f.control.length, at);
+      at += f.payload.size();
+    }
+    EXPECT_EQ(at, 60000u);
+    driver_->sent.clear();
+    EXPECT_EQ(notes_, Notes{});
+    while (driver_->lent() > 1) give_back();
+    EXPECT_EQ(notes_, Notes{});
+    give_back();
+    EXPECT_EQ(notes_, (Notes{{OpEvent::replied, Status::ok, 60000}}));
+    EXPECT_EQ(protocol_->ops().used(), 0u);
+  }
+}
+
+TEST_F(ProtocolMemory, AStreamedAnswerIsTakenWhereItBelongs) {
+  open(0);
+  std::string memory(20, '.');
+  const auto get = [&](Space space) {
+    Envelope env;
+    env.space = space;
+    env.length = 10;
+    EXPECT_EQ(protocol_->get(*peer_, env, Data(memory.data(), 10), owner(), nullptr),
+              Status::pending);
+    return sent(wire::Kind::get).request.op;
+  };
+  uint64_t op = get(Space::memory);
+  arrive(control(wire::Kind::data, op, 1) + "early");
+  arrive(control(wire::Kind::data, op, 0) + "eleven byte");
+  arrive(control(wire::Kind::data, op, ~uint64_t{0} - 4) + "far");
+  EXPECT_EQ(counters_.bad_frames, 3u);
+  EXPECT_EQ(memory, std::string(20, '.'));
+  arrive(control(wire::Kind::data, op, 0) + "first");
+  arrive(control(wire::Kind::data, op, 0) + "again");
+  arrive(control(wire::Kind::reply, op, 5) + "other");
+  EXPECT_EQ(counters_.bad_frames, 5u);
+  EXPECT_EQ(notes_, Notes{});
+  arrive(control(wire::Kind::data, op, 5) + "other");
+  EXPECT_EQ(memory, "firstother..........");
+  EXPECT_EQ(notes_, (Notes{{OpEvent::received, Status::ok, 10}}));
+  arrive(control(wire::Kind::data, op, 10) + "more");
+  EXPECT_EQ(counters_.bad_frames, 6u) << "it is over";
+  // A reply that has begun goes on by `more` alone, and other gets are not answered by streams.
+  op = get(Space::memory);
+  arrive(control(wire::Kind::reply, op, 10) + "reply");
+  arrive(control(wire::Kind::data, op, 5) + "wrong");
+  EXPECT_EQ(counters_.bad_frames, 7u);
+  arrive(control(wire::Kind::more, 0, 5) + "right");
+  EXPECT_EQ(memory, "replyright..........");
+  op = get(Space::portal);
+  arrive(control(wire::Kind::data, op, 0) + "wrong");
+  EXPECT_EQ(counters_.bad_frames, 8u);
+  EXPECT_EQ(memory, "replyright..........");
+}
+
+// Where there are only frames, puts to an export are not announced up to 128 KiB, and no credit is
+// asked for them: their place is there.
+TEST_F(ProtocolMemory, PutsToAnExportAreNotAnnounced) {
+  for (const uint32_t flags : {0u, uint32_t{kGet | kPut}}) {
+    open(flags);
+    std::vector<char> memory((128 << 10) + 1);
+    Envelope env;
+    env.space = Space::memory;
+    env.want_ack = true;
+    env.length = memory.size();
+    const auto put = [&](uint64_t bytes) {
+      driver_->sent.clear();
+      env.length = bytes;
+      EXPECT_EQ(protocol_->put(*peer_, env, Data(memory.data(), bytes), owner(), nullptr),
+                Status::pending);
+      while (!protocol_->drained()) protocol_->progress(++now_ns_);
+    };
+    const uint64_t credit = peer_->credit;
+    put(128 << 10);
+    if (flags) {
+      (void)sent(wire::Kind::put_announce);
+      continue;
+    }
+    (void)sent(wire::Kind::put);
+    (void)sent(wire::Kind::more);
+    EXPECT_EQ(peer_->credit, credit);
+    EXPECT_EQ(counters_.credit_stalls, 0u);
+    put(memory.size());
+    (void)sent(wire::Kind::put_announce);
+  }
+}
+
+// More than the window may come for an export; for a port or a portal it may not.
+TEST_F(ProtocolMemory, PutsToAnExportNeedNoWindow) {
+  open(0);
+  arrive(request(wire::Kind::put, 90000, wire::kWantAck) + "begin");
+  EXPECT_EQ(counters_.bad_frames, 1u);
+  arrive(request(wire::Kind::put, 90000, wire::kMemorySpace | wire::kWantAck) + "begin");
+  EXPECT_EQ(counters_.bad_frames, 1u);
+  const std::string piece(3999, 'p');
+  for (uint64_t at = 5; at < 90000; at += piece.size())
+    arrive(control(wire::Kind::more, 0, at) + piece.substr(0, 90000 - at));
+  EXPECT_EQ(counters_.bad_frames, 1u);
+  EXPECT_EQ(sent(wire::Kind::ack).control.length, 90000u);
+  EXPECT_EQ(std::string(room_.memory.data(), 6), "beginp");
+  EXPECT_EQ(peer_->in_use, 0u);
+}
+
+}  // namespace
+}  // namespace torii
