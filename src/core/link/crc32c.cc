@@ -44,13 +44,17 @@ constexpr Tables kTables = make_tables();
 // left for the factor is x^(8n - 33).
 constexpr size_t kLaneMax = 168;  // words of 8 bytes
 
+constexpr uint32_t times_x(uint32_t power) {
+  return power & 1 ? power >> 1 ^ kPolynomial : power >> 1;
+}
+
 using Factors = std::array<uint32_t, 2 * kLaneMax + 1>;  // by the number of words
 constexpr Factors make_factors() {
   Factors factors{};
   uint32_t power = 1;  // x^31; bit 0 is the highest
   for (size_t words = 1; words < factors.size(); words++) {
     factors[words] = power;
-    for (int i = 0; i < 64; i++) power = power & 1 ? power >> 1 ^ kPolynomial : power >> 1;
+    for (int i = 0; i < 64; i++) power = times_x(power);
   }
   return factors;
 }
@@ -81,11 +85,79 @@ __attribute__((target("sse4.2,pclmul"))) uint64_t crc32c_lanes(uint64_t first, c
   return _mm_crc32_u64(0, static_cast<uint64_t>(_mm_cvtsi128_si64(carried))) ^ third;
 }
 
+// Where the processor multiplies four words at a time, long buffers are folded: 128 bits of message
+// are a polynomial, which may be replaced by any that leaves the same remainder, so it is
+// multiplied by the power of x by which it stands before later bits, and added to those. Its
+// earlier half stands 64 further. Factors are x^(n - 33) as above.
+constexpr uint32_t power_of_x(unsigned n) {
+  uint32_t power = 0x80000000;  // x^0
+  for (; n; n--) power = times_x(power);
+  return power;
+}
+struct Fold {
+  int64_t earlier, later;
+};
+constexpr Fold fold_by(unsigned bytes) {
+  return {power_of_x(8 * bytes + 64 - 33), power_of_x(8 * bytes - 33)};
+}
+constexpr Fold kFold256 = fold_by(256), kFold64 = fold_by(64), kFold48 = fold_by(48),
+               kFold32 = fold_by(32), kFold16 = fold_by(16);
+
+#define TORII_WIDE __attribute__((target("avx512f,vpclmulqdq,sse4.2,pclmul")))
+
+// What `sum` is worth where `next` begins, added to that.
+TORII_WIDE inline __m512i folded(__m512i sum, __m512i factors, __m512i next) {
+  constexpr int kXor3 = 0x96;
+  return _mm512_ternarylogic_epi64(_mm512_clmulepi64_epi128(sum, factors, 0x00),
+                                   _mm512_clmulepi64_epi128(sum, factors, 0x11), next, kXor3);
+}
+
+TORII_WIDE inline __m512i four_times(Fold f) {
+  return _mm512_set_epi64(f.later, f.earlier, f.later, f.earlier, f.later, f.earlier, f.later,
+                          f.earlier);
+}
+
+constexpr size_t kWideMin = 512;
+
+// Of the first 64 n bytes, for the greatest n; at least kWideMin.
+TORII_WIDE uint64_t crc32c_wide(uint64_t first, const uint8_t* p, size_t bytes) {
+  const __m512i by_256 = four_times(kFold256), by_64 = four_times(kFold64);
+  const auto load = [&](size_t at) TORII_WIDE { return _mm512_loadu_si512(p + at); };
+  __m512i a = load(0), b = load(64), c = load(128), d = load(192);
+  a = _mm512_xor_si512(a, _mm512_zextsi128_si512(_mm_cvtsi64_si128(static_cast<int64_t>(first))));
+  for (p += 256, bytes -= 256; bytes >= 256; p += 256, bytes -= 256) {
+    a = folded(a, by_256, load(0));
+    b = folded(b, by_256, load(64));
+    c = folded(c, by_256, load(128));
+    d = folded(d, by_256, load(192));
+  }
+  __m512i all = folded(folded(folded(a, by_64, b), by_64, c), by_64, d);
+  for (; bytes >= 64; p += 64, bytes -= 64) all = folded(all, by_64, _mm512_loadu_si512(p));
+  // The last quarter stays, the others are carried over those behind them.
+  const __m512i to_last = _mm512_set_epi64(0, 0, kFold16.later, kFold16.earlier, kFold32.later,
+                                           kFold32.earlier, kFold48.later, kFold48.earlier);
+  constexpr __mmask8 kLast = 0xc0;
+  alignas(64) uint64_t words[8];
+  _mm512_store_si512(words, folded(all, to_last, _mm512_maskz_mov_epi64(kLast, all)));
+  return _mm_crc32_u64(_mm_crc32_u64(0, words[0] ^ words[2] ^ words[4] ^ words[6]),
+                       words[1] ^ words[3] ^ words[5] ^ words[7]);
+}
+
+bool has_wide() {
+  static const bool has = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("vpclmulqdq");
+  return has;
+}
+
 __attribute__((target("sse4.2,pclmul"))) uint32_t crc32c_instruction(uint32_t crc, const void* data,
                                                                      size_t bytes) {
   constexpr size_t kLaneMin = 4;  // below, carrying costs more than it gains
   const auto* p = static_cast<const uint8_t*>(data);
   uint64_t state = ~crc;
+  if (bytes >= kWideMin && has_wide()) {
+    state = crc32c_wide(state, p, bytes);
+    p += bytes & ~size_t{63};
+    bytes &= 63;
+  }
   while (bytes >= 24 * kLaneMin) {
     const size_t lane = std::min(bytes / 24, kLaneMax);
     state = crc32c_lanes(state, p, lane);
