@@ -144,11 +144,21 @@ struct PeerAddress {
 };
 
 // The core, as a driver sees it.
+// A frame that arrived, as in Sink::packet().
+struct Packet {
+  PeerId from = kNoPeer;
+  std::span<const std::byte> frame;
+};
+
 class Sink {
  public:
   // A frame arrived. The bytes die when the call returns. `from` is a peer to which send() works
   // at once, or kNoPeer if the driver does not know the sender.
   virtual void packet(PeerId from, std::span<const std::byte> frame) = 0;
+  // Frames that arrived together, in this order; the same as packet() for each.
+  virtual void packets(std::span<const Packet> all) {
+    for (const Packet& one : all) packet(one.from, one.frame);
+  }
   // The operation with this cookie is complete: its memory belongs to the core again.
   virtual void done(uint64_t cookie, Status status) = 0;
   // peer_closed: the process left in good order; peer_dead: it did not. At most once per peer.

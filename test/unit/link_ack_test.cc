@@ -4,7 +4,10 @@
 // When the link acknowledges, what it does with lent memory until then, and sleeping meanwhile.
 #include <poll.h>
 
+#include <map>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "drivers/decorator.h"
 #include "unit/link_fixture.h"
@@ -16,6 +19,68 @@ using test::End;
 using test::kDeadlineMs;
 using test::kMs;
 using LinkAckTest = test::LinkTest;
+
+// Hands up together what one poll() of the driver below brings, some of it spoiled.
+class Together final : public Decorator {
+ public:
+  Together(const OpenBelow& open_below, const DriverEnv& env) : Decorator(env) {
+    open(open_below, env);
+  }
+  unsigned poll(uint64_t now_ns, unsigned budget) override {
+    const unsigned count = below_->poll(now_ns, budget);
+    const std::vector<std::pair<PeerId, std::string>> kept = std::exchange(kept_, {});
+    std::vector<Packet> all;
+    for (const auto& [from, bytes] : kept) all.push_back({from, std::as_bytes(std::span(bytes))});
+    upper_.packets(all);
+    longest = std::max(longest, all.size());
+    return count;
+  }
+  // In frame `number`, the byte at `at`; once.
+  std::map<size_t, size_t> spoil;
+  size_t longest = 0;
+
+ private:
+  void packet(PeerId from, std::span<const std::byte> frame) override {
+    kept_.push_back({from, {reinterpret_cast<const char*>(frame.data()), frame.size()}});
+    const auto it = spoil.find(count_++);
+    if (it != spoil.end()) kept_.back().second.at(it->second) ^= 1;
+  }
+
+  std::vector<std::pair<PeerId, std::string>> kept_;
+  size_t count_ = 0;
+};
+
+// Tags of frames that come together are checked together: each is still judged by itself.
+TEST_F(LinkAckTest, FramesThatArriveTogether) {
+  constexpr size_t kFrames = 60, kTagAt = link::kHeaderBytes - 8, kSessionAt = 8;
+  Together* together = nullptr;
+  const auto a = linked();
+  const End b([&](const DriverEnv& env) {
+    return wrap_link(
+        [&](const DriverEnv& inner) {
+          auto below = std::make_unique<Together>(
+              [&](const DriverEnv& bare) { return fabric.open(bare); }, inner);
+          together = below.get();
+          return below;
+        },
+        env);
+  });
+  // A forged tag, a changed header, a changed payload, no frame of a link at all.
+  together->spoil = {{5, kTagAt}, {11, kSessionAt}, {12, link::kHeaderBytes}, {19, 0}};
+  const PeerId to_b = a->connect(b);
+  for (size_t i = 0; i < kFrames; i++) ASSERT_TRUE(a->send(to_b, "frame " + std::to_string(i)));
+  for (; now_ns < 100 * kMs; now_ns += kMs / 10) {
+    a->driver->poll(now_ns, 1000);
+    b.driver->poll(now_ns, 1000);
+  }
+  ASSERT_EQ(b.sink.packets.size(), kFrames);
+  for (size_t i = 0; i < kFrames; i++)
+    EXPECT_EQ(b.sink.packets[i].bytes, "frame " + std::to_string(i));
+  EXPECT_GT(together->longest, link::kSipLanes);
+  EXPECT_EQ(b.counters.link_forged, 1u);
+  EXPECT_EQ(b.counters.link_corrupt, 3u);
+  EXPECT_EQ(a->counters.link_retransmits, 4u);
+}
 
 // Who answers every frame acknowledges with the answers: no frame goes for that alone.
 TEST_F(LinkAckTest, AnAnswerCarriesTheAcknowledgement) {

@@ -102,6 +102,56 @@ TEST(LinkHeader, TheTagNeedsTheKeyAndTheHighHalves) {
   }
 }
 
+TEST(LinkHeader, TagsSideBySideAreThoseOfEachAlone) {
+  std::vector<std::string> frames;
+  std::vector<link::Numbered> numbered;
+  Random random(2);
+  for (size_t i = 0; i < link::kSipLanes; i++) {
+    Header header{
+        Kind::data,   static_cast<uint32_t>(random.next()) | 1, 7, random.next(), random.next(),
+        random.next()};
+    header.ask = i % 2;
+    frames.push_back(frame_of(header, std::string(i, 'x')));
+    numbered.push_back({nullptr, header.seq, header.ack});
+  }
+  for (size_t i = 0; i < frames.size(); i++)
+    numbered[i].bytes = reinterpret_cast<const std::byte*>(frames[i].data());
+  for (size_t count = 1; count <= link::kSipLanes; count++) {
+    uint64_t tags[link::kSipLanes];
+    link::tags_of({numbered.data(), count}, kKey, tags);
+    for (size_t i = 0; i < count; i++) {
+      const auto frame = std::as_bytes(std::span(frames[i]));
+      EXPECT_TRUE(link::tag_is_right(frame, tags[i])) << i << " of " << count;
+      EXPECT_FALSE(link::tag_is_right(frame, tags[i] ^ 1));
+    }
+  }
+}
+
+TEST(SipHash, SideBySideWithAndWithoutWideInstructions) {
+  Random random(3);
+  constexpr size_t kWords = 3;
+  std::array<std::array<std::byte, 8 * kWords>, link::kSipLanes> texts;
+  std::array<const std::byte*, link::kSipLanes> begins;
+  link::SipWords more, wide, plain;
+  for (size_t lane = 0; lane < link::kSipLanes; lane++) {
+    for (std::byte& b : texts[lane]) b = static_cast<std::byte>(random.next());
+    begins[lane] = texts[lane].data();
+    more[lane] = random.next();
+  }
+  link::siphash_lanes(kKey, begins, kWords, more, &wide);
+  link::siphash_lanes_plain(kKey, begins, kWords, more, &plain);
+  for (size_t lane = 0; lane < link::kSipLanes; lane++) {
+    link::SipHash alone(kKey);
+    std::byte last[8];
+    store_little<uint64_t>(last, more[lane]);
+    alone.add(texts[lane]);
+    alone.add(last);
+    const uint64_t tag = alone.finish();
+    EXPECT_EQ(wide[lane], tag);
+    EXPECT_EQ(plain[lane], tag);
+  }
+}
+
 // Without the whole tag somebody who mends the checksum can change a payload; with it nobody can.
 TEST(LinkHeader, AWholeTagCoversThePayload) {
   for (const bool whole : {false, true}) {

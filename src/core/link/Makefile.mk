@@ -12,6 +12,7 @@ libtorii_internal_la_SOURCES += \
 	src/core/link/receiving.cc \
 	src/core/link/sending.cc \
 	src/core/link/sent_frames.h \
+	src/core/link/siphash.cc \
 	src/core/link/siphash.h \
 	src/core/link/sleeping.cc \
 	src/core/link/speed.h \

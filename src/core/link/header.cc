@@ -2,24 +2,14 @@
 // Copyright (c) 2026, the Torii authors
 #include "core/link/header.h"
 
+#include <algorithm>
 #include <cstring>
 
+#include "core/base/little_endian.h"
 #include "core/link/crc32c.h"
 
 namespace torii::link {
 namespace {
-
-template <typename T>
-void store(std::byte* out, T value) {
-  for (size_t i = 0; i < sizeof(T); i++) out[i] = static_cast<std::byte>(value >> (8 * i));
-}
-
-template <typename T>
-T load(const std::byte* in) {
-  T value = 0;
-  for (size_t i = 0; i < sizeof(T); i++) value |= static_cast<T>(T(in[i]) << (8 * i));
-  return value;
-}
 
 constexpr size_t kChecksumAt = 4;
 constexpr size_t kTagAt = 32;
@@ -31,8 +21,8 @@ constexpr uint8_t kAsk = 0x40;
 uint64_t tag_of(const std::byte* bytes, const Header& header, const Key& key,
                 std::span<const std::byte> payload) {
   std::byte high[8];
-  store<uint32_t>(high, static_cast<uint32_t>(header.seq >> 32));
-  store<uint32_t>(high + 4, static_cast<uint32_t>(header.ack >> 32));
+  store_little<uint32_t>(high, static_cast<uint32_t>(header.seq >> 32));
+  store_little<uint32_t>(high + 4, static_cast<uint32_t>(header.ack >> 32));
   SipHash hash(key);
   hash.add({bytes, kTagAt});
   hash.add(high);
@@ -44,35 +34,61 @@ uint64_t tag_of(const std::byte* bytes, const Header& header, const Key& key,
 
 void write_header(const Header& header, uint32_t payload_crc, const Key& key,
                   std::span<const std::byte> payload, std::byte* out) {
+  write_untagged(header, payload_crc, out);
+  write_tag(tag_of(out, header, key, payload), out);
+}
+
+void write_tag(uint64_t tag, std::byte* out) { store_little<uint64_t>(out + kTagAt, tag); }
+
+void write_untagged(const Header& header, uint32_t payload_crc, std::byte* out) {
   const int flags = (header.senders_key ? kSendersKey : 0) | (header.whole ? kWhole : 0) |
                     (header.ask ? kAsk : 0);
-  store<uint16_t>(out, kMagic);
-  store<uint8_t>(out + 2, kVersion);
-  store<uint8_t>(out + 3, static_cast<uint8_t>(static_cast<int>(header.kind) | flags));
-  store<uint32_t>(out + kChecksumAt, 0);
-  store<uint32_t>(out + 8, header.session);
-  store<uint32_t>(out + 12, header.to_session);
-  store<uint32_t>(out + 16, static_cast<uint32_t>(header.seq));
-  store<uint32_t>(out + 20, static_cast<uint32_t>(header.ack));
-  store<uint64_t>(out + 24, header.sack);
-  store<uint32_t>(out + kChecksumAt, crc32c(payload_crc, out, kTagAt));
-  store<uint64_t>(out + kTagAt, tag_of(out, header, key, payload));
+  store_little<uint16_t>(out, kMagic);
+  store_little<uint8_t>(out + 2, kVersion);
+  store_little<uint8_t>(out + 3, static_cast<uint8_t>(static_cast<int>(header.kind) | flags));
+  store_little<uint32_t>(out + kChecksumAt, 0);
+  store_little<uint32_t>(out + 8, header.session);
+  store_little<uint32_t>(out + 12, header.to_session);
+  store_little<uint32_t>(out + 16, static_cast<uint32_t>(header.seq));
+  store_little<uint32_t>(out + 20, static_cast<uint32_t>(header.ack));
+  store_little<uint64_t>(out + 24, header.sack);
+  store_little<uint32_t>(out + kChecksumAt, crc32c(payload_crc, out, kTagAt));
+}
+
+void tags_of(std::span<const Numbered> headers, const Key& key, uint64_t* tags) {
+  if (headers.size() == 1) {
+    Header one;
+    one.seq = headers[0].seq;
+    one.ack = headers[0].ack;
+    tags[0] = tag_of(headers[0].bytes, one, key, {});
+    return;
+  }
+  std::array<const std::byte*, kSipLanes> texts;
+  SipWords high{}, all;
+  texts.fill(headers[0].bytes);
+  for (size_t lane = 0; lane < headers.size(); lane++) {
+    texts[lane] = headers[lane].bytes;
+    high[lane] = headers[lane].seq >> 32 | headers[lane].ack >> 32 << 32;
+  }
+  siphash_lanes(key, texts, kTagAt / 8, high, &all);
+  std::copy_n(all.begin(), headers.size(), tags);
 }
 
 bool parse_header(std::span<const std::byte> frame, Header* out) {
   if (frame.size() < kHeaderBytes) return false;
   const std::byte* bytes = frame.data();
-  if (load<uint16_t>(bytes) != kMagic || load<uint8_t>(bytes + 2) != kVersion) return false;
-  const auto kind = load<uint8_t>(bytes + 3);
+  if (load_little<uint16_t>(bytes) != kMagic || load_little<uint8_t>(bytes + 2) != kVersion)
+    return false;
+  const auto kind = load_little<uint8_t>(bytes + 3);
   out->kind = static_cast<Kind>(kind & kKindBits);
   out->senders_key = kind & kSendersKey;
   out->whole = kind & kWhole;
   out->ask = kind & kAsk;
-  out->session = load<uint32_t>(bytes + 8);
-  out->to_session = load<uint32_t>(bytes + 12);
-  out->seq = load<uint32_t>(bytes + 16);
-  out->ack = load<uint32_t>(bytes + 20);
-  out->sack = load<uint64_t>(bytes + 24);
+  out->session = load_little<uint32_t>(bytes + 8);
+  out->to_session = load_little<uint32_t>(bytes + 12);
+  out->seq = load_little<uint32_t>(bytes + 16);
+  out->ack = load_little<uint32_t>(bytes + 20);
+  out->sack = load_little<uint64_t>(bytes + 24);
   const bool known = out->kind >= Kind::data && out->kind <= Kind::probe &&
                      !(kind & ~(kKindBits | kSendersKey | kWhole | kAsk));
   const bool more =
@@ -81,26 +97,30 @@ bool parse_header(std::span<const std::byte> frame, Header* out) {
 }
 
 void write_more(const MoreSack& more, std::byte* out) {
-  for (size_t i = 0; i < more.size(); i++) store<uint64_t>(out + 8 * i, more[i]);
+  for (size_t i = 0; i < more.size(); i++) store_little<uint64_t>(out + 8 * i, more[i]);
 }
 
 MoreSack read_more(std::span<const std::byte> payload) {
   MoreSack more{};
   if (payload.size() != kSackMoreBytes) return more;
-  for (size_t i = 0; i < more.size(); i++) more[i] = load<uint64_t>(payload.data() + 8 * i);
+  for (size_t i = 0; i < more.size(); i++) more[i] = load_little<uint64_t>(payload.data() + 8 * i);
   return more;
 }
 
 bool tag_is_right(std::span<const std::byte> frame, const Header& header, const Key& key) {
-  return load<uint64_t>(frame.data() + kTagAt) ==
+  return load_little<uint64_t>(frame.data() + kTagAt) ==
          tag_of(frame.data(), header, key, frame.subspan(kHeaderBytes));
+}
+
+bool tag_is_right(std::span<const std::byte> frame, uint64_t tag) {
+  return load_little<uint64_t>(frame.data() + kTagAt) == tag;
 }
 
 bool checksum_is_right(std::span<const std::byte> frame) {
   std::byte bytes[kTagAt];
   std::memcpy(bytes, frame.data(), kTagAt);
-  const auto checksum = load<uint32_t>(bytes + kChecksumAt);
-  store<uint32_t>(bytes + kChecksumAt, 0);
+  const auto checksum = load_little<uint32_t>(bytes + kChecksumAt);
+  store_little<uint32_t>(bytes + kChecksumAt, 0);
   const auto payload = frame.subspan(kHeaderBytes);
   return crc32c(crc32c(0, payload.data(), payload.size()), bytes, kTagAt) == checksum;
 }

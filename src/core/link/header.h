@@ -61,11 +61,26 @@ struct Header {
 void write_header(const Header& header, uint32_t payload_crc, const Key& key,
                   std::span<const std::byte> payload, std::byte* out);
 
+// The same in two steps, for several frames with the same key whose tags do not cover the payload:
+// first each without its tag, then all tags.
+void write_untagged(const Header& header, uint32_t payload_crc, std::byte* out);
+void write_tag(uint64_t tag, std::byte* out);
+
+// A header in its place, with the whole numbers in it.
+struct Numbered {
+  const std::byte* bytes = nullptr;
+  uint64_t seq = 0;
+  uint64_t ack = 0;
+};
+// At most kSipLanes.
+void tags_of(std::span<const Numbered> headers, const Key& key, uint64_t* tags);
+
 // Reads and checks what can be checked without a key: length, magic, version, kind. False: the
 // frame is to be discarded. Nothing in the header may be believed yet; seq and ack are low halves.
 bool parse_header(std::span<const std::byte> frame, Header* out);
 // Was the tag made with this key? The header's seq and ack are whole numbers by now.
 bool tag_is_right(std::span<const std::byte> frame, const Header& header, const Key& key);
+bool tag_is_right(std::span<const std::byte> frame, uint64_t tag);
 bool checksum_is_right(std::span<const std::byte> frame);
 
 // The rest of `sack` behind an ack, 64 bits a word.

@@ -143,6 +143,7 @@ Status LinkDriver::connect(std::span<const std::byte> address, PeerId* id, std::
 // The numbers of a living peer go on counting if it is connected again, so its state stays, and
 // with it the driver's below.
 void LinkDriver::disconnect(PeerId id) {
+  disconnected_++;
   const bool known = id < peers_.size() && peers_[id];
   if (known) peers_[id]->watched = false;
   if (known && peers_[id]->down == Status::ok) return;

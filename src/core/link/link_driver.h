@@ -172,6 +172,7 @@ class LinkDriver final : public Decorator {
   };
 
   void packet(PeerId from, std::span<const std::byte> frame) override;
+  void packets(std::span<const Packet> all) override;
   void done(uint64_t cookie, Status status) override;
   void peer_down(PeerId id, Status status) override;
 
@@ -203,6 +204,7 @@ class LinkDriver final : public Decorator {
   }
   size_t room_for(const Peer& peer, const Rail& rail, size_t at) const;
   void send_waiting(PeerId id, Peer& peer, uint32_t most);
+  void write_tags(Peer& peer, std::span<const size_t> indices, const Numbered* headers);
   size_t transmit(PeerId id, Peer& peer, uint8_t rail, std::span<const size_t> indices);
   bool send_control(PeerId id, const Peer& peer, Kind kind, uint8_t rail);
   void find_losses(PeerId id, Peer& peer);
@@ -223,7 +225,11 @@ class LinkDriver final : public Decorator {
   uint64_t rest_of(PeerId id, Peer& peer);  // sleeping.cc
 
   // receiving.cc
-  bool genuine(PeerId from, std::span<const std::byte> frame, Header* header);
+  bool readable(const Packet& packet, Header* header);
+  void find_tags(std::span<const Packet> all, std::span<const Header> headers, uint64_t* tags);
+  bool genuine(const Packet& packet, const Header& header, const uint64_t* tag);
+  void take_together(std::span<const Packet> all);
+  void take_genuine(const Packet& packet, const Header& header);
   void acknowledged(Peer& peer, const Header& header, const MoreSack& more);
   void retire(Peer& peer, Sent& sent);
   void owe_ack(Peer& peer, bool at_once);
@@ -241,6 +247,7 @@ class LinkDriver final : public Decorator {
   uint64_t (*const clock_)(void*);
   void* const clock_context_;
   bool looked_at_clock_ = false;  // in this poll()
+  uint32_t disconnected_ = 0;     // how often disconnect() was called
   uint32_t session_ = 0;
   Key key_{};            // peers learn it with the address
   bool probes_ = false;  // the driver below does not report dead peers

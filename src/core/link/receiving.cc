@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
+#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -8,26 +9,42 @@
 
 namespace torii::link {
 
-// Is the frame from who it says it is from, and as it was sent? Nothing is kept for one that is
-// not.
-bool LinkDriver::genuine(PeerId from, std::span<const std::byte> frame, Header* header) {
-  if (from == kNoPeer || !parse_header(frame, header)) {
-    counters_.link_corrupt++;
-    return false;
-  }
-  const Peer* peer = find(from);
+// False: it is no frame of a link. Nothing in the header may be believed yet.
+bool LinkDriver::readable(const Packet& packet, Header* header) {
+  if (packet.from == kNoPeer || !parse_header(packet.frame, header)) return false;
+  const Peer* peer = find(packet.from);
   header->seq = whole_number(peer ? peer->expected : 0, static_cast<uint32_t>(header->seq));
   header->ack = whole_number(peer ? peer->first : 0, static_cast<uint32_t>(header->ack));
-  const bool has_key = !header->senders_key || (peer && peer->has_key);
-  const Key& key = header->senders_key && peer ? peer->key : key_;
-  if (!has_key || (whole_tags_ && !header->whole) || !tag_is_right(frame, *header, key)) {
+  return true;
+}
+
+// The tags that frames ought to have which are tagged with this process's key, but for their
+// payload: side by side, they take little longer than one.
+void LinkDriver::find_tags(std::span<const Packet> all, std::span<const Header> headers,
+                           uint64_t* tags) {
+  Numbered numbered[kSipLanes];
+  for (size_t i = 0; i < all.size(); i++)
+    numbered[i] = {all[i].frame.data(), headers[i].seq, headers[i].ack};
+  tags_of({numbered, all.size()}, key_, tags);
+}
+
+// Is the frame from who it says it is from, and as it was sent? Nothing is kept for one that is
+// not. `tag`: what find_tags() found, or null.
+bool LinkDriver::genuine(const Packet& packet, const Header& header, const uint64_t* tag) {
+  const Peer* peer = find(packet.from);
+  const std::span<const std::byte> frame = packet.frame;
+  const bool has_key = !header.senders_key || (peer && peer->has_key);
+  const Key& key = header.senders_key && peer ? peer->key : key_;
+  const bool known = tag && !header.senders_key && !header.whole;
+  if (!has_key || (whole_tags_ && !header.whole) ||
+      !(known ? tag_is_right(frame, *tag) : tag_is_right(frame, header, key))) {
     // Damage is commoner than malice.
     if (checksum_is_right(frame)) {
       counters_.link_forged++;
     } else {
       counters_.link_corrupt++;
     }
-    if (!peer) strangers_.push_back(from);
+    if (!peer) strangers_.push_back(packet.from);
     return false;
   }
   if (checksum_is_right(frame)) return true;
@@ -36,8 +53,51 @@ bool LinkDriver::genuine(PeerId from, std::span<const std::byte> frame, Header* 
 }
 
 void LinkDriver::packet(PeerId from, std::span<const std::byte> frame) {
+  const Packet one{from, frame};
   Header header;
-  if (!genuine(from, frame, &header)) return;
+  if (!readable(one, &header)) {
+    counters_.link_corrupt++;
+  } else if (genuine(one, header, nullptr)) {
+    take_genuine(one, header);
+  }
+}
+
+void LinkDriver::packets(std::span<const Packet> all) {
+  if (all.size() == 1) return packet(all[0].from, all[0].frame);
+  const uint32_t disconnected = disconnected_;
+  while (!all.empty()) {
+    const size_t count = std::min(all.size(), kSipLanes);
+    take_together(all.first(count));
+    // The driver below may have given a number of these to somebody else.
+    if (disconnected != disconnected_) return;
+    all = all.subspan(count);
+  }
+}
+
+// At most kSipLanes.
+void LinkDriver::take_together(std::span<const Packet> all) {
+  Packet packets[kSipLanes];
+  Header headers[kSipLanes];
+  size_t count = 0;
+  for (const Packet& packet : all) {
+    if (!readable(packet, &headers[count])) {
+      counters_.link_corrupt++;
+    } else {
+      packets[count++] = packet;
+    }
+  }
+  uint64_t tags[kSipLanes];
+  const bool together = count > 1 && !whole_tags_;
+  if (together) find_tags({packets, count}, {headers, count}, tags);
+  const uint32_t disconnected = disconnected_;
+  for (size_t i = 0; i < count && disconnected == disconnected_; i++)
+    if (genuine(packets[i], headers[i], together ? &tags[i] : nullptr))
+      take_genuine(packets[i], headers[i]);
+}
+
+void LinkDriver::take_genuine(const Packet& packet, const Header& header) {
+  const PeerId from = packet.from;
+  const std::span<const std::byte> frame = packet.frame;
   if (!looked_at_clock_) look_at_clock();
   // For the process that had this address before.
   if (header.to_session && header.to_session != session_) {

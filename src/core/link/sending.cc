@@ -122,11 +122,21 @@ void LinkDriver::send_waiting(PeerId id, Peer& peer, uint32_t most) {
   }
 }
 
+void LinkDriver::write_tags(Peer& peer, std::span<const size_t> indices, const Numbered* headers) {
+  for (size_t at = 0; at < indices.size(); at += kSipLanes) {
+    const size_t count = std::min(kSipLanes, indices.size() - at);
+    uint64_t tags[kSipLanes];
+    tags_of({headers + at, count}, key_for(peer), tags);
+    for (size_t i = 0; i < count; i++) write_tag(tags[i], peer.sent[indices[at + i]].memory->bytes);
+  }
+}
+
 // Hands frames of the window to the driver below; returns how many it took.
 size_t LinkDriver::transmit(PeerId id, Peer& peer, uint8_t number,
                             std::span<const size_t> indices) {
   Tx batch[kBatchMax];
   iovec pieces[kBatchMax];
+  Numbered headers[kBatchMax];
   Rail& rail = peer.rails[number];
   // Four times in a window the sender has to hear what has arrived.
   const uint32_t part = std::max(rail.window.frames() / kAcksPerWindow, 1u);
@@ -139,8 +149,13 @@ size_t LinkDriver::transmit(PeerId id, Peer& peer, uint8_t number,
     header.ask = frame.transmissions > 0 ||
                  (peer.flying + i + 1 >= part && header.seq + 1 - peer.asked >= part);
     if (header.ask) peer.asked = std::max(peer.asked, header.seq + 1);
-    write_header(header, frame.payload_crc, key_for(peer),
-                 {bytes + kHeaderBytes, frame.memory->size - kHeaderBytes}, bytes);
+    if (whole_tags_) {
+      write_header(header, frame.payload_crc, key_for(peer),
+                   {bytes + kHeaderBytes, frame.memory->size - kHeaderBytes}, bytes);
+    } else {
+      write_untagged(header, frame.payload_crc, bytes);
+    }
+    headers[i] = {bytes, header.seq, header.ack};
     const size_t head = std::min<size_t>(frame.memory->size, kHeadMax);
     pieces[i] = {bytes + head, frame.memory->size - head};
     if (frame.lent) pieces[i] = {const_cast<void*>(frame.lent), frame.lent_bytes};
@@ -154,6 +169,7 @@ size_t LinkDriver::transmit(PeerId id, Peer& peer, uint8_t number,
     tx.rail = number;
     if (tx.body_bytes > below_->caps().inline_max) tx.cookie = next_operation_++;
   }
+  if (!whole_tags_) write_tags(peer, indices, headers);
   const size_t taken = below_->send({batch, indices.size()});
   for (size_t i = 0; i < taken; i++) {
     Sent& frame = peer.sent[indices[i]];

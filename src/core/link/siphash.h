@@ -9,8 +9,9 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
+
+#include "core/base/little_endian.h"
 
 namespace torii::link {
 
@@ -44,11 +45,7 @@ class SipHash {
   }
 
  private:
-  static uint64_t word(const std::byte* in) {
-    uint64_t value = 0;
-    for (size_t i = 0; i < 8; i++) value |= uint64_t{static_cast<uint8_t>(in[i])} << (8 * i);
-    return value;
-  }
+  static uint64_t word(const std::byte* in) { return load_little<uint64_t>(in); }
 
   void add_word(uint64_t m) {
     v_[3] ^= m;
@@ -74,5 +71,15 @@ class SipHash {
   uint64_t rest_ = 0;
   size_t size_ = 0;
 };
+
+// The tags of several texts side by side, each of `words` words of 8 bytes and one more: they take
+// little longer than one, whose steps wait for each other.
+inline constexpr size_t kSipLanes = 8;
+using SipWords = std::array<uint64_t, kSipLanes>;
+void siphash_lanes(const Key& key, const std::array<const std::byte*, kSipLanes>& texts,
+                   size_t words, const SipWords& more, SipWords* tags);
+// The same without the processor's wide instructions, for tests.
+void siphash_lanes_plain(const Key& key, const std::array<const std::byte*, kSipLanes>& texts,
+                         size_t words, const SipWords& more, SipWords* tags);
 
 }  // namespace torii::link

@@ -170,6 +170,7 @@ class UdpDriver final : public Driver {
   // receive.cc
   unsigned receive(unsigned budget);
   bool take(std::span<const std::byte> datagram, const sockaddr_in6& from);
+  void hand_up();
   PeerId sender_of(const Header& header, const sockaddr_in6& from);
 
   Sink& sink_;
@@ -196,6 +197,8 @@ class UdpDriver final : public Driver {
   size_t source_ = 0;            // the one that fill() asks
   unsigned asks_ = 0;            // since all of them were looked at
   Inbox inbox_;
+  std::array<Packet, 16> packets_{};  // to be handed up together
+  size_t packet_count_ = 0;
   bool crowded_ = false;  // several datagrams wait at a time
   unsigned single_fills_ = 0;
   unsigned empty_polls_ = 0;

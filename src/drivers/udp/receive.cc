@@ -112,6 +112,7 @@ unsigned UdpDriver::receive(unsigned budget) {
   bool more = true;
   while (count < budget) {
     if (inbox_.empty()) {
+      hand_up();  // they lie in the inbox
       if (!more) break;
       if (!fill(crowded_ ? Inbox::kDatagrams : 1)) {
         crowded_ = false;
@@ -133,11 +134,15 @@ unsigned UdpDriver::receive(unsigned budget) {
     }
     empty_polls_ = 0;
     count += take(datagram, *from);
+    if (packet_count_ == packets_.size()) hand_up();
   }
+  hand_up();
   return count;
 }
 
-// True: a frame was handed up.
+void UdpDriver::hand_up() { sink_.packets({packets_.data(), std::exchange(packet_count_, 0)}); }
+
+// True: a frame is to be handed up.
 bool UdpDriver::take(std::span<const std::byte> datagram, const sockaddr_in6& from) {
   Header header;
   if (!parse_header(datagram, &header)) {
@@ -151,7 +156,7 @@ bool UdpDriver::take(std::span<const std::byte> datagram, const sockaddr_in6& fr
     if (header.from == own_.number) return false;
     if (!mine) counters_.udp_foreign++;
     if (!mine) return false;
-    sink_.packet(known(header.from), frame_in(datagram, header));
+    packets_[packet_count_++] = {known(header.from), frame_in(datagram, header)};
     return true;
   }
   if (header.to != tag_of(own_.number)) {
@@ -161,7 +166,7 @@ bool UdpDriver::take(std::span<const std::byte> datagram, const sockaddr_in6& fr
   if (header.kind == Kind::ping) answer_ping(header, datagram.size(), from);
   if (header.kind == Kind::pong) take_pong(header);
   if (header.kind != Kind::data) return false;
-  sink_.packet(sender_of(header, from), frame_in(datagram, header));
+  packets_[packet_count_++] = {sender_of(header, from), frame_in(datagram, header)};
   return true;
 }
 

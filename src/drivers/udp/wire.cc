@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/base/little_endian.h"
+
 namespace torii::udp {
 namespace {
 
@@ -13,18 +15,6 @@ constexpr uint8_t kVersion = 2;
 constexpr unsigned kKindBits = 3;
 constexpr size_t kHostsAt = 16;  // in an address
 constexpr size_t kMappedAt = 12;
-
-template <typename T>
-void store(std::byte* out, T value) {
-  for (size_t i = 0; i < sizeof(T); i++) out[i] = static_cast<std::byte>(value >> (8 * i));
-}
-
-template <typename T>
-T load(const std::byte* in) {
-  T value = 0;
-  for (size_t i = 0; i < sizeof(T); i++) value |= static_cast<T>(T(in[i]) << (8 * i));
-  return value;
-}
 
 bool is_ipv4(const in6_addr& host) { return IN6_IS_ADDR_V4MAPPED(&host); }
 
@@ -41,43 +31,44 @@ bool zeros(std::span<const std::byte> bytes) {
 }  // namespace
 
 size_t write_header(const Header& header, std::byte* out) {
-  store<uint16_t>(out, kMagic);
-  store<uint8_t>(out + 2, kVersion);
-  store<uint8_t>(out + 3, static_cast<uint8_t>(static_cast<unsigned>(header.kind) |
-                                               static_cast<unsigned>(header.padding) << kKindBits));
-  store<uint32_t>(out + 4, header.to);
-  store<uint64_t>(out + 8, header.from);
+  store_little<uint16_t>(out, kMagic);
+  store_little<uint8_t>(out + 2, kVersion);
+  store_little<uint8_t>(out + 3,
+                        static_cast<uint8_t>(static_cast<unsigned>(header.kind) |
+                                             static_cast<unsigned>(header.padding) << kKindBits));
+  store_little<uint32_t>(out + 4, header.to);
+  store_little<uint64_t>(out + 8, header.from);
   if (header.kind == Kind::data || header.kind == Kind::group) return kHeaderBytes;
-  store<uint64_t>(out + 16, header.nonce);
-  store<uint8_t>(out + 24, header.candidate);
+  store_little<uint64_t>(out + 16, header.nonce);
+  store_little<uint8_t>(out + 24, header.candidate);
   if (header.kind == Kind::ping) return kPingBytes;
   std::memset(out + 25, 0, 3);
-  store<uint32_t>(out + 28, header.size);
+  store_little<uint32_t>(out + 28, header.size);
   return kPongBytes;
 }
 
 bool parse_header(std::span<const std::byte> datagram, Header* out) {
   if (datagram.size() < kHeaderBytes) return false;
   const std::byte* in = datagram.data();
-  if (load<uint16_t>(in) != kMagic || load<uint8_t>(in + 2) != kVersion) return false;
-  const unsigned kind = load<uint8_t>(in + 3) & ((1u << kKindBits) - 1);
+  if (load_little<uint16_t>(in) != kMagic || load_little<uint8_t>(in + 2) != kVersion) return false;
+  const unsigned kind = load_little<uint8_t>(in + 3) & ((1u << kKindBits) - 1);
   if (kind < static_cast<uint8_t>(Kind::data) || kind > static_cast<uint8_t>(Kind::pong))
     return false;
   *out = Header{};
   out->kind = static_cast<Kind>(kind);
-  out->to = load<uint32_t>(in + 4);
-  out->from = load<uint64_t>(in + 8);
-  out->padding = load<uint8_t>(in + 3) >> kKindBits;
+  out->to = load_little<uint32_t>(in + 4);
+  out->from = load_little<uint64_t>(in + 8);
+  out->padding = load_little<uint8_t>(in + 3) >> kKindBits;
   if (out->from == 0) return false;
   if (out->kind == Kind::data || out->kind == Kind::group)
     return datagram.size() - kHeaderBytes >= out->padding;
   if (out->padding) return false;
   if (datagram.size() < kPingBytes) return false;
-  out->nonce = load<uint64_t>(in + 16);
-  out->candidate = load<uint8_t>(in + 24);
+  out->nonce = load_little<uint64_t>(in + 16);
+  out->candidate = load_little<uint8_t>(in + 24);
   if (out->kind == Kind::ping) return true;
   if (datagram.size() != kPongBytes || !zeros(datagram.subspan(25, 3))) return false;
-  out->size = load<uint32_t>(in + 28);
+  out->size = load_little<uint32_t>(in + 28);
   return true;
 }
 
@@ -91,11 +82,11 @@ bool add_host(Address* address, const in6_addr& host) {
 
 void write_address(const Address& address, std::byte* out) {
   std::memset(out, 0, kAddressBytes);
-  store<uint16_t>(out, kMagic);
-  store<uint8_t>(out + 2, kVersion);
-  store<uint8_t>(out + 6, static_cast<uint8_t>(address.port >> 8));
-  store<uint8_t>(out + 7, static_cast<uint8_t>(address.port));
-  store<uint64_t>(out + 8, address.number);
+  store_little<uint16_t>(out, kMagic);
+  store_little<uint8_t>(out + 2, kVersion);
+  store_little<uint8_t>(out + 6, static_cast<uint8_t>(address.port >> 8));
+  store_little<uint8_t>(out + 7, static_cast<uint8_t>(address.port));
+  store_little<uint64_t>(out + 8, address.number);
   std::byte* at = out + kHostsAt;
   for (const bool ipv4 : {true, false}) {
     for (size_t i = 0; i < address.count; i++) {
@@ -112,12 +103,13 @@ void write_address(const Address& address, std::byte* out) {
 bool parse_address(std::span<const std::byte> bytes, Address* out) {
   if (bytes.size() != kAddressBytes) return false;
   const std::byte* in = bytes.data();
-  if (load<uint16_t>(in) != kMagic || load<uint8_t>(in + 2) != kVersion) return false;
-  const size_t ipv4 = load<uint8_t>(in + 3), ipv6 = load<uint8_t>(in + 4);
+  if (load_little<uint16_t>(in) != kMagic || load_little<uint8_t>(in + 2) != kVersion) return false;
+  const size_t ipv4 = load_little<uint8_t>(in + 3), ipv6 = load_little<uint8_t>(in + 4);
   *out = Address{};
-  out->port = static_cast<uint16_t>(load<uint8_t>(in + 6) << 8 | load<uint8_t>(in + 7));
-  out->number = load<uint64_t>(in + 8);
-  if (load<uint8_t>(in + 5) != 0 || out->port == 0 || out->number == 0) return false;
+  out->port =
+      static_cast<uint16_t>(load_little<uint8_t>(in + 6) << 8 | load_little<uint8_t>(in + 7));
+  out->number = load_little<uint64_t>(in + 8);
+  if (load_little<uint8_t>(in + 5) != 0 || out->port == 0 || out->number == 0) return false;
   if (ipv4 + ipv6 == 0 || ipv4 + ipv6 > kCandidatesMax) return false;
   const size_t used = 4 * ipv4 + 16 * ipv6;
   if (used > kAddressBytes - kHostsAt || !zeros(bytes.subspan(kHostsAt + used))) return false;

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+#include "core/link/siphash.h"
+
+#include <cstring>
+
+namespace torii::link {
+namespace {
+
+using Lanes = uint64_t __attribute__((vector_size(sizeof(SipWords))));
+
+#define TORII_INLINE inline __attribute__((always_inline))
+
+TORII_INLINE void rotate(Lanes& x, int bits) { x = x << bits | x >> (64 - bits); }
+
+TORII_INLINE void round(Lanes (&v)[4]) {
+  v[0] += v[1];
+  v[2] += v[3];
+  rotate(v[1], 13);
+  rotate(v[3], 16);
+  v[1] ^= v[0];
+  v[3] ^= v[2];
+  rotate(v[0], 32);
+  v[2] += v[1];
+  v[0] += v[3];
+  rotate(v[1], 17);
+  rotate(v[3], 21);
+  v[1] ^= v[2];
+  v[3] ^= v[0];
+  rotate(v[2], 32);
+}
+
+TORII_INLINE void add(Lanes (&v)[4], const Lanes& m) {
+  v[3] ^= m;
+  round(v);
+  round(v);
+  v[0] ^= m;
+}
+
+using Texts = std::array<const std::byte*, kSipLanes>;
+
+TORII_INLINE void all_lanes(const Key& key, const Texts& texts, size_t words, const SipWords& more,
+                            SipWords* tags) {
+  const uint64_t k0 = load_little<uint64_t>(key.data()), k1 = load_little<uint64_t>(key.data() + 8);
+  Lanes v[4] = {Lanes{} + (k0 ^ 0x736f6d6570736575), Lanes{} + (k1 ^ 0x646f72616e646f6d),
+                Lanes{} + (k0 ^ 0x6c7967656e657261), Lanes{} + (k1 ^ 0x7465646279746573)};
+  for (size_t at = 0; at < 8 * words; at += 8)
+    add(v, Lanes{load_little<uint64_t>(texts[0] + at), load_little<uint64_t>(texts[1] + at),
+                 load_little<uint64_t>(texts[2] + at), load_little<uint64_t>(texts[3] + at),
+                 load_little<uint64_t>(texts[4] + at), load_little<uint64_t>(texts[5] + at),
+                 load_little<uint64_t>(texts[6] + at), load_little<uint64_t>(texts[7] + at)});
+  add(v, Lanes{more[0], more[1], more[2], more[3], more[4], more[5], more[6], more[7]});
+  add(v, Lanes{} + (uint64_t{words + 1} * 8 << 56));
+  v[2] ^= Lanes{} + 0xff;
+  for (int i = 0; i < 4; i++) round(v);
+  v[0] ^= v[1] ^ v[2] ^ v[3];
+  std::memcpy(tags, &v[0], sizeof(*tags));
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx512f"))) void lanes_of_512(const Key& key, const Texts& texts,
+                                                     size_t words, const SipWords& more,
+                                                     SipWords* tags) {
+  all_lanes(key, texts, words, more, tags);
+}
+
+__attribute__((target("avx2"))) void lanes_of_256(const Key& key, const Texts& texts, size_t words,
+                                                  const SipWords& more, SipWords* tags) {
+  all_lanes(key, texts, words, more, tags);
+}
+#endif
+
+auto best_way() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f")) return lanes_of_512;
+  if (__builtin_cpu_supports("avx2")) return lanes_of_256;
+#endif
+  return siphash_lanes_plain;
+}
+
+}  // namespace
+
+void siphash_lanes_plain(const Key& key, const Texts& texts, size_t words, const SipWords& more,
+                         SipWords* tags) {
+  all_lanes(key, texts, words, more, tags);
+}
+
+void siphash_lanes(const Key& key, const Texts& texts, size_t words, const SipWords& more,
+                   SipWords* tags) {
+  static const auto best = best_way();
+  best(key, texts, words, more, tags);
+}
+
+}  // namespace torii::link
