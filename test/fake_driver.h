@@ -70,6 +70,12 @@ class FakeDriver final : public Driver {
   size_t registered() const { return regions_.size(); }
   void want_lent_from(uint32_t bytes) { caps_.lend_min = bytes; }
   void advise_batches_of(uint32_t frames) { caps_.batch_max = frames; }
+  // Before a peer is connected.
+  void advise(uint32_t eager, uint64_t read_alone, uint64_t read_crossing) {
+    caps_.eager_advice = eager;
+    caps_.read_alone_min = read_alone;
+    caps_.read_crossing_min = read_crossing;
+  }
 
   // --- driver.h -----------------------------------------------------------------------------
   const DriverCaps& caps() const override { return caps_; }

@@ -62,6 +62,8 @@ inline constexpr unsigned kRailsMax = 8;     // ways to one peer
 inline constexpr uint8_t kFirstRail = 0xff;  // Tx::rail: the lowest that answers
 inline constexpr uint8_t kHeardRail = 0xfe;  // Tx::rail: the one that the peer used last
 
+inline constexpr uint64_t kNoSize = ~uint64_t{0};  // a size that no message has
+
 struct DriverCaps {
   uint32_t flags = 0;          // Cap bits
   uint32_t mtu = 0;            // largest frame (head and body), at least 512
@@ -75,7 +77,12 @@ struct DriverCaps {
   uint64_t remote_max = 0;     // largest single put or get
   uint64_t remote_min = 0;     // smallest put or get that beats a stream of frames
   uint32_t eager_advice = 0;   // message size up to which copying beats put or get; 0: one frame
-  uint32_t latency_ns = 0;     // hints for choosing among drivers; they promise nothing
+  // Of the messages up to that size, those from these on are better announced and read: where
+  // nothing else is under way, so that no copies overlap; and while such messages meet each other
+  // (0: those of more than half that size).
+  uint64_t read_alone_min = kNoSize;
+  uint64_t read_crossing_min = 0;
+  uint32_t latency_ns = 0;  // hints for choosing among drivers; they promise nothing
   uint32_t mbytes_per_s = 0;
 };
 

@@ -69,10 +69,11 @@ inline ProtocolConfig config() {
 
 class ProtocolFrames : public ::testing::Test {
  protected:
-  void open(uint32_t flags) {
+  void open(uint32_t flags, void (*prepare)(FakeDriver&) = nullptr) {
     protocol_ = std::make_unique<Protocol>(config(), &room_, &counters_);
     auto driver = std::make_unique<FakeDriver>(protocol_->next_sink(), flags);
     driver_ = driver.get();
+    if (prepare) prepare(*driver_);
     protocol_->add_driver("fake", std::move(driver));
     room_.protocol = protocol_.get();
     room_.owner = owner();

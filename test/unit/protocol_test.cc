@@ -48,6 +48,74 @@ TEST_F(ProtocolFrames, AStreamThatHasArrivedIsOverWhenTheDriverIsThrough) {
   EXPECT_EQ(protocol_->ops().used(), 0u);
 }
 
+// Says of each message that was just sent whether it was announced, and lets the peer take them
+// all.
+class ReadOrEager : public ProtocolFrames {
+ protected:
+  static constexpr uint64_t kAlone = 2000, kCrossing = 3000, kEager = 3900;
+  void open_with_advice() {
+    open(kGet, [](FakeDriver& driver) { driver.advise(kEager, kAlone, kCrossing); });
+    EXPECT_EQ(put(1, false), Status::ok);  // the hello has left with it
+  }
+  bool announces(uint64_t bytes) {
+    EXPECT_EQ(put(bytes, false), Status::pending);
+    wire::Frame f;
+    EXPECT_TRUE(wire::parse(std::as_bytes(std::span(driver_->sent.back().bytes)), &f));
+    if (f.kind == wire::Kind::put_announce) announced_.push_back({f.request.op, bytes});
+    return f.kind == wire::Kind::put_announce;
+  }
+  void take_all() {
+    while (driver_->lent()) give_back();
+    for (const auto& [op, bytes] : announced_) arrive(control(wire::Kind::finish, op, bytes));
+    announced_.clear();
+  }
+  std::vector<std::pair<uint64_t, uint64_t>> announced_;
+};
+
+TEST_F(ReadOrEager, OneThatIsAloneIsRead) {
+  open_with_advice();
+  for (int i = 0; i < 5; i++) {
+    EXPECT_FALSE(announces(kAlone - 1)) << i;
+    EXPECT_TRUE(announces(kAlone)) << i;
+    take_all();
+    EXPECT_TRUE(announces(kEager)) << i;
+    take_all();
+  }
+  EXPECT_EQ(protocol_->ops().used(), 0u);
+}
+
+TEST_F(ReadOrEager, OneOfManyIsEagerUntilTheManyAreOver) {
+  open_with_advice();
+  EXPECT_TRUE(announces(kAlone));
+  EXPECT_FALSE(announces(kAlone));
+  take_all();
+  int eager = 0;
+  while (eager < 100 && !announces(kAlone)) {
+    take_all();
+    eager++;
+  }
+  EXPECT_EQ(eager, 16);
+  take_all();
+  EXPECT_TRUE(announces(kAlone));
+  take_all();
+  EXPECT_EQ(protocol_->ops().used(), 0u);
+}
+
+TEST_F(ReadOrEager, LongOnesThatMeetAreRead) {
+  open_with_advice();
+  EXPECT_TRUE(announces(kAlone));
+  arrive(announcement(kEager, std::string(FakeDriver::kKeyBytes, 'k')));
+  EXPECT_FALSE(announces(kCrossing - 1)) << "short ones overlap better";
+  EXPECT_TRUE(announces(kCrossing));
+  take_all();
+  EXPECT_TRUE(announces(kCrossing)) << "the first that met nothing";
+  take_all();
+  EXPECT_TRUE(announces(kCrossing)) << "the second: from now on they are alone";
+  take_all();
+  EXPECT_TRUE(announces(kAlone));
+  take_all();
+}
+
 // Streams take turns of many frames, also if the driver takes them one by one, and all get theirs.
 TEST_F(ProtocolFrames, StreamsTakeTurnsOfManyFrames) {
   open(0);

@@ -75,6 +75,15 @@ TEST(BodyWriter, OneInUseWritesEverySize) {
   }
 }
 
+TEST(BodyWriter, OneThatMayNotStreamWritesEverySize) {
+  Copies copies;
+  BodyWriter writer;
+  writer.allow_streams(false);
+  for_sizes([&](uint32_t n, uint32_t skew) {
+    return copies.right([&](auto... args) { writer.write(args...); }, n, skew);
+  });
+}
+
 #if defined(__x86_64__)
 TEST(BodyWriter, StoresPastTheCachesWriteEverySize) {
   Copies copies;

@@ -6,6 +6,7 @@
 
 #include <bit>
 
+#include "drivers/driver.h"
 #include "drivers/shm/layout.h"
 
 using namespace torii;
@@ -22,7 +23,7 @@ Hardware with_cache(uint64_t second_level) {
 
 TEST(SwitchPoints, FollowTheSecondLevelCache) {
   for (const uint64_t cache : {256u << 10, 512u << 10, 1u << 20, 1280u << 10, 2u << 20}) {
-    const auto points = switch_points(Params(), with_cache(cache));
+    const auto points = switch_points(Params(), with_cache(cache), false);
     EXPECT_EQ(points.eager_limit, cache / 16);
     EXPECT_EQ(points.remote_min, cache / 16);
     EXPECT_EQ(points.split_min, cache / 16);
@@ -31,9 +32,9 @@ TEST(SwitchPoints, FollowTheSecondLevelCache) {
 }
 
 TEST(SwitchPoints, UnknownAndOddCachesAreBounded) {
-  EXPECT_EQ(switch_points(Params(), with_cache(0)).ring_most, 1u << 20);
-  EXPECT_EQ(switch_points(Params(), with_cache(32 << 10)).eager_limit, 16u << 10);
-  EXPECT_EQ(switch_points(Params(), with_cache(64 << 20)).eager_limit, 128u << 10);
+  EXPECT_EQ(switch_points(Params(), with_cache(0), false).ring_most, 1u << 20);
+  EXPECT_EQ(switch_points(Params(), with_cache(32 << 10), false).eager_limit, 16u << 10);
+  EXPECT_EQ(switch_points(Params(), with_cache(64 << 20), false).eager_limit, 128u << 10);
 }
 
 TEST(SwitchPoints, ParametersWin) {
@@ -42,11 +43,46 @@ TEST(SwitchPoints, ParametersWin) {
   params.shm_remote_min = 6000;
   params.shm_split_min = 7000;
   params.shm_ring_most = 8000;
-  const auto points = switch_points(params, with_cache(1 << 20));
+  const auto points = switch_points(params, with_cache(1 << 20), false);
   EXPECT_EQ(points.eager_limit, 5000u);
   EXPECT_EQ(points.remote_min, 6000u);
   EXPECT_EQ(points.split_min, 7000u);
   EXPECT_EQ(points.ring_most, 8000u);
+}
+
+TEST(SwitchPoints, CheapAttachReadsWhatIsAlone) {
+  Hardware machine = with_cache(2 << 20);
+  for (const uint64_t dear : {0u, 901u, 2000u}) {
+    machine.attach_ns = dear;
+    const auto points = switch_points(Params(), machine, false);
+    EXPECT_EQ(points.read_alone_min, torii::kNoSize) << dear;
+    EXPECT_EQ(points.read_crossing_min, (64u << 10) + 1) << dear;
+  }
+  machine.attach_ns = 420;
+  const auto points = switch_points(Params(), machine, false);
+  EXPECT_EQ(points.eager_limit, 32u << 10);
+  EXPECT_EQ(points.read_alone_min, 8u << 10);
+  EXPECT_EQ(points.read_crossing_min, 16u << 10);
+  EXPECT_EQ(points.split_min, 64u << 10);
+  // A reader that shares a processor with the sender would keep it waiting.
+  EXPECT_EQ(switch_points(Params(), machine, true).read_alone_min, torii::kNoSize);
+  Params params;
+  params.shm_eager_limit = 20 << 10;
+  params.shm_remote_min = 1 << 20;  // as torii-tune does to see eager messages only
+  const auto said = switch_points(params, machine, false);
+  EXPECT_EQ(said.eager_limit, 20u << 10);
+  EXPECT_GE(said.read_alone_min, 1u << 20);
+  EXPECT_GE(said.read_crossing_min, 1u << 20);
+}
+
+TEST(SwitchPoints, RingAndStoresFollowTheProcessor) {
+  Hardware machine = with_cache(2 << 20);
+  machine.vendor = "AuthenticAMD";
+  EXPECT_EQ(switch_points(Params(), machine, false).ring_most, 2u << 20);
+  EXPECT_TRUE(switch_points(Params(), machine, false).stream);
+  machine.vendor = "GenuineIntel";
+  EXPECT_EQ(switch_points(Params(), machine, false).ring_most, 256u << 10);
+  EXPECT_FALSE(switch_points(Params(), machine, false).stream);
 }
 
 TEST(SwitchPoints, RingsShareTheMemoryOfAProcess) {

@@ -3,6 +3,7 @@
 #include "core/base/hardware.h"
 
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@ namespace {
 
 constexpr size_t kCpuinfoBytes = 4096;  // the first processor is enough, and the file is slow
 constexpr unsigned kCacheFolders = 16;
+constexpr unsigned kAttachCalls = 8;
 
 // The value of the first line "KEY : VALUE"; empty if there is none.
 std::string_view field(std::string_view text, std::string_view key) {
@@ -83,21 +85,36 @@ uint64_t parse_kilobytes(const std::string& text) {
   return text.substr(at) == "M" ? value << 20 : 0;
 }
 
-bool attach_possible() {
-  uint64_t here = 1, there = 2;
+uint64_t now_ns() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<uint64_t>(t.tv_sec) * 1000000000u + static_cast<uint64_t>(t.tv_nsec);
+}
+
+// Time of the quickest of a few calls of cross-memory attach on this process itself; 0: refused.
+uint64_t measure_attach() {
+  uint64_t here = 1, there = 2, best = ~uint64_t{0};
   const iovec local{&here, sizeof(here)}, remote{&there, sizeof(there)};
-  return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == sizeof(here);
+  for (unsigned i = 0; i < kAttachCalls; ++i) {
+    const uint64_t start = now_ns();
+    if (process_vm_readv(getpid(), &local, 1, &remote, 1, 0) != sizeof(here)) return 0;
+    best = std::min(best, now_ns() - start);
+  }
+  return std::max<uint64_t>(best, 1);
 }
 
 }  // namespace
 
-Hardware read_hardware(const std::string& root, unsigned processors, bool attach) {
+Hardware read_hardware(const std::string& root, unsigned processors, bool attach,
+                       uint64_t attach_ns) {
   Hardware machine;
   machine.processors = processors;
   machine.attach = attach;
+  machine.attach_ns = attach_ns;
   std::string cpuinfo;
   read_beginning(root + "/proc/cpuinfo", kCpuinfoBytes, &cpuinfo);
   if (std::string model = processor_model(cpuinfo); !model.empty()) machine.model = model;
+  append_words(field(cpuinfo, "vendor_id"), &machine.vendor);
   for (unsigned i = 0; i < kCacheFolders; ++i) {
     const std::string folder =
         root + "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(i);
@@ -113,7 +130,9 @@ Hardware read_hardware(const std::string& root, unsigned processors, bool attach
 const Hardware& hardware() {
   static const Hardware machine = [] {
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
-    return read_hardware("", online > 0 ? static_cast<unsigned>(online) : 1, attach_possible());
+    const uint64_t attach_ns = measure_attach();
+    return read_hardware("", online > 0 ? static_cast<unsigned>(online) : 1, attach_ns > 0,
+                         attach_ns);
   }();
   return machine;
 }

@@ -14,6 +14,8 @@ struct Hardware {
   unsigned processors = 1;                  // online
   uint64_t caches[3] = {};  // bytes of the data caches of levels 1 to 3; 0: none, or unknown
   bool attach = false;      // the kernel lets a process use cross-memory attach at all
+  uint64_t attach_ns = 0;   // what one call of it costs beside the copy; 0: unknown
+  std::string vendor;       // of the processor, as the kernel names it; empty: unknown
 };
 
 // Of this machine; read once, from a dozen small files. (hwloc, which knows the same, takes 10 to
@@ -21,7 +23,8 @@ struct Hardware {
 const Hardware& hardware();
 
 // The same from the files under `root`: proc/cpuinfo, sys/devices/system/cpu/cpu0/cache.
-Hardware read_hardware(const std::string& root, unsigned processors, bool attach);
+Hardware read_hardware(const std::string& root, unsigned processors, bool attach,
+                       uint64_t attach_ns = 0);
 
 // One line that tells machines apart whose measurements differ. Contains no brackets.
 std::string signature_of(const Hardware& machine);

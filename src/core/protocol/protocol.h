@@ -241,6 +241,7 @@ class Protocol final {
   static constexpr unsigned kPollBudget = 64;  // events of one driver in a round of progress
   static constexpr uint8_t kCrossing = 2;
   static constexpr uint32_t kRunMost = 64;  // frames of a message for the driver at a time
+  static constexpr uint8_t kRun = 16;
 
   // One driver with the peers it names; its upcalls come back here.
   struct Rail final : Sink {

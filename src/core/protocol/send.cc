@@ -59,18 +59,30 @@ bool Protocol::near(const Peer& peer, const Data& source) {
 // The shortest message that moves by remote read or write.
 uint64_t Protocol::remote_least(const Peer& peer) {
   const DriverCaps& caps = peer.driver->caps();
-  const uint64_t least = peer.crossing ? caps.remote_min / 2 + 1 : caps.remote_min;
+  const uint64_t least =
+      peer.crossing ? std::min(caps.remote_min, peer.crossing_min) : caps.remote_min;
   return caps.flags & kNeedsReg ? std::max(least, kWorthRegistering) : least;
 }
 
-// While both processes have more to send than the other takes at once, each copies in and out in
-// turn and nothing overlaps: then the one copy of a remote read pays earlier. Two messages that
-// meet nothing else under way end it.
+// A message that could go eagerly is better read, once there is no copying in by one process while
+// the other one copies out: because both have more to send than the other takes at once, until two
+// messages met nothing else under way; or because the message is alone.
 bool Protocol::better_read(Peer& peer, const Data& source) {
-  if (!peer.crossing || source.bytes() <= peer.eager_max / 2 || source.bytes() < remote_least(peer))
+  const uint64_t bytes = source.bytes();
+  if (bytes < peer.read_min) return false;
+  const DriverCaps& caps = peer.driver->caps();
+  uint64_t least = caps.read_alone_min;
+  if (peer.crossing) {
+    least = peer.crossing_min;
+    if (announced_ == 0 && bytes >= least) --peer.crossing;
+  } else if (announced_ > 0 || !peer.backlog.empty()) {
+    peer.run = kRun;
     return false;
-  if (announced_ == 0) --peer.crossing;
-  return (peer.driver->caps().flags & kGet) && !peer.remote_denied && source.contiguous();
+  } else if (peer.run > 0) {
+    --peer.run;
+    return false;
+  }
+  return bytes >= least && (caps.flags & kGet) && !peer.remote_denied && source.contiguous();
 }
 
 // Makes op->data reachable for the peer and appends the key to op->head. False: use frames.

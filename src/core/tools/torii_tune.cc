@@ -233,7 +233,7 @@ int tune_machine(Session& s) {
   Job job(false);
   s.job = &job;
   s.speaks = job.rank() == 0;
-  s.now = shm::switch_points(params(), hardware());
+  s.now = shm::switch_points(params(), hardware(), false);
   const Switches now{s.now.eager_limit, s.now.remote_min, s.now.split_min};
   const Values before = values_of(now, s.now.ring_most);
   if (s.speaks) printf("machine: %s\n", signature_of(hardware()).c_str());

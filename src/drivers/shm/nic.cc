@@ -26,7 +26,7 @@ ShmDriver::ShmDriver(const DriverEnv& env)
       counters_(*env.counters),
       local_peers_(env.local_peers),
       take_turns_(env.take_turns),
-      points_(shm::switch_points(params(), hardware())) {
+      points_(shm::switch_points(params(), hardware(), env.take_turns)) {
   caps_.flags = kReliable | kOrdered | kPeerDown | kWait;
   caps_.mtu = shm::kMtu;
   caps_.inline_max = shm::kMtu;
@@ -62,6 +62,8 @@ bool ShmDriver::start(std::string* why) {
     caps_.key_bytes = sizeof(Key);
     caps_.remote_max = 4 << 20;
     caps_.remote_min = points_.remote_min;
+    caps_.read_alone_min = points_.read_alone_min;
+    caps_.read_crossing_min = points_.read_crossing_min;
     side_by_side_ = !take_turns_;
   } else if (params().shm_remote_read) {
     refused_here_ = error;

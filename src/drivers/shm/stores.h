@@ -41,10 +41,12 @@ inline void stream_bytes(std::byte* to, const std::byte* from, size_t n) {
 
 class BodyWriter {
  public:
+  // False: stores past the caches never pay on this machine.
+  void allow_streams(bool allow) { may_stream_ = allow; }
   // Copies a body, or its rest, to the beginning of a line. Whoever stores something later in
   // program order publishes it.
   void write(std::byte* to, const std::byte* from, uint32_t n) {
-    if (n < kStreamFrom) return copy_bytes(to, from, n);
+    if (n < kStreamFrom || !may_stream_) return copy_bytes(to, from, n);
     const bool stream = far_ >= kMajority || (n > kLong && near_ < kMajority);
     if (stream && ++streamed_ % kRetry != 0) return stream_bytes(to, from, n);
     if (n < kMeasureFrom) return copy_bytes(to, from, n);
@@ -76,6 +78,7 @@ class BodyWriter {
     }
   }
 
+  bool may_stream_ = true;
   uint8_t far_ = 0;
   uint8_t near_ = 0;
   uint32_t streamed_ = 0;
@@ -85,6 +88,7 @@ class BodyWriter {
 
 class BodyWriter {
  public:
+  void allow_streams(bool) {}
   void write(std::byte* to, const std::byte* from, uint32_t n) { copy_bytes(to, from, n); }
 };
 

@@ -19,10 +19,15 @@ struct SwitchPoints {
   uint64_t remote_min;   // shortest message to go by cross-memory attach, of those announced
   uint64_t split_min;    // shortest get that both processes work at
   uint64_t ring_most;    // bytes of a ring between two processes that are alone on the node
+  // Shortest messages that are read although they could be eager (DriverCaps); kNoSize: none.
+  uint64_t read_alone_min;
+  uint64_t read_crossing_min;
+  bool stream;  // long bodies may go past the caches (stores.h)
 };
 
-// What the parameters say, and for those that leave it open what fits the caches.
-SwitchPoints switch_points(const Params& params, const Hardware& machine);
+// What the parameters say, and for those that leave it open what fits the machine. `take_turns`:
+// the node has more processes of the job than processors.
+SwitchPoints switch_points(const Params& params, const Hardware& machine, bool take_turns);
 
 // Ring size for a job of that many processes on this node. `wanted` is the user's, or 0.
 // `take_turns`: they have more processes than processors.
