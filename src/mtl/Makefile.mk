@@ -16,6 +16,7 @@ mca_mtl_torii_la_SOURCES = \
 	src/mtl/mtl_torii_direct.c \
 	src/mtl/mtl_torii_message.c \
 	src/mtl/mtl_torii_tests.c \
+	src/mtl/mtl_torii_wait.c \
 	$(OMPI_TORII)
 mca_mtl_torii_la_CPPFLAGS = -I$(top_srcdir)/src/core -I$(top_srcdir)/src/openmpi \
 	-isystem $(OMPI_INCDIR) -isystem $(OMPI_INCDIR)/openmpi

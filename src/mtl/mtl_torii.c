@@ -116,6 +116,7 @@ int mtl_torii_add_comm(struct mca_mtl_base_module_t* mtl, struct ompi_communicat
   (void)mtl;
   (void)comm;
   if (mtl_torii.direct) mtl_torii_open_direct();
+  mtl_torii_open_wait();
   mtl_torii_open_tests();
   return OMPI_SUCCESS;
 }
@@ -133,6 +134,7 @@ __attribute__((hot)) int mtl_torii_progress(void) {
 
 int mtl_torii_finalize(struct mca_mtl_base_module_t* mtl) {
   (void)mtl;
+  mtl_torii_close_wait();
   mtl_torii_close_direct();
   mtl_torii_close_tests();
   opal_progress_unregister(mtl_torii_progress);

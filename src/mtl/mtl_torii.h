@@ -134,10 +134,21 @@ static inline void mtl_torii_status(const torii_result_t* result, uint32_t peers
   status->MPI_ERROR = OPAL_LIKELY(TORII_OK == code) ? MPI_SUCCESS : mtl_torii_error(code);
 }
 
+/* Sends, and waits until the memory may be used again; returns an MPI code. */
+int mtl_torii_send_data(torii_peer_t* peer, struct ompi_communicator_t* comm, int tag,
+                        const torii_data_t* data, mca_pml_base_send_mode_t mode);
+/* Makes progress, and waits as Torii does, until the flag is set. */
+void mtl_torii_await(const torii_flag_t* flag);
+
 /* Takes the messages in one piece past pml/cm, if that is the layer in use; see
  * mtl_torii_direct.c. Opening again does nothing. */
 void mtl_torii_open_direct(void);
 void mtl_torii_close_direct(void);
+
+/* Puts Torii's waiting for requests before Open MPI's in programs with several threads, and back.
+ */
+void mtl_torii_open_wait(void);
+void mtl_torii_close_wait(void);
 
 /* Calls of MPI_Test, MPI_Iprobe and their kin that are under way: nobody is put to sleep
  * meanwhile. Opening again does nothing. */

@@ -16,7 +16,6 @@
 #include "opal/class/opal_free_list.h"
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
-#define POLLS 8 /* between two looks at the rest of Open MPI */
 
 /* A receive, from posting until Torii and the program have both done with it. */
 typedef struct direct_recv {
@@ -53,12 +52,29 @@ static inline bool sent_now(const void* buffer, size_t count, struct ompi_dataty
                                     count * type->super.size);
 }
 
+/* What does not leave at once: longer messages, mostly. */
+static __opal_attribute_noinline__ int send_later(const void* buffer, size_t count,
+                                                  struct ompi_datatype_t* type, int destination,
+                                                  int tag, mca_pml_base_send_mode_t mode,
+                                                  struct ompi_communicator_t* comm) {
+  torii_peer_t* peer;
+  torii_data_t data;
+  if (MCA_PML_BASE_SEND_STANDARD != mode || !in_one_piece(type, count) ||
+      NULL == (peer = known_peer(comm, destination))) {
+    return next.pml_send(buffer, count, type, destination, tag, mode, comm);
+  }
+  data.layout = TORII_CONTIGUOUS;
+  data.base = (char*)buffer + type->super.true_lb;
+  data.bytes = count * type->super.size;
+  return mtl_torii_send_data(peer, comm, tag, &data, mode);
+}
+
 __attribute__((hot)) static int direct_send(const void* buffer, size_t count,
                                             struct ompi_datatype_t* type, int destination, int tag,
                                             mca_pml_base_send_mode_t mode,
                                             struct ompi_communicator_t* comm) {
   if (sent_now(buffer, count, type, destination, tag, mode, comm)) return OMPI_SUCCESS;
-  return next.pml_send(buffer, count, type, destination, tag, mode, comm);
+  return send_later(buffer, count, type, destination, tag, mode, comm);
 }
 
 /* All that the status of a send says is that it was not cancelled. */
@@ -109,21 +125,6 @@ __attribute__((hot)) static __opal_attribute_noinline__ int post_any(target_t to
                     operation, result);
 }
 
-static inline bool is_set(const torii_flag_t* flag) {
-  return 0 != __atomic_load_n(&flag->done, __ATOMIC_ACQUIRE);
-}
-
-static void wait_for(const torii_flag_t* flag) {
-  while (!is_set(flag)) {
-    for (int i = 0; i < POLLS; ++i) {
-      const int events = torii_wait_first(mtl_torii.ni);
-      if (is_set(flag)) return;
-      if (events > 0) torii_wait_step(mtl_torii.ni);
-    }
-    opal_progress();
-  }
-}
-
 static int direct_recv(void* buffer, size_t count, struct ompi_datatype_t* type, int source,
                        int tag, struct ompi_communicator_t* comm, ompi_status_public_t* status) {
   torii_flag_t recv;
@@ -136,7 +137,7 @@ static int direct_recv(void* buffer, size_t count, struct ompi_datatype_t* type,
   if (OPAL_UNLIKELY(0 == post(&target, torii_flag, &recv)))
     code = post_any(target, torii_flag, &recv, NULL, &recv.result);
   if (OPAL_LIKELY(TORII_PENDING == code)) {
-    wait_for(&recv);
+    mtl_torii_await(&recv);
   } else {
     mtl_torii_result(code, &recv.result);
   }

@@ -7,6 +7,8 @@
 #include "mtl_torii.h"
 #include "mtl_torii_data.h"
 
+#define POLLS 8 /* between two looks at the rest of Open MPI */
+
 static inline torii_mode_t torii_mode(mca_pml_base_send_mode_t mode) {
   if (OPAL_LIKELY(MCA_PML_BASE_SEND_STANDARD == mode)) return TORII_STANDARD;
   if (MCA_PML_BASE_SEND_SYNCHRONOUS == mode) return TORII_SYNCHRONOUS;
@@ -25,24 +27,44 @@ static inline bool sent_now(torii_peer_t* peer, struct ompi_communicator_t* comm
                                     convertor->local_size);
 }
 
+static inline bool is_set(const torii_flag_t* flag) {
+  return 0 != __atomic_load_n(&flag->done, __ATOMIC_ACQUIRE);
+}
+
+void mtl_torii_await(const torii_flag_t* flag) {
+  while (!is_set(flag)) {
+    for (int i = 0; i < POLLS; ++i) {
+      const int events = torii_wait_first(mtl_torii.ni);
+      if (is_set(flag)) return;
+      if (events > 0) torii_wait_step(mtl_torii.ni);
+    }
+    opal_progress();
+  }
+}
+
+int mtl_torii_send_data(torii_peer_t* peer, struct ompi_communicator_t* comm, int tag,
+                        const torii_data_t* data, mca_pml_base_send_mode_t mode) {
+  torii_flag_t send;
+  int code;
+  send.done = 0;
+  code = torii_send(mtl_torii.port, peer, torii_mode(mode), mtl_torii_tag(comm, tag),
+                    (uint32_t)ompi_comm_rank(comm), data, torii_flag, &send, NULL);
+  if (OPAL_LIKELY(TORII_OK == code)) return OMPI_SUCCESS;
+  if (TORII_PENDING == code) {
+    mtl_torii_await(&send);
+    code = send.result.code;
+  }
+  return TORII_OK == code ? OMPI_SUCCESS : mtl_torii_error(code);
+}
+
 __opal_attribute_noinline__ static int send_and_wait(torii_peer_t* peer,
                                                      struct ompi_communicator_t* comm, int tag,
                                                      struct opal_convertor_t* convertor,
                                                      mca_pml_base_send_mode_t mode) {
-  torii_flag_t send;
   struct mtl_torii_stream stream;
   torii_data_t data;
-  int code;
   mtl_torii_describe(convertor, &stream, &data);
-  send.done = 0;
-  code = torii_send(mtl_torii.port, peer, torii_mode(mode), mtl_torii_tag(comm, tag),
-                    (uint32_t)ompi_comm_rank(comm), &data, torii_flag, &send, NULL);
-  if (OPAL_LIKELY(TORII_OK == code)) return OMPI_SUCCESS;
-  if (TORII_PENDING == code) {
-    while (0 == __atomic_load_n(&send.done, __ATOMIC_ACQUIRE)) opal_progress();
-    code = send.result.code;
-  }
-  return TORII_OK == code ? OMPI_SUCCESS : mtl_torii_error(code);
+  return mtl_torii_send_data(peer, comm, tag, &data, mode);
 }
 
 int mtl_torii_send(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_t* comm, int dest,
