@@ -225,6 +225,16 @@ TEST(TurnPage, AVisitOfManyDoesNotFillTheHolder) {
 }
 
 // Killed, so that it can clean up nothing.
+TEST(TurnPage, OneThatLooksOftenDoesNotFillAHolderThatComputes) {
+  TurnPage holder(own_name()), often(own_name());
+  holder.look();
+  EXPECT_TRUE(often.look());
+  for (int i = 0; i < 20000; ++i) ASSERT_FALSE(often.look()) << i;
+  TurnPage late(own_name());
+  EXPECT_TRUE(late.look()) << "there is no room left in the holder's queue";
+  EXPECT_EQ(late.holds(), false);
+}
+
 TEST(TurnPage, TheNextOneTakesOverFromOneThatDied) {
   const std::string name = own_name();
   int ready[2];

@@ -41,6 +41,7 @@ class TurnPage {
   Descriptor fd_;
   Mapping memory_;
   uint64_t inode_ = 0;
+  std::string held_at_;  // the memfd among the holder's; empty: never seen there
   Descriptor listener_;
 };
 
