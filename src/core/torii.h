@@ -69,6 +69,15 @@ TORII_PUBLIC const char* torii_version(void);
 
 /* --- network interface --------------------------------------------------------------------- */
 
+/* A lock of the caller's, which may be held when an interface is called. While a call yields or
+ * sleeps the lock is given up, and now and then while a thread waits by torii_wait_step and the
+ * like; it is taken again before the call goes on, in the thread that called. */
+typedef struct torii_lock {
+  void (*give_up)(void* arg);
+  void (*take)(void* arg);
+  void* arg;
+} torii_lock_t;
+
 typedef struct torii_options {
   size_t struct_bytes; /* sizeof(torii_options_t) */
   uint64_t job;        /* processes started together share it; nonzero */
@@ -78,6 +87,9 @@ typedef struct torii_options {
   uint32_t local_rank; /* index of this process on its node */
   uint32_t local_size; /* processes of the job on this node */
   int threads;         /* nonzero: called by several threads at once */
+  /* Null, or kept until the interface is closed. With `threads` 0 several threads may call, each
+   * under this lock, and Torii needs none of its own. */
+  const torii_lock_t* lock;
 } torii_options_t;
 
 /* Opens the process's network interface with the identity a launcher gave. Faces that are
@@ -138,12 +150,6 @@ TORII_PUBLIC int torii_wait_first(torii_ni_t* ni);
  * processors are scarce it yields after some calls in a row that found nothing; it sleeps, for
  * less than 0.1 ms, only where yields do not reach the others. Returns as torii_wait_step. */
 TORII_PUBLIC int torii_test_step(torii_ni_t* ni);
-/* torii_wait_step in two halves, for a caller that has a lock of its own: under it torii_progress,
- * and so the callbacks, then this without it, with what torii_progress returned. Returns nonzero if
- * it gave the processor away. */
-TORII_PUBLIC int torii_rest(torii_ni_t* ni, int events);
-/* The second half of torii_test_step in the same way. */
-TORII_PUBLIC int torii_test_rest(torii_ni_t* ni, int events);
 /* Progress that may sleep: returns after the first event or after `milliseconds` (-1: no
  * limit), with the number of events or 0. */
 TORII_PUBLIC int torii_wait(torii_ni_t* ni, int milliseconds);

@@ -7,8 +7,9 @@
  * MPI tag with MPICH's error bits (lower 32); the 32 user bits are the sender's rank. The other
  * port carries active messages; its tags are told in torii_am.c.
  *
- * Threads: MPICH calls the netmod under its lock, callbacks included. In programs with
- * MPI_THREAD_MULTIPLE Torii's interface has a lock too: a thread that rests has given up MPICH's.
+ * Threads: MPICH calls the netmod under its lock, callbacks included; in programs with
+ * MPI_THREAD_MULTIPLE Torii gives that lock up while a thread rests. An interface has a lock of its
+ * own only where MPICH has one for each VCI, which calls that are no messages do without.
  *
  * VCIs: MPICH may be built with a lock for each virtual communication interface. Then each has an
  * interface of Torii, which it shares with nobody: a message travels between VCIs of the same
@@ -44,6 +45,7 @@ struct netmod_torii_stranger {
 /* What each VCI has of its own. */
 struct netmod_torii_vci {
   torii_ni_t* ni;
+  torii_lock_t lock;  /* MPICH's */
   torii_port_t* port; /* MPI messages */
   int came_back;      /* the last call for progress found an event */
   int error;          /* MPI code of a failure that belongs to no operation; reported by progress */
@@ -62,6 +64,9 @@ typedef struct {
   struct netmod_torii_stranger* strangers;
 } MPIDI_TORII_global_t;
 extern MPIDI_TORII_global_t MPIDI_TORII_global;
+#if 1 < NETMOD_TORII_MAX_VCIS
+extern _Thread_local int netmod_torii_last_vci; /* for which this thread asked for progress */
+#endif
 
 #define NETMOD_TORII_VCI(number) (&MPIDI_TORII_global.vci[number])
 #define NETMOD_TORII_NI NETMOD_TORII_VCI(0)->ni /* of everything but messages */
@@ -77,10 +82,6 @@ int netmod_torii_error(int code, const char* what);
 int netmod_torii_refused(int code, const char* what);
 /* Finds the peer of a process of MPI_COMM_WORLD. Null: *mpi_errno has the reason. */
 torii_peer_t* netmod_torii_connect(MPIDI_av_entry_t* av, int vci, int* mpi_errno);
-
-/* Progress in programs with threads: the other threads are let in while this one rests. Returns the
- * number of events. */
-int netmod_torii_progress_among_threads(int vci, int blocking);
 
 static inline torii_peer_t* netmod_torii_peer(MPIDI_av_entry_t* av, int vci, int* mpi_errno) {
   torii_peer_t* peer = NETMOD_TORII_PEER(av, vci);

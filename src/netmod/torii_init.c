@@ -10,6 +10,9 @@
 #include "torii_impl.h"
 
 MPIDI_TORII_global_t MPIDI_TORII_global;
+#if 1 < NETMOD_TORII_MAX_VCIS
+_Thread_local int netmod_torii_last_vci;
+#endif
 
 /* --- errors -------------------------------------------------------------------------------- */
 
@@ -83,6 +86,61 @@ static void want_all_drivers(void) {
 
 static int threads_may_call(void) { return MPI_THREAD_MULTIPLE == MPIR_ThreadInfo.thread_provided; }
 
+#ifdef MPICH_IS_THREADED
+#if MPICH_THREAD_GRANULARITY == MPICH_THREAD_GRANULARITY__VCI
+#define MPICH_LOCK(vci) MPIDI_VCI(vci).lock
+#define MPICH_LOCKS 1 /* not one for all calls */
+#else
+#define MPICH_LOCK(vci) MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX
+#define MPICH_LOCKS 0
+#endif
+
+/* How many times this thread had entered MPICH's lock when Torii gave it up. */
+static _Thread_local int entered;
+
+/* A thread that slept for one VCI has MPICH look at all of them next. */
+static void look_at_all(void) {
+#if 1 < NETMOD_TORII_MAX_VCIS
+  if (1 < MPIDI_TORII_global.vcis) global_vci_poll_count |= MPIDI_CH4_PROG_POLL_MASK;
+#endif
+}
+
+static void give_up_lock(void* arg) {
+  MPIDU_Thread_mutex_t* lock = arg;
+  MPL_thread_id_t self;
+  int failed = 0;
+  MPL_thread_self(&self);
+  entered = MPIR_ThreadInfo.isThreaded && lock->owner == self ? lock->count : 0;
+  if (0 == entered) return;
+  lock->count = 0;
+  lock->owner = 0;
+  MPIDU_Thread_mutex_unlock(lock, &failed);
+}
+
+static void take_lock(void* arg) {
+  MPIDU_Thread_mutex_t* lock = arg;
+  int failed = 0;
+  if (0 == entered) return;
+  MPIDU_Thread_mutex_lock(lock, &failed, MPL_THREAD_PRIO_LOW);
+  MPL_thread_self(&lock->owner);
+  lock->count = entered;
+  look_at_all();
+}
+
+static void set_lock(int vci, torii_options_t* options) {
+  struct netmod_torii_vci* own = NETMOD_TORII_VCI(vci);
+  if (!threads_may_call()) return;
+  own->lock = (torii_lock_t){.give_up = give_up_lock, .take = take_lock, .arg = &MPICH_LOCK(vci)};
+  options->lock = &own->lock;
+  options->threads = MPICH_LOCKS;
+}
+#else
+static void set_lock(int vci, torii_options_t* options) {
+  (void)vci;
+  (void)options;
+}
+#endif
+
 /* Each VCI's interfaces are a job for themselves. */
 static int open_vci(int vci) {
   struct netmod_torii_vci* own = NETMOD_TORII_VCI(vci);
@@ -95,8 +153,8 @@ static int open_vci(int vci) {
       .node = (uint32_t)MPIR_Process.node_map[MPIR_Process.rank],
       .local_rank = (uint32_t)MPIR_Process.local_rank,
       .local_size = (uint32_t)MPIR_Process.local_size,
-      .threads = threads_may_call(),
   };
+  set_lock(vci, &options);
   code = torii_open(&options, &own->ni);
   if (TORII_OK != code) return netmod_torii_refused(code, "Torii cannot be opened");
   code = torii_port_open(own->ni, 0, &own->port);
@@ -234,67 +292,6 @@ torii_peer_t* netmod_torii_connect(MPIDI_av_entry_t* av, int vci, int* mpi_errno
   NETMOD_TORII_PEER(av, vci) = peer;
   return peer;
 }
-
-/* --- progress with threads ------------------------------------------------------------------ */
-
-#ifdef MPICH_IS_THREADED
-/* MPICH's lock, which is held when it calls for progress. */
-#if MPICH_THREAD_GRANULARITY == MPICH_THREAD_GRANULARITY__VCI
-#define MPICH_LOCK(vci) MPIDI_VCI(vci).lock
-#else
-#define MPICH_LOCK(vci) MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX
-#endif
-
-static int rest_after(int vci, int events, int blocking) {
-  torii_ni_t* ni = NETMOD_TORII_VCI(vci)->ni;
-  return blocking ? torii_rest(ni, events) : torii_test_rest(ni, events);
-}
-
-/* Rests without MPICH's lock, as MPICH itself does when it yields. */
-static int rest_unlocked(int vci, int blocking) {
-  MPIDU_Thread_mutex_t* lock = &MPICH_LOCK(vci);
-  const int count = lock->count;
-  const MPL_thread_id_t owner = lock->owner;
-  int failed = 0, rested;
-  lock->count = 0;
-  lock->owner = 0;
-  MPIDU_Thread_mutex_unlock(lock, &failed);
-  rested = rest_after(vci, 0, blocking);
-  MPIDU_Thread_mutex_lock(lock, &failed, MPL_THREAD_PRIO_LOW);
-  lock->count = count;
-  lock->owner = owner;
-  return rested;
-}
-
-/* A sleeper wakes for its own VCI only. So a thread that looks at several in turn does not sleep
- * for long, and one that has rested has MPICH look at all of them next. */
-#if 1 == NETMOD_TORII_MAX_VCIS
-static int may_sleep(int vci) {
-  (void)vci;
-  return 1;
-}
-static void look_at_all(void) {}
-#else
-static int may_sleep(int vci) {
-  static _Thread_local int before;
-  const bool again = before == vci;
-  before = vci;
-  return again || 1 == MPIDI_TORII_global.vcis;
-}
-static void look_at_all(void) { global_vci_poll_count |= MPIDI_CH4_PROG_POLL_MASK; }
-#endif
-
-int netmod_torii_progress_among_threads(int vci, int blocking) {
-  const int events = torii_progress(NETMOD_TORII_VCI(vci)->ni);
-  const int waits = may_sleep(vci) && blocking;
-  if (events > 0) {
-    rest_after(vci, events, waits);
-  } else if (0 < rest_unlocked(vci, waits)) {
-    look_at_all();
-  }
-  return events;
-}
-#endif
 
 /* --- end ----------------------------------------------------------------------------------- */
 

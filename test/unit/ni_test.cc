@@ -7,7 +7,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <ctime>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/api/ni_registry.h"
@@ -262,6 +265,73 @@ TEST(Ni, HostOfAShortAddressComesWithTheFirstMessage) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, NiWithBoth, ::testing::Values(0, 1));
+
+// A program's lock, and one thread that waits under it for what another one sends under it.
+class UnderALock : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    std::string why;
+    ASSERT_EQ(param_set("drivers", "self", "test", &why), Status::ok) << why;
+    ASSERT_EQ(param_set("wait", GetParam(), "test", &why), Status::ok) << why;
+    options_.struct_bytes = sizeof(options_);
+    options_.job = 7;
+    options_.size = options_.local_size = 1;
+    options_.lock = &lock_;
+    ASSERT_EQ(torii_open(&options_, &ni_), TORII_OK) << torii_error();
+    char address[512];
+    const size_t bytes = torii_address(ni_, address, sizeof(address));
+    ASSERT_EQ(torii_connect(ni_, address, bytes, &self_), TORII_OK) << torii_error();
+    ASSERT_EQ(torii_port_open(ni_, 0, &port_), TORII_OK);
+  }
+  void TearDown() override {
+    EXPECT_EQ(torii_port_close(port_), TORII_OK);
+    EXPECT_EQ(torii_close(ni_), TORII_OK);
+    std::string why;
+    ASSERT_EQ(param_set("wait", "auto", "test", &why), Status::ok) << why;
+    ASSERT_EQ(param_set("drivers", "self,shm", "test", &why), Status::ok) << why;
+  }
+
+  std::mutex mutex_;
+  torii_lock_t lock_{[](void* mutex) { static_cast<std::mutex*>(mutex)->unlock(); },
+                     [](void* mutex) { static_cast<std::mutex*>(mutex)->lock(); }, &mutex_};
+  torii_options_t options_{};
+  torii_ni_t* ni_ = nullptr;
+  torii_peer_t* self_ = nullptr;
+  torii_port_t* port_ = nullptr;
+};
+
+TEST_P(UnderALock, OthersHaveItWhileOneRests) {
+  const torii_data_t data{};
+  torii_result_t result;
+  int received = 0, sent = 0;
+  ASSERT_EQ(torii_recv(port_, nullptr, 1, 0, &data, count, &received, nullptr, &result),
+            TORII_PENDING);
+  std::unique_lock<std::mutex> guard(mutex_);
+  std::thread sender([&] {
+    usleep(20000);
+    std::lock_guard<std::mutex> own(mutex_);
+    torii_send(port_, self_, TORII_STANDARD, 1, 0, &data, count, &sent, nullptr);
+  });
+  const time_t begin = time(nullptr);
+  while (received == 0 && time(nullptr) < begin + 20) torii_wait_step(ni_);
+  EXPECT_EQ(received, 1) << "it keeps the lock";
+  guard.unlock();
+  sender.join();
+}
+
+TEST_P(UnderALock, AnInterfaceHasOne) {
+  torii_ni_t* again = nullptr;
+  EXPECT_EQ(torii_open(&options_, &again), TORII_OK) << torii_error();
+  EXPECT_EQ(torii_close(again), TORII_OK);
+  options_.lock = nullptr;
+  EXPECT_EQ(torii_open(&options_, &again), TORII_ERR_INVALID);
+  EXPECT_NE(std::string(torii_error()).find("another lock"), std::string::npos) << torii_error();
+  lock_.take = nullptr;
+  options_.lock = &lock_;
+  EXPECT_EQ(torii_open(&options_, &again), TORII_ERR_INVALID);
+}
+
+INSTANTIATE_TEST_SUITE_P(Waits, UnderALock, ::testing::Values("auto", "sleep"));
 
 }  // namespace
 }  // namespace torii

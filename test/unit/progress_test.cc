@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -101,7 +102,7 @@ TEST(Watch, CallsFromAnApplicationThatStaysAreHeardLessAndLess) {
 
 // --- the lock ---------------------------------------------------------------------------------
 
-class Locks : public ::testing::TestWithParam<bool> {
+class Locks : public ::testing::TestWithParam<NiLock::Users> {
  protected:
   Locks() { lock_.use(NiLock::kind_for(GetParam(), true)); }
   NiLock lock_;
@@ -141,7 +142,8 @@ TEST_P(Locks, TheVisitorIsToldToLeave) {
 
 TEST_P(Locks, NobodyMeetsAnybodyInside) {
   constexpr unsigned kTurns = 20000;
-  const unsigned threads = GetParam() ? 2 : 1;
+  const unsigned threads = GetParam() == NiLock::Users::one_thread ? 1 : 2;
+  std::mutex own;  // of the application
   uint64_t shared[2] = {};
   std::atomic<unsigned> going{threads};
   const auto work = [&] {
@@ -152,6 +154,8 @@ TEST_P(Locks, NobodyMeetsAnybodyInside) {
   for (unsigned i = 0; i < threads; ++i)
     application.emplace_back([&] {
       for (unsigned turn = 0; turn < kTurns; ++turn) {
+        std::unique_lock<std::mutex> guard(own, std::defer_lock);
+        if (GetParam() == NiLock::Users::in_turn) guard.lock();
         lock_.lock();
         work();
         lock_.unlock();
@@ -170,7 +174,9 @@ TEST_P(Locks, NobodyMeetsAnybodyInside) {
   EXPECT_EQ(shared[0], threads * uint64_t{kTurns} + visits);
 }
 
-INSTANTIATE_TEST_SUITE_P(Threads, Locks, ::testing::Bool());
+INSTANTIATE_TEST_SUITE_P(Threads, Locks,
+                         ::testing::Values(NiLock::Users::one_thread, NiLock::Users::in_turn,
+                                           NiLock::Users::threads));
 
 // --- two processes ----------------------------------------------------------------------------
 

@@ -163,10 +163,16 @@ int torii_open(const torii_options_t* options, torii_ni_t** out) {
                     "sense; ranks count from 0 and the job is not 0",
                     options->rank, options->size, options->local_rank, options->local_size,
                     static_cast<unsigned long long>(options->job)));
+  if (options->lock && (!options->lock->give_up || !options->lock->take))
+    return bad_argument("torii_open", "a lock without its functions");
   std::lock_guard<std::mutex> guard(g_open_lock);
   for (auto& ni : g_open) {
     const Identity& self = ni->protocol().self();
     if (self.job != options->job || self.rank != options->rank) continue;
+    if (ni->callers_lock() != options->lock)
+      return api_error(TORII_ERR_INVALID,
+                       "torii_open: the interface is open already, with another lock of its "
+                       "caller's or none; open it with the same one, or as another job");
     if (options->threads) ni->enable_threads();
     ++ni->references;
     *out = reinterpret_cast<torii_ni_t*>(ni.get());
@@ -181,6 +187,7 @@ int torii_open(const torii_options_t* options, torii_ni_t** out) {
   config.size = options->size;
   config.local_size = options->local_size;
   config.threads = options->threads != 0;
+  config.lock = options->lock;
   std::string why;
   std::unique_ptr<Ni> ni = Ni::open(config, &why);
   if (!ni) return api_error(TORII_ERR_UNREACHABLE, why);
@@ -250,10 +257,6 @@ int torii_test_step(torii_ni_t* handle) {
   const int rested = ni->rest_after(events, false);
   return events > 0 ? events : rested;
 }
-
-int torii_rest(torii_ni_t* ni, int events) { return ni_of(ni)->rest_after(events); }
-
-int torii_test_rest(torii_ni_t* ni, int events) { return ni_of(ni)->rest_after(events, false); }
 
 int torii_wait_first(torii_ni_t* ni) { return ni_of(ni)->wait_step<Ni::Round::first_event>(); }
 

@@ -66,6 +66,11 @@ WaitPolicy wait_policy(const NiConfig& config) {
   return policy;
 }
 
+NiLock::Users users_of(const NiConfig& config) {
+  if (config.threads) return NiLock::Users::threads;
+  return config.lock ? NiLock::Users::in_turn : NiLock::Users::one_thread;
+}
+
 }  // namespace
 
 thread_local Waiter Ni::t_waiter;
@@ -91,9 +96,9 @@ Ni::Ni(const NiConfig& config)
       turns_(config.self.job, own_processors()),
       callbacks_run_(count_base()),
       visits_(callbacks_run_),
-      threads_(config.threads),
+      users_(users_of(config)),
       wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
-  lock_.use(NiLock::kind_for(threads_, false));
+  lock_.use(NiLock::kind_for(users_, false));
   if (!config_.clock) config_.clock = system_clock_ns;
   read_clock();
 }
@@ -212,7 +217,7 @@ bool Ni::missed(Waiter& waiter) {
 // What a waiting thread does after some polls without an event.
 [[gnu::hot]] int Ni::rest(Waiter& waiter, bool patient) {
   if (waiter.takes_turn()) {
-    sched_yield();
+    without_callers_lock(sched_yield);
     NiGuard guard(*this);
     ++counters_.yields;
     return 1;
@@ -223,7 +228,10 @@ bool Ni::missed(Waiter& waiter) {
     return events;
   uint64_t most = 0;
   const Waiter::Rest what = waiter.rest(wait_policy_, patient, now, thread_use, &most);
-  if (what == Waiter::Rest::none) return 0;
+  if (what == Waiter::Rest::none) {
+    if (config_.lock) without_callers_lock(sched_yield);  // or others never have it
+    return 0;
+  }
   lock();
   // What another thread's callback did meanwhile may be what this one waits for.
   const bool told = !missed(waiter) && waiter.seen_callbacks == callbacks_run_ && !callbacks_due();
@@ -263,16 +271,16 @@ bool Ni::wait_in_turns(Waiter& waiter, bool patient, uint64_t now, int* events) 
   const Turns::View view = look_at_turns(now);
   unlock();
   if (view.whose == Turns::View::Whose::nobodys) return false;
-  const bool alone = !threads_ && !progress_thread_;
+  const bool alone = !several_threads() && !progress_thread_;
   const Waiter::Rest what = waiter.rest_in_turns(view, patient && alone, now, thread_use);
   *events = what != Waiter::Rest::none;
   if (what == Waiter::Rest::none) return true;
   if (what == Waiter::Rest::sleep) {
     const timespec rest = {0, long(view.end_ns - now)};
-    nanosleep(&rest, nullptr);
+    without_callers_lock([&] { nanosleep(&rest, nullptr); });
     waiter.slept(thread_use);
   } else {
-    sched_yield();
+    without_callers_lock(sched_yield);
   }
   NiGuard guard(*this);
   now_ns_ = now_ns();
@@ -282,7 +290,7 @@ bool Ni::wait_in_turns(Waiter& waiter, bool patient, uint64_t now, int* events) 
 
 [[gnu::hot]] void Ni::yield(Waiter& waiter) {
   const uint64_t before = now_ns();
-  sched_yield();
+  without_callers_lock(sched_yield);
   const uint64_t after = now_ns();
   waiter.yielded(wait_policy_, after, after - before, thread_use);
   NiGuard guard(*this);
@@ -301,7 +309,7 @@ bool Ni::sleep_ns(uint64_t most) {
   if (sleeping_) {
     const timespec moment = {0, long(std::min(most, kMomentNs))};
     unlock();
-    nanosleep(&moment, nullptr);
+    without_callers_lock([&] { nanosleep(&moment, nullptr); });
     lock();
     return true;
   }
@@ -317,7 +325,7 @@ bool Ni::sleep_ns(uint64_t most) {
   callbacks_told_ = callbacks_run_;
   sleeping_ = watch_sleeper_ = watched_ = true;
   lock_.unlock();
-  ppoll(set.data(), set.size(), &time, nullptr);
+  without_callers_lock([&] { ppoll(set.data(), set.size(), &time, nullptr); });
   lock();
   sleeping_ = watch_sleeper_ = false;
   watched_ = watch_thread_;
@@ -397,10 +405,10 @@ Status Ni::open_group(std::string_view name, std::span<Peer* const> members, Gro
 }
 
 bool Ni::start_progress_thread() {
-  lock_.use(NiLock::kind_for(threads_, true));
+  lock_.use(NiLock::kind_for(users_, true));
   auto thread = std::make_unique<ProgressThread>(*this);
   if (const int error = thread->start()) {
-    lock_.use(NiLock::kind_for(threads_, false));
+    lock_.use(NiLock::kind_for(users_, false));
     TORII_WARN(
         "the progress thread could not be started: %s; running without it (raise the limit "
         "of processes, ulimit -u)",
@@ -421,15 +429,15 @@ bool Ni::stop_progress_thread() {
   progress_thread_.reset();
   watch_thread_ = false;
   watched_ = watch_sleeper_;
-  lock_.use(NiLock::kind_for(threads_, false));
+  lock_.use(NiLock::kind_for(users_, false));
   return true;
 }
 
 void Ni::enable_threads() {
-  if (threads_) return;
+  if (users_ == NiLock::Users::threads) return;
   const bool with_thread = stop_progress_thread();
-  threads_ = true;
-  lock_.use(NiLock::kind_for(true, false));
+  users_ = NiLock::Users::threads;
+  lock_.use(NiLock::kind_for(users_, false));
   if (with_thread) start_progress_thread();
 }
 

@@ -31,6 +31,7 @@ struct NiConfig {
   uint32_t size = 1;                   // processes in the job
   uint32_t local_size = 1;             // of them on this node
   bool threads = false;                // several threads call at once
+  const torii_lock_t* lock = nullptr;  // the callers' own, not held while one yields or sleeps
   uint64_t (*clock)(void*) = nullptr;  // monotonic nanoseconds; null: the system's clock
   void* clock_context = nullptr;
 };
@@ -68,6 +69,7 @@ class Ni final : public Upper, public PortalsHost {
   }
   // While nobody uses the interface.
   void enable_threads();
+  const torii_lock_t* callers_lock() const { return config_.lock; }
 
   Protocol& protocol() { return protocol_; }
   Ports& ports() { return ports_; }
@@ -102,7 +104,8 @@ class Ni final : public Upper, public PortalsHost {
     const int rested = rest_after(events);
     return events > 0 ? events : rested;
   }
-  // As torii_rest; the caller does not hold the lock.
+  // What a waiting caller does after a round of progress that found so many events; it does not
+  // hold the lock. Nonzero: it gave the processor away. Who is not patient has work of its own.
   int rest_after(int events, bool patient = true) {
     Waiter& w = waiter();
     if (events > 0) {
@@ -185,7 +188,16 @@ class Ni final : public Upper, public PortalsHost {
   unsigned progress() override { return progress_locked(); }
   bool sleep(int milliseconds) override;
   void wake() override;
-  Waiter& waiter() { return __builtin_expect(threads_, 0) ? t_waiter : waiter_; }
+  bool several_threads() const { return users_ != NiLock::Users::one_thread; }
+  Waiter& waiter() { return __builtin_expect(several_threads(), 0) ? t_waiter : waiter_; }
+  // The caller gives the processor away: others may have its lock meanwhile.
+  template <typename Away>
+  void without_callers_lock(Away away) {
+    const torii_lock_t* const own = config_.lock;
+    if (own) own->give_up(own->arg);
+    away();
+    if (own) own->take(own->arg);
+  }
   [[gnu::noinline]] int rest(Waiter& waiter, bool patient);
   bool missed(Waiter& waiter);
   void yield(Waiter& waiter);
@@ -227,7 +239,7 @@ class Ni final : public Upper, public PortalsHost {
   uint64_t callbacks_told_ = 0;  // as the sleeper knows it
   uint64_t visits_;              // counts the times that the progress thread found something to do
   NiLock lock_;
-  bool threads_;  // of the application
+  NiLock::Users users_;
   uint64_t now_ns_ = 0;
   uint32_t clock_age_ = 0;
   std::vector<std::string> refused_;  // drivers that did not open, and why

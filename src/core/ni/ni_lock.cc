@@ -20,9 +20,12 @@ long membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0); }
 
 }  // namespace
 
-NiLock::Kind NiLock::kind_for(bool threads, bool visitor) {
-  if (!visitor) return threads ? Kind::mutex : Kind::none;
-  if (threads) return Kind::visited;
+NiLock::Kind NiLock::kind_for(Users users, bool visitor) {
+  if (!visitor)
+    return users == Users::threads   ? Kind::mutex
+           : users == Users::in_turn ? Kind::outer
+                                     : Kind::none;
+  if (users == Users::threads) return Kind::visited;
   const long known = membarrier(kMembarrierQuery);
   const bool can = known > 0 && (known & kMembarrierPrivateExpedited) &&
                    (known & kMembarrierRegisterPrivateExpedited) &&

@@ -17,33 +17,40 @@ namespace torii {
 class NiLock {
  public:
   enum class Kind : uint8_t {
-    none,    // one thread at a time
+    none,    // one thread
+    outer,   // one thread at a time: the application has a lock of its own
     mutex,   // several threads
     biased,  // one thread at a time, and the visitor
     visited  // several threads, and the visitor
   };
 
+  enum class Users : uint8_t {
+    one_thread,
+    in_turn,  // several threads, under a lock of their own
+    threads   // several at once
+  };
+
   // The kind for these users. Registers the process for the barrier that `biased` needs.
-  static Kind kind_for(bool threads, bool visitor);
+  static Kind kind_for(Users users, bool visitor);
   Kind kind() const { return kind_; }
   // While nobody uses the lock.
   void use(Kind kind) { kind_ = kind; }
 
   void lock() {
-    if (kind_ == Kind::none) return;
+    if (kind_ <= Kind::outer) return;
     if (kind_ == Kind::mutex) return mutex_.lock();
     kind_ == Kind::biased ? enter() : enter_visited();
   }
   // False: another thread of the application is inside.
   bool try_lock() {
-    if (kind_ == Kind::none) return true;
+    if (kind_ <= Kind::outer) return true;
     if (kind_ == Kind::mutex) return mutex_.try_lock();
     if (kind_ == Kind::visited) return try_enter_visited();
     enter();
     return true;
   }
   void unlock() {
-    if (kind_ == Kind::none) return;
+    if (kind_ <= Kind::outer) return;
     if (kind_ == Kind::mutex) return mutex_.unlock();
     count_turn(std::memory_order_release);
     if (kind_ == Kind::visited) mutex_.unlock();
