@@ -4,7 +4,7 @@
  * One-sided operations on memory that Torii reaches.
  *
  * Memory that is mapped here is copied to and from by the processor, whatever the datatypes;
- * otherwise contiguous data that is not small goes by torii_write and torii_read.
+ * otherwise contiguous data goes by torii_write and torii_read.
  *
  * Accumulates are atomic towards each other if they all go the same way, for MPICH's handlers use
  * no atomic instructions. So it is decided for each window: where every member maps all the others'
@@ -16,10 +16,6 @@
 #include <stdatomic.h>
 
 #include "torii_impl.h"
-
-/* Bytes from which torii_write and torii_read are faster than an active message and its answer. On
- * one node they take a system call of 2 us. */
-#define LEAST_TRANSFER 4096
 
 /* --- where ---------------------------------------------------------------------------------- */
 
@@ -144,8 +140,7 @@ static bool move(const struct netmod_torii_access* access, MPIR_Request** reques
     if (MPI_SUCCESS == *mpi_errno) *mpi_errno = end_request(request);
     return true;
   }
-  if (!contiguous || !target_contiguous || bytes != target_bytes || bytes < LEAST_TRANSFER)
-    return false;
+  if (!contiguous || !target_contiguous || bytes != target_bytes) return false;
   MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
   *mpi_errno = transfer(target, offset + (uint64_t)target_low,
                         MPIR_get_contig_ptr(access->buffer, low), bytes, put, request);

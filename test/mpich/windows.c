@@ -180,8 +180,50 @@ static void long_data_arrive(MPI_Win window) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* Rank 0 is elsewhere, and reached also by the smallest put if its memory is mapped. */
-static void nobody_is_home(MPI_Win window, int mapped, int updates) {
+/* Many pieces of all lengths under way at the same time. */
+static void pieces_arrive(MPI_Win window) {
+  enum { kPieces = 500 };
+  static char data[kBulk], back[kBulk];
+  const int next = (world_rank + 1) % world_size,
+            before = (world_rank + world_size - 1) % world_size;
+  const MPI_Aint at = offsetof(struct part, bulk);
+  MPI_Request requests[2];
+  int begin = 0, bytes = 0;
+  for (int i = 0; i < kBulk; ++i) data[i] = (char)(i * 7 + i / 251 + world_rank), back[i] = 0;
+  memset(memory->bulk, 0, kBulk);
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Win_lock_all(0, window);
+  for (int i = 0; i < kPieces; ++i, begin += bytes) {
+    bytes = 1 + i % 23 * (i % 23);
+    MPI_Put(data + begin, bytes, MPI_CHAR, next, at + begin, bytes, MPI_CHAR, window);
+  }
+  MPI_Rput(data + begin, 1, MPI_CHAR, next, at + begin, 1, MPI_CHAR, window, &requests[0]);
+  MPI_Rput(data + begin + 1, 3000, MPI_CHAR, next, at + begin + 1, 3000, MPI_CHAR, window,
+           &requests[1]);
+  MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+  const int all = begin + 3001;
+  CHECK(all <= kBulk, "%d bytes", all);
+  MPI_Win_flush(next, window);
+  begin = 0;
+  for (int i = 0; i < kPieces; ++i, begin += bytes) {
+    bytes = 1 + i % 23 * (i % 23);
+    MPI_Get(back + begin, bytes, MPI_CHAR, next, at + begin, bytes, MPI_CHAR, window);
+  }
+  MPI_Rget(back + begin, 3001, MPI_CHAR, next, at + begin, 3001, MPI_CHAR, window, &requests[0]);
+  MPI_Win_flush_all(window);
+  MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+  MPI_Win_unlock_all(window);
+  MPI_Barrier(MPI_COMM_WORLD);
+  for (int i = 0; i < all; ++i) {
+    const char expected = (char)(i * 7 + i / 251 + before);
+    CHECK(back[i] == data[i], "byte %d came back as %d, not %d", i, back[i], data[i]);
+    CHECK(memory->bulk[i] == expected, "byte %d is %d, not %d", i, memory->bulk[i], expected);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* Rank 0 is elsewhere, and reached also by the smallest put. */
+static void nobody_is_home(MPI_Win window, int updates) {
   static char data[kBulk], back[kBulk];
   const MPI_Aint at = offsetof(struct part, bulk);
   int one = 1, old = -1;
@@ -198,10 +240,8 @@ static void nobody_is_home(MPI_Win window, int mapped, int updates) {
     MPI_Win_flush(0, window);
     MPI_Get(back, kBulk, MPI_CHAR, 0, at, kBulk, MPI_CHAR, window);
     MPI_Win_flush(0, window);
-    if (mapped) {
-      MPI_Put(&data[1], 1, MPI_CHAR, 0, at, 1, MPI_CHAR, window);
-      MPI_Win_flush(0, window);
-    }
+    MPI_Put(&data[1], 1, MPI_CHAR, 0, at, 1, MPI_CHAR, window);
+    MPI_Win_flush(0, window);
     if (updates) {
       MPI_Fetch_and_op(&one, &old, MPI_INT, 0, 0, MPI_SUM, window);
       MPI_Win_flush(0, window);
@@ -232,8 +272,9 @@ int main(int argc, char** argv) {
   MPI_Win_allocate(sizeof *memory, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
   data_arrive(window);
   long_data_arrive(window);
+  pieces_arrive(window);
   nothing_is_lost(window);
-  if (argc == 1) nobody_is_home(window, 1, 1);
+  if (argc == 1) nobody_is_home(window, 1);
   errors_are_told(window);
   MPI_Win_free(&window);
 
@@ -241,8 +282,9 @@ int main(int argc, char** argv) {
   MPI_Win_create(memory, sizeof *memory, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
   data_arrive(window);
   long_data_arrive(window);
+  pieces_arrive(window);
   nothing_is_lost(window);
-  if (argc == 1) nobody_is_home(window, 0, 0);
+  if (argc == 1) nobody_is_home(window, 0);
   errors_are_told(window);
   MPI_Win_free(&window);
   free(memory);
@@ -251,16 +293,18 @@ int main(int argc, char** argv) {
   MPI_Win_create(memory, sizeof *memory, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
   data_arrive(window);
   long_data_arrive(window);
+  pieces_arrive(window);
   nothing_is_lost(window);
-  if (argc == 1) nobody_is_home(window, 1, 0);
+  if (argc == 1) nobody_is_home(window, 0);
   MPI_Win_free(&window);
   MPI_Free_mem(memory);
 
   MPI_Win_allocate_shared(sizeof *memory, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
   data_arrive(window);
   long_data_arrive(window);
+  pieces_arrive(window);
   nothing_is_lost(window);
-  if (argc == 1) nobody_is_home(window, 1, 0);
+  if (argc == 1) nobody_is_home(window, 0);
   MPI_Win_free(&window);
   return finish();
 }
