@@ -68,7 +68,7 @@ torii-tune 1
 shm_eager_limit = 7k
 [$machine]
 shm_eager_limit = 2k
-shm_remote_min = 2k
+shm_remote_min = 1g
 END
 cp "$work/bad.conf" "$work/bad.copy"
 out=$(TORII_TUNE_FILE=$work/bad.conf timeout 120 ./torii-tune --quick --dry-run --details 2>&1) ||
