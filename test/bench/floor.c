@@ -34,7 +34,7 @@ enum {
   kCopyArea = 32 << 20,
   kReads = 100,
   kReadBytes = 64 << 10,
-  kBothLeast = 16 << 10,
+  kBothLeast = 8 << 10,
   kBothMost = 4 << 20,
   kBothBlocks = 64,      // as many as mpi_windows has in flight,
   kBothArea = 16 << 20,  // or fewer

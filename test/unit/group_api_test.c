@@ -44,7 +44,12 @@ static uint64_t counter(torii_ni_t* of, const char* name) {
 static void open_all(void) {
   CHECK(torii_param_set("drivers", "sim", "group_api_test") == TORII_OK);
   for (uint32_t i = 0; i < kRanks; ++i) {
-    torii_options_t options = {sizeof(options), 7, i, kRanks, 0, i, kRanks, 0};
+    torii_options_t options = {.struct_bytes = sizeof(options),
+                               .job = 7,
+                               .rank = i,
+                               .size = kRanks,
+                               .local_rank = i,
+                               .local_size = kRanks};
     CHECK(torii_open(&options, &ni[i]) == TORII_OK);
     CHECK(torii_port_open(ni[i], 2, &port[i]) == TORII_OK);
   }

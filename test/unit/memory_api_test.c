@@ -35,7 +35,12 @@ static void open_all(const char* drivers) {
   CHECK(torii_param_set("drivers", drivers, "memory_api_test") == TORII_OK);
   CHECK(torii_current() == NULL);
   for (uint32_t i = 0; i < kRanks; ++i) {
-    torii_options_t options = {sizeof(options), 7, i, kRanks, 0, i, kRanks, 0};
+    torii_options_t options = {.struct_bytes = sizeof(options),
+                               .job = 7,
+                               .rank = i,
+                               .size = kRanks,
+                               .local_rank = i,
+                               .local_size = kRanks};
     CHECK(torii_open(&options, &ni[i]) == TORII_OK);
     CHECK(torii_current() == ni[0]);
   }
