@@ -248,6 +248,61 @@ TEST_F(LinkAckTest, LentBodiesMayChangeMeanwhile) {
   EXPECT_EQ(a.counters.link_retransmits, 1u);
 }
 
+// The first byte of some memory changes whenever frames are about to be read.
+class Restless final : public Decorator {
+ public:
+  Restless(const OpenBelow& open_below, const DriverEnv& env, char* memory)
+      : Decorator(env), memory_(memory) {
+    EXPECT_TRUE(open(open_below, env));
+  }
+  size_t send(std::span<const Tx> batch) override {
+    ++*memory_;
+    return below_->send(batch);
+  }
+
+ private:
+  void packet(PeerId from, std::span<const std::byte> frame) override {
+    upper_.packet(from, frame);
+  }
+  void done(uint64_t cookie, Status status) override { upper_.done(cookie, status); }
+  void peer_down(PeerId peer, Status status) override { upper_.peer_down(peer, status); }
+
+  char* const memory_;
+};
+
+TEST_F(LinkAckTest, LentBodiesThatChangeAllTheTimeArrive) {
+  SimFabric copying({.inline_max = 4096, .latency_min_ns = 1000, .latency_max_ns = 1000});
+  std::string body(1000, 'a');
+  End a([&](const DriverEnv& env) {
+    return wrap_link(
+        [&](const DriverEnv& inner) {
+          return std::make_unique<Restless>(
+              [&](const DriverEnv& bare) { return copying.open(bare); }, inner, body.data());
+        },
+        env);
+  });
+  End b([&](const DriverEnv& env) {
+    return wrap_link([&](const DriverEnv& inner) { return copying.open(inner); }, env);
+  });
+  const iovec piece{body.data(), body.size()};
+  Tx tx;
+  tx.peer = a.connect(b);
+  tx.head = "head";
+  tx.head_bytes = 4;
+  tx.pieces = &piece;
+  tx.piece_count = 1;
+  tx.body_bytes = uint32_t(body.size());
+  tx.cookie = 7;
+  tx.lent = true;
+  ASSERT_EQ(a.driver->send({&tx, 1}), 1u);
+  run({&a, &b}, now_ns + 20 * kMs);
+  ASSERT_EQ(b.sink.packets.size(), 1u);
+  EXPECT_EQ(b.sink.packets[0].bytes.substr(5), std::string(999, 'a'));
+  EXPECT_EQ(b.counters.link_corrupt, 1u);
+  EXPECT_EQ(a.counters.link_retransmits, 1u);
+  ASSERT_EQ(a.sink.dones.size(), 1u);
+}
+
 // Notes how many frames are offered at a time.
 class Batches final : public Decorator {
  public:

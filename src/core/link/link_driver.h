@@ -195,6 +195,7 @@ class LinkDriver final : public Decorator {
   // sending.cc
   Sent frame_of(const Tx& tx);
   static void set_crc(Sent* frame);
+  static void read_lent(Sent* frame);
   size_t send_to(PeerId id, std::span<const Tx> batch);
   Header header_for(const Peer& peer, Kind kind, uint64_t seq) const;
   const Key& key_for(const Peer& peer) const { return peer.has_key ? peer.key : key_; }

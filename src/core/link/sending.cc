@@ -39,7 +39,7 @@ Sent LinkDriver::frame_of(const Tx& tx) {
     std::memcpy(out, piece.iov_base, piece.iov_len);
     out += piece.iov_len;
   }
-  set_crc(&frame);
+  if (!lent) set_crc(&frame);
   return frame;
 }
 
@@ -47,6 +47,19 @@ void LinkDriver::set_crc(Sent* frame) {
   const FrameMemory& memory = *frame->memory;
   frame->payload_crc = crc32c(0, memory.bytes + kHeaderBytes, memory.size - kHeaderBytes);
   if (frame->lent) frame->payload_crc = crc32c(frame->payload_crc, frame->lent, frame->lent_bytes);
+}
+
+// Exported memory may change at any time, also between its checksum and the driver's look at it:
+// such a frame is lost, so from the second time on a copy goes.
+void LinkDriver::read_lent(Sent* frame) {
+  if (frame->transmissions > 0) {
+    FrameMemory& memory = *frame->memory;
+    std::memcpy(memory.bytes + memory.size, frame->lent, frame->lent_bytes);
+    memory.size += frame->lent_bytes;
+    frame->lent = nullptr;
+    frame->lent_bytes = 0;
+  }
+  set_crc(frame);
 }
 
 size_t LinkDriver::send(std::span<const Tx> batch) {
@@ -143,8 +156,7 @@ size_t LinkDriver::transmit(PeerId id, Peer& peer, uint8_t number,
   for (size_t i = 0; i < indices.size(); i++) {
     Sent& frame = peer.sent[indices[i]];
     std::byte* bytes = frame.memory->bytes;
-    // Exported memory may have changed since.
-    if (frame.transmissions > 0 && frame.lent) set_crc(&frame);
+    if (frame.lent) read_lent(&frame);
     Header header = header_for(peer, Kind::data, peer.first + indices[i]);
     header.ask = frame.transmissions > 0 ||
                  (peer.flying + i + 1 >= part && header.seq + 1 - peer.asked >= part);
