@@ -145,8 +145,10 @@ void mtl_torii_await(const torii_flag_t* flag);
 void mtl_torii_open_direct(void);
 void mtl_torii_close_direct(void);
 
-/* Puts Torii's waiting for requests before Open MPI's in programs with several threads, and back.
- */
+/* Waits until no other thread is about to tell pml/cm that a send is complete. */
+void mtl_torii_await_callbacks(void);
+
+/* Puts Torii's waiting for requests before Open MPI's with MPI_THREAD_MULTIPLE, and back. */
 void mtl_torii_open_wait(void);
 void mtl_torii_close_wait(void);
 

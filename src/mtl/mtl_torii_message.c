@@ -4,6 +4,8 @@
  * Messages: send, receive, probe, cancel. A completion callback may recycle its request and may
  * call back into this module: it is the last thing done with a request, here and in Torii.
  */
+#include <sched.h>
+
 #include "mtl_torii.h"
 #include "mtl_torii_data.h"
 
@@ -77,9 +79,28 @@ int mtl_torii_send(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_t
   return send_and_wait(peer, comm, tag, convertor, mode);
 }
 
+/* pml/cm says that a send is complete before it has done with the request; who frees it in between,
+ * in another thread, frees it twice or never. */
+static int callbacks;                  /* of sends that run in any thread */
+static __thread int callbacks_of_mine; /* in this one */
+
 static void finish_send(struct mtl_torii_request* request, int error) {
   request->super.ompi_req->req_status.MPI_ERROR = error;
+  if (OPAL_LIKELY(!opal_using_threads())) {
+    request->super.completion_callback(&request->super);
+    return;
+  }
+  ++callbacks_of_mine;
+  __atomic_add_fetch(&callbacks, 1, __ATOMIC_ACQ_REL);
   request->super.completion_callback(&request->super);
+  __atomic_sub_fetch(&callbacks, 1, __ATOMIC_ACQ_REL);
+  --callbacks_of_mine;
+}
+
+void mtl_torii_await_callbacks(void) {
+  while (OPAL_UNLIKELY(__atomic_load_n(&callbacks, __ATOMIC_ACQUIRE) > callbacks_of_mine)) {
+    sched_yield();
+  }
 }
 
 static void isend_done(void* arg, const torii_result_t* result) {

@@ -81,12 +81,40 @@ static void* work(void* arg) {
   return NULL;
 }
 
+/* MPI_Waitall ends with the first error, also if another message comes only afterwards. */
+static void an_error_ends_waitall(void) {
+  char big[64] = {0}, small[4], late[4];
+  int go = 0, class = MPI_SUCCESS;
+  MPI_Request requests[2];
+  MPI_Status both[2];
+  if (world_rank > partner) {
+    /* Open MPI 4.1's own MPI_Waitall does not end if the error is older than the call. */
+    MPI_Recv(&go, 1, MPI_INT, partner, 72, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Send(big, sizeof big, MPI_BYTE, partner, 70, MPI_COMM_WORLD);
+    MPI_Recv(&go, 1, MPI_INT, partner, 72, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Send(big, sizeof late, MPI_BYTE, partner, 71, MPI_COMM_WORLD);
+    return;
+  }
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Irecv(late, sizeof late, MPI_BYTE, partner, 71, MPI_COMM_WORLD, &requests[0]);
+  MPI_Irecv(small, sizeof small, MPI_BYTE, partner, 70, MPI_COMM_WORLD, &requests[1]);
+  MPI_Send(&go, 1, MPI_INT, partner, 72, MPI_COMM_WORLD);
+  CHECK(MPI_ERR_IN_STATUS == MPI_Waitall(2, requests, both), "a truncated message is no error");
+  CHECK(MPI_ERR_PENDING == both[0].MPI_ERROR, "status %d of what is to come", both[0].MPI_ERROR);
+  MPI_Error_class(both[1].MPI_ERROR, &class);
+  CHECK(MPI_ERR_TRUNCATE == class, "class %d", class);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  MPI_Send(&go, 1, MPI_INT, partner, 72, MPI_COMM_WORLD);
+  MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+}
+
 int main(int argc, char** argv) {
   start(&argc, &argv, MPI_THREAD_MULTIPLE);
   int threads = argc > 1 ? atoi(argv[1]) : 4;
   CHECK(threads > 0 && threads <= kMost, "threads %d", threads);
   partner = world_rank ^ 1;
   for (int i = 0; i < threads; ++i) MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
+  if (partner < world_size) an_error_ends_waitall();
   for (int part = 0; part < 3; ++part) {
     struct worker workers[kMost];
     long sum = 0;
