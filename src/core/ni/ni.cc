@@ -201,9 +201,13 @@ int Ni::wait(int milliseconds) {
     const uint64_t now = now_ns();
     if (now >= deadline) return 0;
     if (now < spin_until) continue;
-    NiGuard guard(*this);
-    if (missed(waiter())) return 1;
-    if (!callbacks_due()) sleep_ns(deadline - now);
+    bool slept = true;
+    {
+      NiGuard guard(*this);
+      if (missed(waiter())) return 1;
+      if (!callbacks_due()) slept = sleep_ns(deadline - now);
+    }
+    if (!slept && config_.lock) without_callers_lock(sched_yield);
   }
 }
 
@@ -274,7 +278,10 @@ bool Ni::wait_in_turns(Waiter& waiter, bool patient, uint64_t now, int* events) 
   const bool alone = !several_threads() && !progress_thread_;
   const Waiter::Rest what = waiter.rest_in_turns(view, patient && alone, now, thread_use);
   *events = what != Waiter::Rest::none;
-  if (what == Waiter::Rest::none) return true;
+  if (what == Waiter::Rest::none) {
+    if (config_.lock) without_callers_lock(sched_yield);
+    return true;
+  }
   if (what == Waiter::Rest::sleep) {
     const timespec rest = {0, long(view.end_ns - now)};
     without_callers_lock([&] { nanosleep(&rest, nullptr); });

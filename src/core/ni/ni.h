@@ -119,8 +119,11 @@ class Ni final : public Upper, public PortalsHost {
   unsigned progress_locked() {
     if (__builtin_expect(++clock_age_ >= kClockEvery, 0)) read_clock();
     polled_ = true;
-    if (round == Round::first_event) return protocol_.progress_first(now_ns_);
-    return protocol_.progress(now_ns_);
+    const unsigned events = round == Round::first_event ? protocol_.progress_first(now_ns_)
+                                                        : protocol_.progress(now_ns_);
+    // Another thread's wait may be over by it.
+    if (__builtin_expect(several_threads(), 0)) visits_ += events > 0;
+    return events;
   }
   // Are there completions, or events for Portals handlers? The caller holds the lock.
   bool callbacks_due() { return !ports_.completions().empty() || portals_.handlers_due(); }
