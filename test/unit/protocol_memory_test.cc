@@ -187,6 +187,7 @@ TEST_F(ProtocolMemory, PutsToAnExportAreNotAnnounced) {
                 Status::pending);
       while (!protocol_->drained()) protocol_->progress(++now_ns_);
     };
+    put(1);  // the hello has left with it
     const uint64_t credit = peer_->credit;
     put(128 << 10);
     if (flags) {
@@ -200,6 +201,35 @@ TEST_F(ProtocolMemory, PutsToAnExportAreNotAnnounced) {
     put(memory.size());
     (void)sent(wire::Kind::put_announce);
   }
+}
+
+// What does not leave at once goes before all else to that peer: then no long put is pushed.
+TEST_F(ProtocolMemory, LongPutsAreNotPushedIntoABacklog) {
+  open(0);
+  std::vector<char> memory(128 << 10);
+  Envelope env;
+  env.space = Space::memory;
+  env.want_ack = true;
+  const auto put = [&](uint64_t bytes) {
+    env.length = bytes;
+    EXPECT_EQ(protocol_->put(*peer_, env, Data(memory.data(), bytes), owner(), nullptr),
+              Status::pending);
+  };
+  put(1);
+  driver_->sent.clear();
+  driver_->refusals = 3;
+  put(memory.size());
+  put(memory.size());
+  put(peer_->small_max);
+  ASSERT_TRUE(driver_->sent.empty());
+  while (!protocol_->drained()) protocol_->progress(++now_ns_);
+  std::vector<wire::Kind> kinds;
+  for (const auto& s : driver_->sent) {
+    wire::Frame f;
+    ASSERT_TRUE(wire::parse(std::as_bytes(std::span(s.bytes)), &f));
+    if (f.kind != wire::Kind::more) kinds.push_back(f.kind);
+  }
+  EXPECT_EQ(kinds, (std::vector{wire::Kind::put, wire::Kind::put_announce, wire::Kind::put}));
 }
 
 // More than the window may come for an export; for a port or a portal it may not.

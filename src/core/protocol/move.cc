@@ -158,12 +158,19 @@ void Protocol::access_over(Op* op, Status status) {
   }
 }
 
+// Where the driver has no room for one of a peer, the others of that peer need not ask.
 unsigned Protocol::step_moves() {
   unsigned events = 0;
+  const Peer* full = nullptr;
   Op* op = moves_.head;
   while (op) {
     Op* const next = op->queue.next;
-    if (op->moved < op->accepted) events += move_step(op);
+    if (op->moved < op->accepted && op->peer != full) {
+      const Peer* const peer = op->peer;
+      const unsigned count = move_step(op);
+      if (count == 0) full = peer;
+      events += count;
+    }
     op = next;
   }
   return events;
@@ -209,6 +216,8 @@ void Protocol::on_stream(Peer& peer, const wire::Frame& frame) {
     move_step(op);
     return;
   }
+  // It could have been read: this receiver cannot, and may not be able to the next time.
+  if (op->region && frame.key.empty()) peer.run = kRunUnread;
   op->stage = OpStage::streaming;
   peer.streams.push(op);
   flush(peer);

@@ -95,6 +95,7 @@ struct Op {
 
   std::byte* buffer = nullptr;      // held eager payload, or a packed body that had to wait; owned
   uint32_t buffer_bytes = 0;        // of a packed body
+  uint32_t credit_taken = 0;        // of the peer's, by an eager message
   uint32_t credit_owed = 0;         // eager credit to give back once the payload is consumed
   uint32_t pending_dones = 0;       // the driver owes this many done()
   OpEvent answer = OpEvent::acked;  // when finished: what conclude() will tell

@@ -56,14 +56,15 @@ struct Peer {
   uint8_t rail = 0;            // index of the driver among the interface's
   PeerId route = kNoPeer;
   Driver* driver = nullptr;
-  uint32_t pieces_max = 1;    // address ranges of one frame
-  uint32_t small_max = 0;     // largest message that travels as one tagged frame
-  uint32_t express_end = 0;   // sizes below may use put_now; 0 unless up and greeted
-  uint32_t eager_max = 0;     // largest message sent eagerly
-  uint64_t read_min = 0;      // smallest of them that may be better read
-  uint64_t crossing_min = 0;  // the same while such messages meet
-  uint64_t number = 0;        // unique in this interface; the source in tagged matching
-  uint64_t process = 0;       // nid << 32 | pid; the source in Portals matching
+  uint32_t pieces_max = 1;       // address ranges of one frame
+  uint32_t small_max = 0;        // largest message that travels as one tagged frame
+  uint32_t express_end = 0;      // sizes below may use put_now; 0 unless up and greeted
+  uint32_t eager_max = 0;        // largest message sent eagerly
+  uint64_t read_min = 0;         // smallest of them that may be better read
+  uint64_t alone_min = kNoSize;  // the same while nothing else is under way
+  uint64_t crossing_min = 0;     // the same while such messages meet
+  uint64_t number = 0;           // unique in this interface; the source in tagged matching
+  uint64_t process = 0;          // nid << 32 | pid; the source in Portals matching
   // Eager credit, in units of wire::kCreditUnit.
   uint64_t credit = 0;         // may still be sent
   uint64_t window = 0;         // granted to the peer

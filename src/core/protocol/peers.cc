@@ -316,15 +316,17 @@ void Protocol::set_route(Peer& peer, uint8_t rail, PeerId route) {
   peer.small_max = limits.small_max;
   peer.eager_max = limits.eager_max;
   const DriverCaps& caps = peer.driver->caps();
+  const bool reads = caps.flags & kGet;
   peer.crossing_min = caps.read_crossing_min ? caps.read_crossing_min : peer.eager_max / 2 + 1;
-  peer.read_min = std::min(caps.read_alone_min, peer.crossing_min);
+  peer.alone_min = reads && !config_.eager_limit ? caps.read_alone_min : kNoSize;
+  peer.read_min = reads ? std::min(peer.alone_min, peer.crossing_min) : kNoSize;
   allow_express(peer);
   rails_[rail]->set(route, &peer);
 }
 
 void Protocol::allow_express(Peer& peer) {
   const bool ready = peer.state == PeerState::up && peer.hello_sent;
-  peer.express_end = ready ? uint32_t(std::min<uint64_t>(peer.small_max + 1, peer.read_min)) : 0;
+  peer.express_end = ready ? uint32_t(std::min<uint64_t>(peer.small_max + 1, peer.alone_min)) : 0;
 }
 
 void Protocol::queue_hello(Peer& peer) {

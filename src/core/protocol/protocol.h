@@ -242,6 +242,7 @@ class Protocol final {
   static constexpr uint8_t kCrossing = 2;
   static constexpr uint32_t kRunMost = 64;  // frames of a message for the driver at a time
   static constexpr uint8_t kRun = 16;
+  static constexpr uint8_t kRunUnread = 255;  // after one that was announced in vain
 
   // One driver with the peers it names; its upcalls come back here.
   struct Rail final : Sink {
@@ -279,6 +280,7 @@ class Protocol final {
   static bool frames_only(const Peer& peer) { return !(peer.driver->caps().flags & (kGet | kPut)); }
   static uint64_t remote_least(const Peer& peer);
   bool export_memory(Op* op, uint32_t access);
+  static uint64_t push_max(const Peer& peer);
   bool better_read(Peer& peer, const Data& source);
   void set_request_head(Op* op, wire::Kind kind, const Envelope& env);
   void set_control_head(Op* op, wire::Kind kind, Status status, uint64_t length);

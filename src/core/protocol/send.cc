@@ -71,10 +71,10 @@ bool Protocol::better_read(Peer& peer, const Data& source) {
   const uint64_t bytes = source.bytes();
   if (bytes < peer.read_min) return false;
   const DriverCaps& caps = peer.driver->caps();
-  uint64_t least = caps.read_alone_min;
+  uint64_t least = peer.alone_min;
   if (peer.crossing) {
     least = peer.crossing_min;
-    if (announced_ == 0 && bytes >= least) --peer.crossing;
+    if (announced_ == 0 && peer.backlog.empty()) --peer.crossing;
   } else if (announced_ > 0 || !peer.backlog.empty()) {
     peer.run = kRun;
     return false;
@@ -141,6 +141,14 @@ void Protocol::set_control_head(Op* op, wire::Kind kind, Status status, uint64_t
   op->head_bytes = uint8_t(sizeof(h) + op->key_bytes);
 }
 
+// The longest put to an export that is not announced. The export is there already: nothing is kept
+// for a match, and to announce would buy a round trip where only frames carry data. But the backlog
+// goes before all else: what has to wait in it keeps to one frame.
+uint64_t Protocol::push_max(const Peer& peer) {
+  if (!peer.backlog.empty()) return peer.small_max;
+  return frames_only(peer) ? std::max<uint64_t>(peer.eager_max, kPushedMost) : peer.eager_max;
+}
+
 Status Protocol::put(Peer& peer, const Envelope& env, const Data& source, const Owner& owner,
                      Op** out) {
   if (peer.state != PeerState::up) return down_status(peer);
@@ -152,14 +160,10 @@ Status Protocol::put(Peer& peer, const Envelope& env, const Data& source, const 
   op->want_ack = env.want_ack;
   op->functions = !source.has_address();
 
-  // An export is there already: nothing is kept for a match, and to announce would buy a round
-  // trip.
   const bool exported = env.space == Space::memory;
   const uint64_t cost = exported ? 0 : wire::credit_units(op->length);
   const bool room = cost <= peer.credit;
-  const uint64_t eager_max = exported && frames_only(peer)
-                                 ? std::max<uint64_t>(peer.eager_max, kPushedMost)
-                                 : peer.eager_max;
+  const uint64_t eager_max = exported ? push_max(peer) : peer.eager_max;
   op->announced =
       op->length > eager_max || !room || near(peer, source) || better_read(peer, source);
   if (op->announced) {
@@ -170,6 +174,7 @@ Status Protocol::put(Peer& peer, const Envelope& env, const Data& source, const 
   } else {
     ++counters_->eager_sent;
     peer.credit -= cost;
+    op->credit_taken = uint32_t(cost);
     set_request_head(op, wire::Kind::put, env);
   }
   return start(op, out);
@@ -244,7 +249,7 @@ bool Protocol::withdraw(Op* op) {
   if (op->role != OpRole::send || op->is_reply || op->stage != OpStage::queued) return false;
   if (op->first_sent || op->pending_dones > 0) return false;
   Peer& peer = *op->peer;
-  if (!op->announced) peer.credit += wire::credit_units(op->length);
+  peer.credit += op->credit_taken;
   peer.in_use += op->credit_owed;  // credit that the unsent header was to carry
   give_back(peer, op->credit_owed);
   peer.backlog.remove(op);

@@ -55,7 +55,7 @@ SwitchPoints switch_points(const Params& params, const Hardware& machine, bool t
   points.split_min = chosen(params.shm_split_min, cache / 16);
   points.ring_most = chosen(params.shm_ring_most, intel ? cache / 8 : cache);
   points.read_alone_min = kNoSize;
-  points.read_crossing_min = points.remote_min / 2 + 1;
+  points.read_crossing_min = std::max<uint64_t>(points.remote_min / 2, points.eager_limit / 2) + 1;
   points.stream = !intel;
   if (machine.attach_ns == 0 || machine.attach_ns > kCheapAttachNs || take_turns) return points;
   points.eager_limit = static_cast<uint32_t>(chosen(params.shm_eager_limit, kCheapEager));
