@@ -64,7 +64,7 @@ struct RailSeen {
   uint32_t answered = 0;
   uint64_t least_ns = 0;  // round trips; 0: nothing was answered
   uint64_t median_ns = 0;
-  uint32_t longest_sent = 0;  // frames; 0: none was tried
+  uint32_t longest_sent = 0;  // frames; 0: not tried often enough to tell
   uint32_t longest = 0;       // of those that arrived
 };
 

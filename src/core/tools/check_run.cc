@@ -101,30 +101,37 @@ bool Run::serve(uint64_t until_ns) {
   return true;
 }
 
-// One question in each gap: a small one, or, as long as there are some to try and in turn with
-// those, one of another length. Before there is a way the driver is set looking for one.
+// One small question in each gap, or, as long as there are some to try and in turn with those, one
+// of another length by each way. Before there is a way the driver is set looking for one.
 void Run::ask(Prober& prober, uint32_t rank, bool settled, Turn* turn, uint64_t now) {
   const uint32_t rails = prober.driver().rails(prober.peer(rank).id);
   if (!rails) {
     prober.ask(rank, kFirstRail, Probe::kBytes, now);
     return;
   }
+  turn->small = !turn->small;
+  if (!turn->small && settled && ask_long(prober, rank, rails, turn, now)) return;
   while (!(rails >> turn->rail & 1))
     turn->rail = static_cast<uint8_t>((turn->rail + 1) % kRailsMax);
-  turn->small = !turn->small || !settled || turn->tries == kTries;
-  if (turn->small) {
-    if (prober.ask(rank, turn->rail, Probe::kBytes, now))
-      turn->rail = static_cast<uint8_t>((turn->rail + 1) % kRailsMax);
-    return;
-  }
+  if (prober.ask(rank, turn->rail, Probe::kBytes, now))
+    turn->rail = static_cast<uint8_t>((turn->rail + 1) % kRailsMax);
+}
+
+// By each way the next length that it has to try; a way may be found later than the others. False:
+// none has one left.
+bool Run::ask_long(Prober& prober, uint32_t rank, uint32_t rails, Turn* turn, uint64_t now) {
   const std::vector<uint32_t> lengths = lengths_for(prober.caps().mtu);
-  const uint32_t length = lengths[turn->length];
-  for (uint8_t rail = 0; rail < kRailsMax; rail++)
-    if (rails >> rail & 1 && prober.peer(rank).rails[rail].longest < length)
-      prober.ask(rank, rail, length, now);
-  if (++turn->length < lengths.size()) return;
-  turn->length = 0;
-  turn->tries++;
+  bool asked = false;
+  for (uint8_t rail = 0; rail < kRailsMax; rail++) {
+    if (!(rails >> rail & 1)) continue;
+    const uint32_t longest = prober.peer(rank).rails[rail].longest;
+    size_t& tried = turn->tried[rail];
+    while (tried < kTries * lengths.size() && lengths[tried % lengths.size()] <= longest) tried++;
+    if (tried == kTries * lengths.size()) continue;
+    if (prober.ask(rank, rail, lengths[tried % lengths.size()], now)) tried++;
+    asked = true;
+  }
+  return asked;
 }
 
 // False: there is no way.
@@ -142,11 +149,13 @@ bool Run::measure(Prober& prober, uint32_t rank, uint64_t end_ns, PairSeen* out)
     while (!stopped_ && clock_ns() < next_ns) step(next_ns);
   }
   while (!stopped_ && clock_ns() < end_ns) step(end_ns);
-  sum_up(prober, rank, out);
+  sum_up(prober, rank, turn, out);
   return !out->rails.empty() && !peer.ended;
 }
 
-void Run::sum_up(Prober& prober, uint32_t rank, PairSeen* out) {
+void Run::sum_up(Prober& prober, uint32_t rank, const Turn& turn, PairSeen* out) {
+  const uint32_t longest = prober.caps().mtu;
+  const size_t all_tried = kTries * lengths_for(longest).size();
   Prober::Peer& peer = prober.peer(rank);
   const std::vector<PeerAddress> ways = prober.driver().peer_addresses(peer.id);
   for (uint8_t i = 0; i < kRailsMax; i++) {
@@ -156,7 +165,7 @@ void Run::sum_up(Prober& prober, uint32_t rank, PairSeen* out) {
     seen.rail = i;
     seen.sent = rail.sent;
     seen.answered = static_cast<uint32_t>(rail.trip_ns.size());
-    seen.longest_sent = prober.caps().mtu;
+    seen.longest_sent = turn.tried[i] == all_tried ? longest : 0;
     seen.longest = rail.longest;
     if (!rail.trip_ns.empty()) {
       std::sort(rail.trip_ns.begin(), rail.trip_ns.end());

@@ -32,13 +32,14 @@ class Run {
   struct Turn {
     uint8_t rail = 0;
     bool small = false;
-    size_t length = 0, tries = 0;  // of the other lengths
+    size_t tried[kRailsMax] = {};  // questions of other lengths
   };
   void ask(Prober& prober, uint32_t rank, bool settled, Turn* turn, uint64_t now);
+  bool ask_long(Prober& prober, uint32_t rank, uint32_t rails, Turn* turn, uint64_t now);
   bool measure(Prober& prober, uint32_t rank, uint64_t end_ns, PairSeen* out);
   bool step(uint64_t until_ns);
   bool multicast(uint64_t end_ns, Observations* out);
-  void sum_up(Prober& prober, uint32_t rank, PairSeen* out);
+  void sum_up(Prober& prober, uint32_t rank, const Turn& turn, PairSeen* out);
   void list_heard(Observations* out);
 
   std::vector<std::unique_ptr<Prober>> probers_;
