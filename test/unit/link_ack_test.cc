@@ -68,7 +68,8 @@ TEST_F(LinkAckTest, FramesThatArriveTogether) {
   // A forged tag, a changed header, a changed payload, no frame of a link at all.
   together->spoil = {{5, kTagAt}, {11, kSessionAt}, {12, link::kHeaderBytes}, {19, 0}};
   const PeerId to_b = a->connect(b);
-  for (size_t i = 0; i < kFrames; i++) ASSERT_TRUE(a->send(to_b, "frame " + std::to_string(i)));
+  for (size_t i = 0; i < kFrames; i++)
+    ASSERT_TRUE(a->send(to_b, "frame " + std::to_string(i), {}, i + 1));
   for (; now_ns < 100 * kMs; now_ns += kMs / 10) {
     a->driver->poll(now_ns, 1000);
     b.driver->poll(now_ns, 1000);
@@ -342,6 +343,7 @@ TEST_F(LinkAckTest, WhatComesTogetherLeavesTogether) {
     tx.peer = a.connect(b);
     tx.head = "head";
     tx.head_bytes = 4;
+    tx.cookie = 1;
   }
   ASSERT_EQ(a.driver->send(batch), batch.size());
   EXPECT_EQ(sizes, (std::vector<size_t>{batch.size()}));
@@ -368,7 +370,7 @@ TEST_F(LinkAckTest, AWideWindowIsUsedInWholeBatches) {
   const PeerId to_b = a.connect(b);
   const auto rounds = [&](int count) {
     for (int i = 0; i < count; i++) {
-      while (a.send(to_b, "x")) continue;
+      while (a.send(to_b, "x", {}, 1)) continue;
       a.driver->poll(now_ns += 2000, 1000);
       b.driver->poll(now_ns += 2000, 37);  // some at a time
     }

@@ -67,7 +67,7 @@ TEST_F(LinkPeers, OfTenThousandAreKeptInLittleMemory) {
 TEST_F(LinkPeers, LossesAreRepairedSoonAndTheirMemoryIsGivenBack) {
   connect(2000, "drop=30%");
   for (int i = 0; i < 16; i++)
-    for (const PeerId peer : peers) ASSERT_TRUE(hub->send(peer, "some frame"));
+    for (const PeerId peer : peers) ASSERT_TRUE(hub->send(peer, "some frame", {}, 1));
   const auto complete = [&] {
     return std::count_if(others.begin(), others.end(),
                          [](const auto& other) { return other->sink.packets.size() == 16; });

@@ -96,7 +96,8 @@ class LinkRailsTest : public test::LinkTest {
     const uint64_t begin_ns = now_ns, end = received + frames;
     b->sink.packets.clear();
     while (received < end && now_ns < begin_ns + 20000 * kMs) {
-      while (sent < end && a->send(to_b, std::to_string(sent) + std::string(100, ' '))) sent++;
+      while (sent < end && a->send(to_b, std::to_string(sent) + std::string(100, ' '), {}, 1))
+        sent++;
       run({a.get(), b.get()}, now_ns + 4000, 5000);
       for (const auto& packet : b->sink.packets) {
         EXPECT_EQ(std::stoul(packet.bytes), received);

@@ -60,7 +60,7 @@ TEST_F(LinkTest, ALostFrameGoesAgainAfterTheTimeout) {
 TEST_F(LinkTest, AMissedFrameGoesAgainBeforeTheTimeout) {
   const auto a = linked("drop#1"), b = linked();
   const PeerId peer = a->connect(*b);
-  for (const char* s : {"0", "1", "2", "3", "4"}) ASSERT_TRUE(a->send(peer, s));
+  for (const char* s : {"0", "1", "2", "3", "4"}) ASSERT_TRUE(a->send(peer, s, {}, 1));
   // The timeout is at least half a millisecond.
   run({a.get(), b.get()}, now_ns + 300000, 20000);
   ASSERT_EQ(b->sink.packets.size(), 5u);
@@ -111,8 +111,46 @@ TEST_F(LinkTest, TheWindowIsBackPressure) {
   const auto a = linked(), c = linked();
   const PeerId peer = a->connect(*c);
   uint32_t taken = 0;
-  while (taken < 1000 && a->send(peer, "x")) taken++;
+  while (taken < 1000 && a->send(peer, "x", {}, taken + 1)) taken++;
   EXPECT_EQ(taken, link::kWindow);
+}
+
+// Short frames that wait travel together, and are handed up one by one, also if they come before
+// their turn.
+TEST_F(LinkTest, ShortFramesShareAPacket) {
+  for (const char* const faults : {"", "drop#2", "drop#3"}) {
+    const auto a = linked(faults), b = linked();
+    const PeerId peer = a->connect(*b);
+    std::vector<std::string> frames;
+    for (size_t i = 0; i < 60; i++)
+      frames.push_back(std::to_string(i) + std::string(i % 7 * 20, 'x'));
+    frames.push_back(std::string(150, 'h') + std::string(3000, 'b'));
+    for (int i = 0; i < 5; i++) frames.push_back("behind a long one");
+    for (const std::string& frame : frames) {
+      const size_t head = std::min<size_t>(frame.size(), kHeadMax);
+      ASSERT_TRUE(a->send(peer, frame.substr(0, head), frame.substr(head)));
+    }
+    run({a.get(), b.get()}, now_ns + 20 * kMs, 20000);
+    ASSERT_EQ(b->sink.packets.size(), frames.size());
+    for (size_t i = 0; i < frames.size(); i++) EXPECT_EQ(b->sink.packets[i].bytes, frames[i]);
+    EXPECT_EQ(a->counters.link_retransmits, *faults ? 1u : 0u);
+    EXPECT_EQ(b->counters.link_corrupt, 0u);
+  }
+}
+
+TEST_F(LinkTest, LengthsOfFramesThatShareAPacketAreChecked) {
+  const auto a = linked(), evil = bare();
+  const PeerId peer = reach(*evil, *a);
+  const std::string payloads[] = {std::string("\2\0ab\5\0abcd", 10), std::string("\2\0ab\5", 5),
+                                  std::string("\2\0ab\xff\xff", 6)};
+  for (uint64_t seq = 0; seq < 3; seq++) {
+    ASSERT_TRUE(
+        evil->send(peer, frame_of({Kind::several, 5, 0, seq, 0, 0}, payloads[seq], key_of(*a))));
+    run({a.get()}, now_ns + kMs);
+    ASSERT_EQ(a->sink.packets.size(), seq + 1);
+    EXPECT_EQ(a->sink.packets[seq].bytes, "ab");
+    EXPECT_EQ(a->counters.link_corrupt, seq + 1);
+  }
 }
 
 TEST_F(LinkTest, AnIdlePairIsSilentIfTheDriverReportsDeaths) {

@@ -74,6 +74,12 @@ void tags_of(std::span<const Numbered> headers, const Key& key, uint64_t* tags) 
   std::copy_n(all.begin(), headers.size(), tags);
 }
 
+void write_length(size_t bytes, std::byte* out) {
+  store_little<uint16_t>(out, static_cast<uint16_t>(bytes));
+}
+
+size_t read_length(const std::byte* in) { return load_little<uint16_t>(in); }
+
 bool parse_header(std::span<const std::byte> frame, Header* out) {
   if (frame.size() < kHeaderBytes) return false;
   const std::byte* bytes = frame.data();
@@ -89,11 +95,12 @@ bool parse_header(std::span<const std::byte> frame, Header* out) {
   out->seq = load_little<uint32_t>(bytes + 16);
   out->ack = load_little<uint32_t>(bytes + 20);
   out->sack = load_little<uint64_t>(bytes + 24);
-  const bool known = out->kind >= Kind::data && out->kind <= Kind::probe &&
+  const bool known = out->kind >= Kind::data && out->kind <= Kind::several &&
                      !(kind & ~(kKindBits | kSendersKey | kWhole | kAsk));
   const bool more =
       out->kind == Kind::ack && out->whole && frame.size() == kHeaderBytes + kSackMoreBytes;
-  return known && out->session && (out->kind == Kind::data || more || frame.size() == kHeaderBytes);
+  const bool payload = out->kind == Kind::data || out->kind == Kind::several;
+  return known && out->session && (payload || more || frame.size() == kHeaderBytes);
 }
 
 void write_more(const MoreSack& more, std::byte* out) {

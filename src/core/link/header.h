@@ -13,7 +13,8 @@
 // session     the sender's, one for each opening of a driver; a restarted process has another
 // to session  the receiver's as far as the sender knows it, else 0; `ack` and `sack` count only
 //             with it
-// seq         data: the number of this frame, from 0 for each pair and direction; its low half
+// seq         data, several: the number of this frame, from 0 for each pair and direction; its low
+//             half
 // ack         all frames before this number have arrived; its low half
 // sack        bit i: frame ack + 1 + i has arrived; the 192 after those follow an ack, if any has
 // checksum    CRC-32C of the payload, then of the header with this field 0, without the tag
@@ -31,7 +32,7 @@
 namespace torii::link {
 
 inline constexpr uint16_t kMagic = 0x4b4c;
-inline constexpr uint8_t kVersion = 5;
+inline constexpr uint8_t kVersion = 6;
 inline constexpr size_t kHeaderBytes = 40;
 inline constexpr uint32_t kSackBits = 256;
 inline constexpr size_t kSackMoreBytes = (kSackBits - 64) / 8;
@@ -42,6 +43,7 @@ enum class Kind : uint8_t {
   ack,       // the rest of `sack` follows, under the tag, or nothing
   bye,       // nothing follows: the sender closes
   probe,     // nothing follows: the sender asks for an ack, a sign of life
+  several,   // as data; several frames of the core follow, each behind its length in 16 bits
 };
 
 struct Header {
@@ -82,6 +84,11 @@ bool parse_header(std::span<const std::byte> frame, Header* out);
 bool tag_is_right(std::span<const std::byte> frame, const Header& header, const Key& key);
 bool tag_is_right(std::span<const std::byte> frame, uint64_t tag);
 bool checksum_is_right(std::span<const std::byte> frame);
+
+// The length of a frame that is one of several.
+inline constexpr size_t kLengthBytes = 2;
+void write_length(size_t bytes, std::byte* out);
+size_t read_length(const std::byte* in);
 
 // The rest of `sack` behind an ack, 64 bits a word.
 using MoreSack = std::array<uint64_t, kSackMoreBytes / 8>;

@@ -25,15 +25,19 @@ namespace torii::link {
 // of its number.
 class Slots {
  public:
+  struct Frame {
+    bool several = false;  // of the core's
+    std::vector<std::byte> payload;
+  };
   bool any() const { return count_ != 0; }
   bool has(uint64_t number) const { return count_ && memory_->present[word(number)] & bit(number); }
-  void put(uint64_t number, std::span<const std::byte> payload) {
+  void put(uint64_t number, bool several, std::span<const std::byte> payload) {
     if (!memory_) memory_ = std::make_unique<Memory>();
-    memory_->frames[number % kWindow].assign(payload.begin(), payload.end());
+    memory_->frames[number % kWindow] = {several, {payload.begin(), payload.end()}};
     memory_->present[word(number)] |= bit(number);
     count_++;
   }
-  std::vector<std::byte> take(uint64_t number) {
+  Frame take(uint64_t number) {
     memory_->present[word(number)] &= ~bit(number);
     count_--;
     return std::exchange(memory_->frames[number % kWindow], {});
@@ -53,7 +57,7 @@ class Slots {
  private:
   struct Memory {
     std::array<uint64_t, kWindow / 64> present{};
-    std::array<std::vector<std::byte>, kWindow> frames;
+    std::array<Frame, kWindow> frames;
   };
 
   static size_t word(uint64_t number) { return number % kWindow / 64; }
@@ -193,7 +197,9 @@ class LinkDriver final : public Decorator {
   Status transfer(const Rma& rma, Cap cap);
 
   // sending.cc
+  static std::byte* append(const Tx& tx, std::byte* out, bool body = true);
   Sent frame_of(const Tx& tx);
+  bool join(Peer& peer, const Tx& tx);
   static void set_crc(Sent* frame);
   static void read_lent(Sent* frame);
   size_t send_to(PeerId id, std::span<const Tx> batch);
@@ -234,7 +240,8 @@ class LinkDriver final : public Decorator {
   void acknowledged(Peer& peer, const Header& header, const MoreSack& more);
   void retire(Peer& peer, Sent& sent);
   void owe_ack(Peer& peer, bool at_once);
-  void received(PeerId from, Peer& peer, uint64_t seq, std::span<const std::byte> payload);
+  void received(PeerId from, Peer& peer, const Header& header, std::span<const std::byte> payload);
+  void hand_up(PeerId from, bool several, std::span<const std::byte> payload);
   void hand_up_waiting(PeerId from, Peer& peer);
 
   Counters& counters_;

@@ -119,10 +119,10 @@ void LinkDriver::take_genuine(const Packet& packet, const Header& header) {
   if (acknowledges && header.ack - peer.first <= kWindow)
     acknowledged(peer, header, read_more(frame.subspan(kHeaderBytes)));
   if (header.kind == Kind::probe) owe_ack(peer, true);
-  if (header.kind == Kind::data) {
+  if (header.kind == Kind::data || header.kind == Kind::several) {
     watch(peer);
     owe_ack(peer, header.ask);
-    received(from, peer, header.seq, frame.subspan(kHeaderBytes));
+    received(from, peer, header, frame.subspan(kHeaderBytes));
   }
   if (header.kind == Kind::bye) end(from, peer, Status::peer_closed);
   if (peer.down != Status::ok || peer.owes_ack || !peer.sent.empty()) activate(from, peer);
@@ -196,8 +196,10 @@ void LinkDriver::owe_ack(Peer& peer, bool at_once) {
   peer.ack_at_once |= at_once || peer.slots.any();
 }
 
-void LinkDriver::received(PeerId from, Peer& peer, uint64_t seq,
+void LinkDriver::received(PeerId from, Peer& peer, const Header& header,
                           std::span<const std::byte> payload) {
+  const uint64_t seq = header.seq;
+  const bool several = header.kind == Kind::several;
   const uint64_t distance = seq - peer.expected;
   if (distance >= kWindow || peer.slots.has(seq)) {
     counters_.link_duplicates++;
@@ -206,21 +208,32 @@ void LinkDriver::received(PeerId from, Peer& peer, uint64_t seq,
   }
   if (distance == 0) {
     peer.expected++;
-    upper_.packet(from, payload);
+    hand_up(from, several, payload);
     if (peer.slots.any()) hand_up_waiting(from, peer);
     return;
   }
-  peer.slots.put(seq, payload);
+  peer.slots.put(seq, several, payload);
   peer.ack_at_once = true;
 }
 
 void LinkDriver::hand_up_waiting(PeerId from, Peer& peer) {
   for (; peer.slots.has(peer.expected) && budget_; budget_--) {
-    const std::vector<std::byte> payload = peer.slots.take(peer.expected);
+    const Slots::Frame frame = peer.slots.take(peer.expected);
     peer.expected++;
     owe_ack(peer, false);  // a frame sent by an earlier upcall did not tell of this one
-    upper_.packet(from, payload);
+    hand_up(from, frame.several, frame.payload);
   }
+}
+
+void LinkDriver::hand_up(PeerId from, bool several, std::span<const std::byte> payload) {
+  if (!several) return upper_.packet(from, payload);
+  while (payload.size() >= kLengthBytes) {
+    const size_t bytes = read_length(payload.data());
+    if (bytes > payload.size() - kLengthBytes) break;
+    upper_.packet(from, payload.subspan(kLengthBytes, bytes));
+    payload = payload.subspan(kLengthBytes + bytes);
+  }
+  if (!payload.empty()) counters_.link_corrupt++;
 }
 
 }  // namespace torii::link

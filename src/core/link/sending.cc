@@ -2,6 +2,7 @@
 // Copyright (c) 2026, the Torii authors
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "core/base/log.h"
 #include "core/link/crc32c.h"
@@ -21,6 +22,17 @@ constexpr uint64_t kShunNs = 200000000;
 
 }  // namespace
 
+// Returns the end.
+std::byte* LinkDriver::append(const Tx& tx, std::byte* out, bool body) {
+  std::memcpy(out, tx.head, tx.head_bytes);
+  out += tx.head_bytes;
+  for (const iovec& piece : std::span(tx.pieces, body ? tx.piece_count : 0)) {
+    std::memcpy(out, piece.iov_base, piece.iov_len);
+    out += piece.iov_len;
+  }
+  return out;
+}
+
 Sent LinkDriver::frame_of(const Tx& tx) {
   Sent frame;
   frame.cookie = tx.cookie;
@@ -32,15 +44,30 @@ Sent LinkDriver::frame_of(const Tx& tx) {
   }
   frame.memory->size =
       static_cast<uint32_t>(kHeaderBytes + tx.head_bytes + (lent ? 0 : tx.body_bytes));
-  std::byte* out = frame.memory->bytes + kHeaderBytes;
-  std::memcpy(out, tx.head, tx.head_bytes);
-  out += tx.head_bytes;
-  for (const iovec& piece : std::span(tx.pieces, lent ? 0 : tx.piece_count)) {
-    std::memcpy(out, piece.iov_base, piece.iov_len);
-    out += piece.iov_len;
-  }
-  if (!lent) set_crc(&frame);
+  append(tx, frame.memory->bytes + kHeaderBytes, !lent);
+  frame.open = !tx.cookie && !lent && tx.head_bytes + tx.body_bytes <= caps_.mtu / 2;
+  if (!frame.open && !lent) set_crc(&frame);
   return frame;
+}
+
+// Short frames that wait share one of the link's, and with it the way through two kernels. False:
+// this one does not join the last one that was taken.
+bool LinkDriver::join(Peer& peer, const Tx& tx) {
+  if (peer.sent.empty() || !peer.sent.back().open || tx.cookie) return false;
+  Sent& last = peer.sent.back();
+  const size_t bytes = tx.head_bytes + tx.body_bytes, used = last.memory->size - kHeaderBytes;
+  const size_t lengths = last.several ? kLengthBytes : 2 * kLengthBytes;
+  if (bytes > caps_.mtu / 2 || used + bytes + lengths > caps_.mtu) return false;
+  std::byte* const first = last.memory->bytes + kHeaderBytes;
+  if (!std::exchange(last.several, true)) {
+    std::memmove(first + kLengthBytes, first, used);
+    write_length(used, first);
+  }
+  std::byte* out = first + used + lengths - kLengthBytes;
+  write_length(bytes, out);
+  out = append(tx, out + kLengthBytes);
+  last.memory->size = static_cast<uint32_t>(out - last.memory->bytes);
+  return true;
 }
 
 void LinkDriver::set_crc(Sent* frame) {
@@ -83,20 +110,24 @@ size_t LinkDriver::send_to(PeerId id, std::span<const Tx> batch) {
       if (tx.cookie) completed_.push_back({tx.cookie, peer.down});
     return batch.size();
   }
-  const size_t room = window_ - std::min<size_t>(window_, peer.sent.size());
-  peer.refused = batch.size() > room;
-  batch = batch.first(std::min(room, batch.size()));
-  if (batch.empty()) return 0;
   const bool at_once = peer.flying < kAtOnce;
   if (at_once) look_at_clock();
   if (peer.sent.empty()) peer.waiting_since_ns = now_ns_;
+  peer.refused = false;
+  size_t taken = 0;
   for (const Tx& tx : batch) {
     TORII_ASSERT(tx.head_bytes <= kHeadMax && tx.body_bytes <= caps_.mtu - tx.head_bytes);
-    peer.sent.push_back(frame_of(tx));
+    if (!join(peer, tx)) {
+      peer.refused = peer.sent.size() >= window_;
+      if (peer.refused) break;
+      peer.sent.push_back(frame_of(tx));
+    }
+    taken++;
   }
-  if (at_once) send_waiting(id, peer, static_cast<uint32_t>(batch.size()));
+  if (taken == 0) return 0;
+  if (at_once) send_waiting(id, peer, static_cast<uint32_t>(taken));
   activate(id, peer);
-  return batch.size();
+  return taken;
 }
 
 Header LinkDriver::header_for(const Peer& peer, Kind kind, uint64_t seq) const {
@@ -156,8 +187,13 @@ size_t LinkDriver::transmit(PeerId id, Peer& peer, uint8_t number,
   for (size_t i = 0; i < indices.size(); i++) {
     Sent& frame = peer.sent[indices[i]];
     std::byte* bytes = frame.memory->bytes;
-    if (frame.lent) read_lent(&frame);
-    Header header = header_for(peer, Kind::data, peer.first + indices[i]);
+    if (frame.lent) {
+      read_lent(&frame);
+    } else if (std::exchange(frame.open, false)) {
+      set_crc(&frame);
+    }
+    const Kind kind = frame.several ? Kind::several : Kind::data;
+    Header header = header_for(peer, kind, peer.first + indices[i]);
     header.ask = frame.transmissions > 0 ||
                  (peer.flying + i + 1 >= part && header.seq + 1 - peer.asked >= part);
     if (header.ask) peer.asked = std::max(peer.asked, header.seq + 1);

@@ -71,7 +71,9 @@ struct Sent {
   uint32_t lent_bytes = 0;
   uint32_t payload_crc = 0;
   uint16_t transmissions = 0;
-  uint8_t rail = 0;  // by which it went, the last time
+  bool open = false;     // never sent, and short: more of the core's may join
+  bool several = false;  // of the core's, each behind its length
+  uint8_t rail = 0;      // by which it went, the last time
   Stage stage = Stage::waiting;
   uint64_t sent_ns = 0;    // the last time
   uint32_t delivered = 0;  // Rail::delivered then
@@ -85,6 +87,7 @@ class SentFrames {
   bool empty() const { return size_ == 0; }
   Sent& operator[](size_t i) { return ring_[(first_ + i) & (capacity_ - 1)]; }
   Sent& front() { return (*this)[0]; }
+  Sent& back() { return (*this)[size_ - 1]; }
   void push_back(const Sent& one) {
     if (size_ == capacity_) grow();
     (*this)[size_++] = one;
