@@ -136,6 +136,27 @@ TEST_F(ShmAsk, LongPutsFlow) {
   EXPECT_EQ(claim().withdrawn.load(), 0u);
 }
 
+// The ring does not hold the answers to all gets: each that is taken lets the owner go on, also
+// when the user polls for one event at a time and never finds its ring empty.
+TEST_F(ShmAsk, TheOwnerOfManyGetsDoesNotWaitForTheLast) {
+  constexpr unsigned kGets = 40;
+  constexpr uint64_t kEach = 64 << 10;
+  std::vector<std::byte> got(kGets * kEach);
+  std::memcpy(memory.data(), local.data(), got.size());
+  ASSERT_EQ(get(0, got.data(), 64, 100), Status::pending);
+  ASSERT_TRUE(together(100));
+  for (unsigned i = 0; i < kGets; i++)
+    ASSERT_EQ(get(i * kEach, got.data() + i * kEach, kEach, i + 1), Status::pending);
+  for (unsigned i = 0; i < kLooks; i++) owner.driver->poll(1, 64);
+  const uint64_t first = claim().seen;
+  ASSERT_FALSE(done(kGets));
+  for (unsigned i = 0; i < 4; i++) EXPECT_EQ(user.driver->poll(1, 1), 1u);
+  owner.driver->poll(1, 64);
+  EXPECT_GT(claim().seen, first);
+  ASSERT_TRUE(together(kGets));
+  EXPECT_EQ(std::memcmp(got.data(), local.data(), got.size()), 0);
+}
+
 // An owner that computes is not waited for; what it finds later it leaves alone.
 TEST_F(ShmAsk, AnAbsentOwnerIsDoneWithout) {
   std::vector<std::byte> back(100);

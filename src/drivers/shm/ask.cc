@@ -204,6 +204,9 @@ void ShmDriver::take_answer(Peer& peer, const Ask& answer, const std::byte* byte
       copy_bytes(open.local + at, bytes, part);
       asks->awaited -= part;
       open.got += part;
+      // At once: a poll for one event brings no more than this answer, and meanwhile the other
+      // process would have nothing to do.
+      if (asks->sending < asks->count) send_asks(peer);
       if (open.got < open.bytes) return;
       ended.add(open, Status::ok);
       counters_.helped_accesses++;
