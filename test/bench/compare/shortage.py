@@ -14,8 +14,8 @@ def kinds(ranks):
     return [
         Kind("allreduce", f"{ranks}: MPI_Allreduce", "microseconds", digits=2, bars=True),
         Kind("alltoall", f"{ranks}: MPI_Alltoall", "microseconds", digits=2, bars=True),
-        Kind("cpu", f"{ranks}: processor time of a waiting rank", "percent of a core", digits=1,
-             parameter="ranks", ratio=False, bars=True),
+        Kind("cpu", f"{ranks}: processor time of a rank that has waited for a second",
+             "percent of a core", digits=1, parameter="ranks", ratio=False, bars=True),
         Kind("speed", f"{ranks}: speed of a rank beside ranks that wait",
              "percent of its speed while they sleep", lower=False, digits=1,
              parameter="ranks", ratio=False, bars=True),
