@@ -21,7 +21,7 @@ namespace torii::test {
 class FakeDriver final : public Driver {
  public:
   static constexpr uint32_t kAddressBytes = 4;  // the number of a peer, low byte first
-  static constexpr uint32_t kKeyBytes = 8;
+  static constexpr uint32_t kKeyBytes = 24;
   static constexpr PeerId kPeers = 4;
 
   struct Sent {
@@ -60,12 +60,13 @@ class FakeDriver final : public Driver {
     return true;
   }
 
-  std::vector<Sent> sent;       // the test may clear it
-  std::vector<size_t> batches;  // offered frames of each send() that was not refused whole
-  unsigned refusals = 0;        // send() and remote access are refused so often
-  unsigned takes = ~0u;         // frames before all are refused
-  Status remote = Status::ok;   // what put and get answer
-  Reach reach_says;             // of every guarded key
+  std::vector<Sent> sent;             // the test may clear it
+  std::vector<std::string> imported;  // keys
+  std::vector<size_t> batches;        // offered frames of each send() that was not refused whole
+  unsigned refusals = 0;              // send() and remote access are refused so often
+  unsigned takes = ~0u;               // frames before all are refused
+  Status remote = Status::ok;         // what put and get answer
+  Reach reach_says;                   // of every guarded key
   size_t lent() const { return lent_.size(); }
   size_t registered() const { return regions_.size(); }
   void want_lent_from(uint32_t bytes) { caps_.lend_min = bytes; }
@@ -141,13 +142,14 @@ class FakeDriver final : public Driver {
     out->bytes = bytes;
     out->access = access;
     out->driver_data = ++next_;
-    std::memcpy(out->key.data(), &out->driver_data, kKeyBytes);
+    std::memcpy(out->key.data(), &out->driver_data, sizeof(out->driver_data));
     regions_[next_] = bytes;
     return Status::ok;
   }
   void dereg(Region& region) override { require(regions_.erase(region.driver_data) == 1); }
   Status import(PeerId, std::span<const std::byte> key, uint32_t* remote) override {
     require(key.size() == kKeyBytes);
+    imported.emplace_back(reinterpret_cast<const char*>(key.data()), key.size());
     if (key[0] == std::byte{0xff}) return Status::invalid;
     imports_[uint32_t(++next_)] = true;
     *remote = uint32_t(next_);

@@ -106,7 +106,8 @@ enum Access : uint32_t {
   kGuarded = 8,       // the key ends with dereg(), and one that was invented is recognized
 };
 
-// Local memory that peers may reach; filled by reg().
+// Local memory that peers may reach; filled by reg(). The last fields of a key should be those that
+// are mostly 0: words of zeros at its end do not travel.
 struct Region {
   void* base = nullptr;
   uint64_t bytes = 0;

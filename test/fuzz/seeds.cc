@@ -50,6 +50,11 @@ void wire_seeds() {
   tagged.kind = wire::Kind::tagged;
   tagged.bits = 7;
   write_seed("wire", encoded(tagged) + "payload");
+  wire::Announced announced{};
+  announced.kind = wire::Kind::tagged_announce;
+  announced.length = 70;
+  announced.op = 5;
+  write_seed("wire", encoded(announced) + "the key!");
   wire::Hello hello{};
   hello.kind = wire::Kind::hello;
   hello.version = wire::kVersion;

@@ -24,6 +24,8 @@ size_t encode(const wire::Frame& frame, std::byte* out) {
       return wire::encode(frame.hello, out);
     case wire::Kind::tagged:
       return wire::encode(frame.tagged, out);
+    case wire::Kind::tagged_announce:
+      return wire::encode(frame.announced, out);
     case wire::Kind::put:
     case wire::Kind::put_announce:
     case wire::Kind::get:

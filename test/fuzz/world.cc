@@ -208,11 +208,26 @@ void World::request_frame() {
   h.length = size < 64    ? payload.size()
              : size < 240 ? payload.size() + in_.below(kMessageMax)
                           : in_.take<uint64_t>();
+  if (h.kind == wire::Kind::put_announce && (in_.byte() & 1)) return announced_frame(h, key);
   std::string head(sizeof(h), 0);
   wire::encode(h, reinterpret_cast<std::byte*>(head.data()));
   const unsigned from = in_.byte() % kFuzzPeers;
   if (h.kind == wire::Kind::put) more_at_[from] = payload.size();
   deliver(from, head, key + payload);
+}
+
+// The same for a tagged port.
+void World::announced_frame(const wire::Request& request, const std::string& key) {
+  wire::Announced h{};
+  h.kind = wire::Kind::tagged_announce;
+  h.port = uint8_t(request.index | (in_.byte() & wire::kReadyBit));
+  h.credit = request.credit;
+  h.bits = request.bits;
+  h.length = request.length;
+  h.op = request.op;
+  std::string head(sizeof(h), 0);
+  wire::encode(h, reinterpret_cast<std::byte*>(head.data()));
+  deliver(in_.byte() % kFuzzPeers, head, key);
 }
 
 uint64_t World::some_handle() {

@@ -66,6 +66,7 @@ class World {
   void say_hello(unsigned peer);
   void tagged_frame();
   void request_frame();
+  void announced_frame(const wire::Request& request, const std::string& key);
   void control_frame();
   void more_frame();
   void data_frame();

@@ -48,6 +48,54 @@ TEST_F(ProtocolFrames, AStreamThatHasArrivedIsOverWhenTheDriverIsThrough) {
   EXPECT_EQ(protocol_->ops().used(), 0u);
 }
 
+// Words of zeros at the end of a key stay at home; the driver gets them back.
+TEST_F(ProtocolFrames, TheAnnouncementOfATaggedMessageIsShort) {
+  open(kGet);
+  Envelope env;
+  env.space = Space::tagged;
+  env.index = 3;
+  env.ready = true;
+  env.bits = 0x1122334455667788;
+  env.hdr_data = 0x99aabbcc;
+  env.length = 60000;
+  ASSERT_EQ(protocol_->put(*peer_, env, Data(source_.data(), 60000), owner(), nullptr),
+            Status::pending);
+  const std::string frame = driver_->sent.back().bytes;
+  EXPECT_EQ(frame.size(), 32u + 8);
+  const wire::Announced h = sent(wire::Kind::tagged_announce).announced;
+  EXPECT_EQ(h.port, 3 | wire::kReadyBit);
+  EXPECT_EQ(h.bits, env.bits);
+  EXPECT_EQ(h.user, env.hdr_data);
+  EXPECT_EQ(h.length, 60000u);
+  EXPECT_NE(h.op, 0u);
+
+  arrive(frame);
+  EXPECT_EQ(room_.puts, 1u);
+  ASSERT_EQ(driver_->imported.size(), 1u);
+  EXPECT_EQ(driver_->imported[0], frame.substr(32) + std::string(16, '\0'));
+}
+
+// Without a key, or with one that is no key of the driver's, the source is asked for frames.
+TEST_F(ProtocolFrames, WhatCannotBeReadIsAskedFor) {
+  open(kGet);
+  wire::Announced h{};
+  h.kind = wire::Kind::tagged_announce;
+  h.length = 60000;
+  h.op = 77;
+  for (const size_t key_bytes : {0, 25, 128}) {
+    driver_->sent.clear();
+    arrive(encoded(h) + std::string(key_bytes, 'k'));
+    EXPECT_EQ(sent(wire::Kind::stream).control.op, 77u) << key_bytes;
+  }
+  EXPECT_EQ(driver_->imported.size(), 0u);
+  EXPECT_EQ(counters_.bad_frames, 0u);
+  arrive(encoded(h) + std::string(129, 'k'));
+  EXPECT_EQ(counters_.bad_frames, 1u) << "no driver has such keys";
+  h.op = 0;
+  arrive(encoded(h));
+  EXPECT_EQ(counters_.bad_frames, 2u) << "nobody could be answered";
+}
+
 // Says of each message that was just sent whether it was announced, and lets the peer take them
 // all.
 class ReadOrEager : public ProtocolFrames {

@@ -207,10 +207,11 @@ void Protocol::on_stream(Peer& peer, const wire::Frame& frame) {
   op->peer_op = h.sender_op;
   op->accepted = h.length;
   const DriverCaps& caps = peer.driver->caps();
-  const bool writable = !frame.key.empty() && frame.key.size() == caps.key_bytes &&
+  keep_key(op, frame.key);
+  const bool writable = op->key_bytes > 0 && op->key_bytes == caps.key_bytes &&
                         (caps.flags & kPut) && !peer.remote_denied && !op->functions;
   if (writable && op->remote == kNoRemote &&
-      peer.driver->import(peer.route, frame.key, &op->remote) == Status::ok) {
+      peer.driver->import(peer.route, {op->key.data(), op->key_bytes}, &op->remote) == Status::ok) {
     op->stage = OpStage::moving;
     moves_.push(op);
     move_step(op);

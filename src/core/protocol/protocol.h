@@ -282,6 +282,7 @@ class Protocol final {
   bool export_memory(Op* op, uint32_t access);
   static uint64_t push_max(const Peer& peer);
   bool better_read(Peer& peer, const Data& source);
+  void set_announced_head(Op* op, const Envelope& env);
   void set_request_head(Op* op, wire::Kind kind, const Envelope& env);
   void set_control_head(Op* op, wire::Kind kind, Status status, uint64_t length);
   Status start(Op* op, Op** out);
@@ -317,6 +318,7 @@ class Protocol final {
 
   // receive.cc
   void on_frame(Rail& rail, PeerId from, std::span<const std::byte> bytes);
+  void on_announced(Peer& peer, const wire::Frame& frame);
   void on_request(Peer& peer, const wire::Frame& frame);
   void on_control(Peer& peer, const wire::Frame& frame);
   void on_more(Peer& peer, const wire::Frame& frame);
@@ -332,6 +334,7 @@ class Protocol final {
   void incoming_done(Op* op, Status status);
 
   // move.cc
+  static void keep_key(Op* op, std::span<const std::byte> key);
   Status begin_incoming(Op* op, Op** out, bool answer_here);
   void on_stream(Peer& peer, const wire::Frame& frame);
   void on_data(Peer& peer, const wire::Frame& frame);

@@ -73,6 +73,8 @@ void Protocol::on_frame(Rail& rail, PeerId from, std::span<const std::byte> byte
   if (!peer || !peer->hello_received) return bad_frame(peer, "frame before hello");
   counters_->bytes_received += frame.payload.size();
   switch (frame.kind) {
+    case Kind::tagged_announce:
+      return on_announced(*peer, frame);
     case Kind::put:
     case Kind::put_announce:
     case Kind::get:
@@ -98,6 +100,25 @@ void Protocol::bad_frame(Peer* peer, const char* what) {
 Op* Protocol::find_op(Peer& peer, uint64_t handle) const {
   Op* op = ops_.find(handle);
   return op && op->peer == &peer && op->stage != OpStage::finished ? op : nullptr;
+}
+
+void Protocol::on_announced(Peer& peer, const wire::Frame& frame) {
+  const wire::Announced& h = frame.announced;
+  peer.credit += h.credit;
+  Arrival a;
+  a.peer = &peer;
+  a.kind = Kind::put_announce;
+  a.env.space = Space::tagged;
+  a.env.index = uint8_t(h.port & ~wire::kReadyBit);
+  a.env.ready = (h.port & wire::kReadyBit) != 0;
+  a.env.bits = h.bits;
+  a.env.hdr_data = h.user;
+  a.env.length = h.length;
+  a.key = frame.key;
+  a.peer_op = h.op;
+  a.credit = 0;
+  if (announced_ > 0) peer.crossing = kCrossing;
+  upper_->on_put(a);
 }
 
 void Protocol::on_request(Peer& peer, const wire::Frame& frame) {
@@ -229,6 +250,14 @@ Debt Protocol::postpone(const Arrival& a) {
   return {a.peer_op, a.credit};
 }
 
+// With the zeros at its end, which did not travel.
+void Protocol::keep_key(Op* op, std::span<const std::byte> key) {
+  const size_t whole = key.empty() ? 0 : op->peer->driver->caps().key_bytes;
+  op->key_bytes = uint16_t(std::max(whole, key.size()));
+  std::copy(key.begin(), key.end(), op->key.begin());
+  std::fill(op->key.begin() + key.size(), op->key.begin() + op->key_bytes, std::byte{0});
+}
+
 Status Protocol::accept(Arrival& a, const Data& destination, uint64_t accepted, bool no_ack,
                         const Owner& owner, Op** out) {
   Peer& peer = *a.peer;
@@ -250,8 +279,7 @@ Status Protocol::accept(Arrival& a, const Data& destination, uint64_t accepted, 
   op->want_ack = !no_ack;
   if (a.kind == Kind::put_announce) {
     op->announced = true;
-    std::copy(a.key.begin(), a.key.end(), op->key.begin());
-    op->key_bytes = uint16_t(a.key.size());
+    keep_key(op, a.key);
     return begin_incoming(op, out, true);
   }
   op->credit_owed = a.credit;
@@ -320,8 +348,7 @@ Op* Protocol::hold(Arrival& a) {
   ++counters_->unexpected;
   if (a.kind == Kind::put_announce) {
     op->announced = true;
-    std::copy(a.key.begin(), a.key.end(), op->key.begin());
-    op->key_bytes = uint16_t(a.key.size());
+    keep_key(op, a.key);
     return op;
   }
   if (op->length > 0) {
@@ -452,8 +479,7 @@ void Protocol::on_reply(Peer& peer, const wire::Frame& frame, bool announced) {
   if (announced) {
     op->announced = true;
     op->peer_op = h.sender_op;
-    std::copy(frame.key.begin(), frame.key.end(), op->key.begin());
-    op->key_bytes = uint16_t(frame.key.size());
+    keep_key(op, frame.key);
     (void)begin_incoming(op, nullptr, false);
     return;
   }

@@ -16,6 +16,16 @@ namespace {
 constexpr uint64_t kWorthRegistering = 64 << 10;  // where registration is expensive
 constexpr uint64_t kPushedMost = 128 << 10;       // to an export, where there are only frames
 
+// Of a key, without the words of zeros at its end.
+uint16_t telling_bytes(const std::byte* key, uint32_t bytes) {
+  uint64_t word = 0;
+  for (; bytes > sizeof(word); bytes -= sizeof(word)) {
+    std::memcpy(&word, key + bytes - sizeof(word), sizeof(word));
+    if (word != 0) break;
+  }
+  return uint16_t(bytes);
+}
+
 uint8_t request_flags(const Envelope& env) {
   return uint8_t((env.want_ack ? wire::kWantAck : 0) | (env.ready ? wire::kReady : 0) |
                  (env.space == Space::tagged ? wire::kTaggedSpace : 0) |
@@ -100,9 +110,27 @@ bool Protocol::export_memory(Op* op, uint32_t access) {
     return false;
   }
   op->region = region;
-  std::memcpy(op->head.data() + op->head_bytes, region->key.data(), caps.key_bytes);
-  op->key_bytes = uint16_t(caps.key_bytes);
+  op->key_bytes = telling_bytes(region->key.data(), caps.key_bytes);
+  std::memcpy(op->head.data() + op->head_bytes, region->key.data(), op->key_bytes);
   return true;
+}
+
+// For a tagged port.
+void Protocol::set_announced_head(Op* op, const Envelope& env) {
+  op->head_bytes = sizeof(wire::Announced);
+  op->key_bytes = 0;
+  export_memory(op, kRemoteRead);
+  wire::Announced h{};
+  h.kind = wire::Kind::tagged_announce;
+  h.port = uint8_t(env.index | (env.ready ? wire::kReadyBit : 0));
+  h.credit = take_credit(*op->peer);
+  op->credit_owed = h.credit;
+  h.user = uint32_t(env.hdr_data);
+  h.bits = env.bits;
+  h.length = env.length;
+  h.op = ops_.handle(op);
+  wire::encode(h, op->head.data());
+  op->head_bytes = uint8_t(sizeof(h) + op->key_bytes);
 }
 
 void Protocol::set_request_head(Op* op, wire::Kind kind, const Envelope& env) {
@@ -170,7 +198,11 @@ Status Protocol::put(Peer& peer, const Envelope& env, const Data& source, const 
     ++announced_;
     ++counters_->rendezvous_sent;
     if (!room && op->length <= peer.eager_max) ++counters_->credit_stalls;
-    set_request_head(op, wire::Kind::put_announce, env);
+    if (env.space == Space::tagged) {
+      set_announced_head(op, env);
+    } else {
+      set_request_head(op, wire::Kind::put_announce, env);
+    }
   } else {
     ++counters_->eager_sent;
     peer.credit -= cost;

@@ -17,6 +17,14 @@ void to_host(Tagged* h) {
   h->bits = little(h->bits);
 }
 
+void to_host(Announced* h) {
+  h->credit = little(h->credit);
+  h->user = little(h->user);
+  h->bits = little(h->bits);
+  h->length = little(h->length);
+  h->op = little(h->op);
+}
+
 void to_host(Request* h) {
   h->credit = little(h->credit);
   h->key_bytes = little(h->key_bytes);
@@ -153,6 +161,9 @@ bool parse(std::span<const std::byte> bytes, Frame* out) {
   switch (out->kind) {
     case Kind::tagged:
       return take(bytes, &out->tagged, &out->payload);
+    case Kind::tagged_announce:
+      return take(bytes, &out->announced, &rest) && split_key(rest.size(), rest, out) &&
+             out->announced.op != 0;
     case Kind::put:
     case Kind::put_announce:
     case Kind::get:
@@ -175,6 +186,7 @@ bool parse(std::span<const std::byte> bytes, Frame* out) {
 }
 
 size_t encode(const Tagged& header, std::byte* out) { return put(header, out); }
+size_t encode(const Announced& header, std::byte* out) { return put(header, out); }
 size_t encode(const Request& header, std::byte* out) { return put(header, out); }
 size_t encode(const Control& header, std::byte* out) { return put(header, out); }
 size_t encode(const Hello& header, std::byte* out) { return put(header, out); }

@@ -2,10 +2,12 @@
 // Copyright (c) 2026, the Torii authors
 //
 // Every header that travels between two processes. All fields are little-endian. A frame is one
-// of these headers, then an optional memory key, then payload; the first byte is its kind.
+// of these headers, then an optional memory key, then payload; the first byte is its kind. Words of
+// zeros at the end of a key do not travel.
 //
 //   tagged      16 bytes: a whole small message for a tagged port
-//   request     56 bytes: put, get, getput and the announcement of a large put
+//   announced   32 bytes: the announcement of a large message for a tagged port
+//   request     56 bytes: put, get, getput and the announcement of another large put
 //   control     32 bytes: everything about a message both sides already know
 //   update      56 bytes: an atomic operation on exported memory
 //   updated     24 bytes: its answer
@@ -24,7 +26,7 @@
 
 namespace torii::wire {
 
-inline constexpr uint8_t kVersion = 4;
+inline constexpr uint8_t kVersion = 5;
 
 enum class Kind : uint8_t {
   hello = 1,
@@ -45,8 +47,9 @@ enum class Kind : uint8_t {
   joined,          // control: the sender receives what is sent to a group
   update,          // update
   updated,         // updated
+  tagged_announce,  // announced: key follows, payload moves after the match
 };
-inline constexpr uint8_t kKindLast = static_cast<uint8_t>(Kind::updated);
+inline constexpr uint8_t kKindLast = static_cast<uint8_t>(Kind::tagged_announce);
 
 enum RequestFlags : uint8_t {
   kWantAck = 1u << 0,      // answer with ack when delivered, or finish(dropped)
@@ -94,6 +97,19 @@ struct TaggedWords {
                      uint64_t{credit} << 16 | uint64_t{user} << 32),
               little(bits)} {}
 };
+
+// With a key of 24 bytes it is one cache line with the 8 bytes that a driver may need before it.
+// All that follows is the key.
+struct Announced {
+  Kind kind;
+  uint8_t port;  // as in Tagged
+  uint16_t credit;
+  uint32_t user;
+  uint64_t bits;
+  uint64_t length;
+  uint64_t op;  // the sender's handle
+};
+static_assert(sizeof(Announced) == 32);
 
 struct Request {
   Kind kind;
@@ -173,6 +189,7 @@ struct Frame {
   Kind kind;
   union {
     Tagged tagged;
+    Announced announced;
     Request request;
     Control control;
     Hello hello;
@@ -200,6 +217,7 @@ inline bool parse_tagged(std::span<const std::byte> bytes, Tagged* out) {
 
 // Writes a header in wire order; returns its length.
 size_t encode(const Tagged& header, std::byte* out);
+size_t encode(const Announced& header, std::byte* out);
 size_t encode(const Request& header, std::byte* out);
 size_t encode(const Control& header, std::byte* out);
 size_t encode(const Hello& header, std::byte* out);

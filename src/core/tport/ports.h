@@ -76,7 +76,8 @@ class Ports {
   }
   bool send_now(Port& port, Peer& peer, torii_mode_t mode, uint64_t tag, uint32_t user,
                 const Data& data) {
-    if (mode == TORII_SYNCHRONOUS || !data.has_address()) return false;
+    if (mode == TORII_SYNCHRONOUS || !data.has_address() || data.bytes() >= peer.express_end)
+      return false;
     iovec pieces[kPieces];
     uint64_t covered = 0;
     const uint32_t count = data.slice(0, data.bytes(), pieces, peer.pieces_max, &covered);
