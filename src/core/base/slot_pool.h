@@ -28,7 +28,7 @@ class SlotPool {
     if (__builtin_expect(!free_, 0) && !grow()) return nullptr;
     Slot* slot = free_;
     free_ = slot->next_free;
-    ++slot->generation;
+    slot->handle += kGeneration;
     ++used_;
     return new (slot->storage) T;
   }
@@ -36,24 +36,20 @@ class SlotPool {
   void put(T* object) {
     Slot* slot = slot_of(object);
     object->~T();
-    ++slot->generation;
+    slot->handle += kGeneration;
     slot->next_free = free_;
     free_ = slot;
     --used_;
   }
 
-  static uint64_t handle(const T* object) {
-    const Slot* slot = slot_of(const_cast<T*>(object));
-    return uint64_t{slot->generation} << 32 | slot->index;
-  }
+  static uint64_t handle(const T* object) { return slot_of(const_cast<T*>(object))->handle; }
 
   // The object a handle names, or null if there is none (any more).
   T* find(uint64_t handle) const {
     const uint32_t index = uint32_t(handle);
     if (index >= chunks_.size() * kChunk) return nullptr;
     Slot* slot = chunks_[index / kChunk] + index % kChunk;
-    if (slot->generation != uint32_t(handle >> 32) || !in_use(slot)) return nullptr;
-    return object_of(slot);
+    return slot->handle == handle && in_use(slot) ? object_of(slot) : nullptr;
   }
 
   uint32_t used() const { return used_; }
@@ -67,15 +63,17 @@ class SlotPool {
 
  private:
   static constexpr uint32_t kChunk = 64;
+  static constexpr uint64_t kGeneration = uint64_t{1} << 32;
 
   struct Slot {
     alignas(T) unsigned char storage[sizeof(T)];
     Slot* next_free;
-    uint32_t index;
-    uint32_t generation;  // odd while in use
+    // Of the object, if the generation is odd: in use. One word, written and read whole: a
+    // processor that reads two halves at once waits until both have left its store buffer.
+    uint64_t handle;
   };
 
-  static bool in_use(const Slot* slot) { return slot->generation & 1; }
+  static bool in_use(const Slot* slot) { return slot->handle & kGeneration; }
 
   static Slot* slot_of(T* object) { return reinterpret_cast<Slot*>(object); }
   static T* object_of(Slot* slot) { return std::launder(reinterpret_cast<T*>(slot->storage)); }
@@ -87,8 +85,7 @@ class SlotPool {
     if (!chunk) return false;
     chunks_.push_back(chunk);
     for (uint32_t i = kChunk; i-- > 0;) {
-      chunk[i].index = base + i;
-      chunk[i].generation = 0;
+      chunk[i].handle = base + i;
       chunk[i].next_free = free_;
       free_ = &chunk[i];
     }
