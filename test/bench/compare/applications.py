@@ -61,4 +61,4 @@ class Melt:
 
 def figures(_args):
     return [Melt("lammps", 2, BOUND, rounds=5, seconds=60),
-            Melt("lammps-8", 8, OVERSUBSCRIBED, rounds=3, seconds=60)]
+            Melt("lammps-8", 8, OVERSUBSCRIBED, rounds=9, seconds=60)]
