@@ -135,7 +135,7 @@ class World {
   void frame(fuzz::Input& in) {
     shm::Ask ask{};
     const uint8_t right = in.byte();
-    ask.kind = static_cast<shm::AskKind>(in.byte() % 5);
+    ask.kind = static_cast<shm::AskKind>(in.byte() % 7);
     ask.valid = right & 1 ? guard_.serial : in.take<uint64_t>();
     ask.slot = right & 2 ? guard_.slot : in.take<uint32_t>();
     ask.offset = right & 4 ? in.below(2 * kBytes) : in.take<uint64_t>();
@@ -146,7 +146,13 @@ class World {
       data.clear();
     }
     ask.number = right & 32 ? number_ + 1 : in.take<uint32_t>();
-    if (ask.kind != shm::AskKind::answer) ++number_;
+    if (ask.kind == shm::AskKind::deliver && right & 16) {
+      // The liar lives in this process: its address is one where anything may be written.
+      const auto address = reinterpret_cast<uintptr_t>(right & 2 ? delivered_ : nullptr);
+      ask.bytes = static_cast<uint32_t>(std::min(data.size(), sizeof(delivered_)));
+      data.assign(reinterpret_cast<const char*>(&address), sizeof(address));
+    }
+    if (ask.kind != shm::AskKind::answer && ask.kind != shm::AskKind::delivered) ++number_;
     data.insert(0, reinterpret_cast<const char*>(&ask), sizeof(ask));
     if (right & 64) data.resize(in.below(unsigned(data.size() + 1)));
     bool corrupt = false;
@@ -158,6 +164,7 @@ class World {
 
   char memory_[3 * kBytes] = {};
   char theirs_[kBytes] = {};
+  char delivered_[3 * kBytes] = {};
   End owner_, liar_;
   Region region_, their_region_;
   PeerId peer_ = kNoPeer;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/log.h"
+#include "core/base/param.h"
 #include "drivers/random.h"
 #include "drivers/shm/arena.h"
 #include "drivers/shm/ring.h"
@@ -32,8 +33,17 @@ constexpr uint32_t kAll = kRemoteRead | kRemoteWrite | kGuarded;
 constexpr size_t kBytes = 3 << 20;
 constexpr unsigned kLooks = 1000;  // more than anybody's patience
 
+// Of drivers that are opened from now on; 0: as fits the machine.
+void set_points(const char* ask_alone_most, const char* deliver_most) {
+  std::string why;
+  ASSERT_EQ(param_set("shm_ask_alone_most", ask_alone_most, "test", &why), Status::ok) << why;
+  ASSERT_EQ(param_set("shm_deliver_most", deliver_most, "test", &why), Status::ok) << why;
+}
+
 class ShmAsk : public ::testing::Test {
  protected:
+  static void SetUpTestSuite() { set_points("1g", "1"); }  // nothing is delivered
+  static void TearDownTestSuite() { set_points("0", "0"); }
   void SetUp() override {
     ASSERT_TRUE(owner.driver && user.driver);
     if (!(owner.driver->caps().flags & kGuard)) GTEST_SKIP() << "no cross-memory attach here";
@@ -97,6 +107,62 @@ class ShmAsk : public ::testing::Test {
   }
   shm::Claim& claim() { return segment.claim(0); }
 
+  // More operations than there are places, of all sizes, some while the owner is away.
+  void many_at_a_time() {
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+      Random random(seed);
+      struct Get {
+        std::vector<std::byte> to;
+        uint64_t offset;
+      };
+      std::map<uint64_t, Get> gets;
+      std::vector<std::byte> expected(kBytes);
+      std::fill(memory.begin(), memory.end(), std::byte{});
+      user.sink.dones.clear();
+      uint64_t offset = 0, pending = 0;
+      for (uint64_t cookie = 1; cookie <= 300; cookie++) {
+        const uint64_t bytes = random.between(1, random.chance(200000) ? 40000 : 300);
+        if (offset + bytes > kBytes / 2) break;
+        Status status;
+        if (random.chance(500000)) {  // the first half is put to, the second got from
+          while ((status = put(offset, bytes, bytes, cookie)) == Status::again) {
+            user.driver->poll(1, 64);
+            if (random.chance(300000)) owner.driver->poll(1, 3);
+          }
+          std::memcpy(expected.data() + offset, local.data() + bytes, bytes);
+          offset += bytes;
+        } else {
+          Get& g = gets[cookie];
+          g.to.resize(bytes);
+          g.offset = kBytes / 2 + offset;
+          std::memset(memory.data() + g.offset, int(cookie % 200) + 1, 1);
+          std::memset(expected.data() + g.offset, int(cookie % 200) + 1, 1);
+          offset += bytes;
+          while ((status = get(g.offset, g.to.data(), bytes, cookie)) == Status::again) {
+            user.driver->poll(1, 64);
+            if (random.chance(300000)) owner.driver->poll(1, 3);
+          }
+        }
+        ASSERT_TRUE(status == Status::ok || status == Status::pending) << status_text(status);
+        pending += status == Status::pending;
+        if (random.chance(100000)) user.driver->poll(1, 64);
+        if (random.chance(50000)) owner.driver->poll(1, 64);
+        if (random.chance(10000))
+          for (unsigned i = 0; i < kLooks; i++) user.driver->poll(1, 64);
+      }
+      for (unsigned i = 0; i < 100 * kLooks && user.sink.dones.size() < pending; i++) {
+        user.driver->poll(1, 64);
+        if (seed % 2) owner.driver->poll(1, 64);
+      }
+      ASSERT_EQ(user.sink.dones.size(), pending) << "seed " << seed;
+      for (int i = 0; i < 200; i++) owner.driver->poll(1, 64);
+      for (const auto& [cookie, status] : user.sink.dones) EXPECT_EQ(status, Status::ok) << cookie;
+      EXPECT_TRUE(memory == expected) << "seed " << seed;
+      for (const auto& [cookie, g] : gets)
+        EXPECT_EQ(g.to[0], expected[g.offset]) << "seed " << seed << " get " << cookie;
+    }
+  }
+
   End owner{open_shm_end};
   End user{open_shm_end};
   shm::Segment segment;  // the owner's
@@ -125,6 +191,27 @@ TEST_F(ShmAsk, TheOwnerPutsAndGets) {
     EXPECT_EQ(claim().withdrawn.load(), 0u);
   }
   EXPECT_EQ(user.counters.helped_accesses, cookie);
+}
+
+class ShmAskFew : public ShmAsk {
+ protected:
+  static void SetUpTestSuite() { set_points("1000", "1"); }
+};
+
+TEST_F(ShmAskFew, OneThatIsAloneAndLongIsNotAskedFor) {
+  for (int round = 0; round < 3; round++) {
+    EXPECT_EQ(put(0, 0, 1001, 1), Status::ok);
+    EXPECT_EQ(put(1001, 1001, 1001, 2), Status::pending) << "it follows on another one";
+    EXPECT_EQ(get(0, local.data() + 5000, 1000, 3), Status::pending) << "it is short";
+    while (status_of(2) == Status::pending || status_of(3) == Status::pending) {
+      owner.driver->poll(1, 64);
+      user.driver->poll(1, 64);
+    }
+    EXPECT_EQ(std::memcmp(memory.data(), local.data(), 2002), 0);
+    EXPECT_EQ(get(0, local.data() + 5000, 1001, 4), Status::ok);
+    user.driver->poll(1, 64);
+    user.sink.dones.clear();
+  }
 }
 
 // Longer than the ring: goes on as the owner takes.
@@ -214,61 +301,80 @@ TEST_F(ShmAsk, AnExportThatEnds) {
   EXPECT_EQ(put(0, 0, 64, 3), Status::invalid) << "before anything is asked";
 }
 
-// More operations than there are places, of all sizes, some while the owner is away.
-TEST_F(ShmAsk, ManyAtATime) {
-  for (uint64_t seed = 1; seed <= 20; seed++) {
-    Random random(seed);
-    struct Get {
-      std::vector<std::byte> to;
-      uint64_t offset;
-    };
-    std::map<uint64_t, Get> gets;
-    std::vector<std::byte> expected(kBytes);
-    std::fill(memory.begin(), memory.end(), std::byte{});
-    user.sink.dones.clear();
-    uint64_t offset = 0, pending = 0;
-    for (uint64_t cookie = 1; cookie <= 300; cookie++) {
-      const uint64_t bytes = random.between(1, random.chance(200000) ? 40000 : 300);
-      if (offset + bytes > kBytes / 2) break;
-      Status status;
-      if (random.chance(500000)) {  // the first half is put to, the second got from
-        while ((status = put(offset, bytes, bytes, cookie)) == Status::again) {
-          user.driver->poll(1, 64);
-          if (random.chance(300000)) owner.driver->poll(1, 3);
-        }
-        std::memcpy(expected.data() + offset, local.data() + bytes, bytes);
-        offset += bytes;
-      } else {
-        Get& g = gets[cookie];
-        g.to.resize(bytes);
-        g.offset = kBytes / 2 + offset;
-        std::memset(memory.data() + g.offset, int(cookie % 200) + 1, 1);
-        std::memset(expected.data() + g.offset, int(cookie % 200) + 1, 1);
-        offset += bytes;
-        while ((status = get(g.offset, g.to.data(), bytes, cookie)) == Status::again) {
-          user.driver->poll(1, 64);
-          if (random.chance(300000)) owner.driver->poll(1, 3);
-        }
-      }
-      ASSERT_TRUE(status == Status::ok || status == Status::pending) << status_text(status);
-      pending += status == Status::pending;
-      if (random.chance(100000)) user.driver->poll(1, 64);
-      if (random.chance(50000)) owner.driver->poll(1, 64);
-      if (random.chance(10000))
-        for (unsigned i = 0; i < kLooks; i++) user.driver->poll(1, 64);
-    }
-    for (unsigned i = 0; i < 100 * kLooks && user.sink.dones.size() < pending; i++) {
-      user.driver->poll(1, 64);
-      if (seed % 2) owner.driver->poll(1, 64);
-    }
-    ASSERT_EQ(user.sink.dones.size(), pending) << "seed " << seed;
-    for (int i = 0; i < 200; i++) owner.driver->poll(1, 64);
-    for (const auto& [cookie, status] : user.sink.dones) EXPECT_EQ(status, Status::ok) << cookie;
-    EXPECT_TRUE(memory == expected) << "seed " << seed;
-    for (const auto& [cookie, g] : gets)
-      EXPECT_EQ(g.to[0], expected[g.offset]) << "seed " << seed << " get " << cookie;
+TEST_F(ShmAsk, ManyAtATime) { many_at_a_time(); }
+
+class ShmAskDeliver : public ShmAsk {
+ protected:
+  static void SetUpTestSuite() { set_points("1g", "512k"); }
+  void SetUp() override {
+    ShmAsk::SetUp();
+    if (IsSkipped()) return;
+    Random random(3);
+    for (std::byte& b : memory) b = static_cast<std::byte>(random.next());
+    std::fill(local.begin(), local.end(), std::byte{});
   }
+  bool got(uint64_t offset, uint64_t to, uint64_t bytes) const { return equal(offset, to, bytes); }
+  void owner_finds_what_is_left() {
+    for (int i = 0; i < 64; i++) owner.driver->poll(1, 64);
+  }
+};
+
+TEST_F(ShmAskDeliver, TheOwnerWritesToTheirPlace) {
+  uint64_t cookie = 0;
+  const uint64_t ahead = 100;
+  for (const uint64_t bytes : {8193, 16384, 20001, 65536, 65537, 524288}) {
+    std::fill(local.begin(), local.end(), std::byte{});
+    ASSERT_EQ(get(0, local.data(), 8192, ++cookie), Status::pending) << "short: through the ring";
+    ASSERT_EQ(get(bytes % 7, local.data() + 10000, bytes, ++cookie), Status::pending) << bytes;
+    ASSERT_EQ(get(ahead, local.data() + 1000000, bytes, ++cookie), Status::pending) << bytes;
+    EXPECT_EQ(get(9, local.data() + 2000000, bytes, cookie + 1), Status::ok) << "enough asked for";
+    EXPECT_TRUE(got(9, 2000000, bytes));
+    ASSERT_TRUE(together(cookie) && together(cookie - 1));
+    EXPECT_EQ(status_of(cookie), Status::ok);
+    EXPECT_TRUE(got(0, 0, 8192) && got(bytes % 7, 10000, bytes) && got(ahead, 1000000, bytes));
+    EXPECT_EQ(local[10000 + bytes], std::byte{}) << "written behind the end";
+    EXPECT_EQ(local[9999], std::byte{}) << "written before the beginning";
+  }
+  EXPECT_EQ(user.counters.helped_accesses, cookie);
+  EXPECT_EQ(claim().withdrawn.load(), 0u);
+  EXPECT_EQ(get(0, local.data(), 524289, 1000), Status::ok) << "longer than the longest";
 }
+
+TEST_F(ShmAskDeliver, AnAbsentOwnerWritesNothingLater) {
+  ASSERT_EQ(get(0, local.data(), 30000, 1), Status::pending);
+  ASSERT_EQ(get(7, local.data() + 40000, 30000, 2), Status::pending);
+  ASSERT_TRUE(alone(1) && alone(2));
+  EXPECT_TRUE(got(0, 0, 30000) && got(7, 40000, 30000));
+  std::fill(local.begin(), local.end(), std::byte{});
+  owner_finds_what_is_left();
+  EXPECT_EQ(std::count(local.begin(), local.end(), std::byte{}), int64_t(kBytes));
+  EXPECT_EQ(user.counters.helped_accesses, 0u);
+}
+
+TEST_F(ShmAskDeliver, WhoHasClosedIsNotWrittenTo) {
+  ASSERT_EQ(get(0, local.data(), 30000, 1), Status::pending);
+  user.driver.reset();
+  owner_finds_what_is_left();
+  EXPECT_EQ(std::count(local.begin(), local.end(), std::byte{}), int64_t(kBytes));
+}
+
+TEST_F(ShmAskDeliver, AnExportThatEnds) {
+  ASSERT_EQ(get(0, local.data(), 30000, 1), Status::pending);
+  owner.driver->dereg(region);
+  ASSERT_TRUE(together(1));
+  EXPECT_EQ(status_of(1), Status::invalid);
+  EXPECT_EQ(std::count(local.begin(), local.end(), std::byte{}), int64_t(kBytes));
+  EXPECT_EQ(owner.counters.bad_keys, 1u);
+}
+
+TEST_F(ShmAskDeliver, MemoryThatIsNotThere) {
+  auto* const nowhere = reinterpret_cast<std::byte*>(uintptr_t{4096});
+  ASSERT_EQ(get(0, nowhere, 30000, 1), Status::pending);
+  ASSERT_TRUE(together(1)) << "the owner could not write there, and neither can we";
+  EXPECT_EQ(status_of(1), Status::invalid);
+}
+
+TEST_F(ShmAskDeliver, ManyAtATime) { many_at_a_time(); }
 
 // Another process, that looks and does not look as it likes: each put is done by one of the two.
 TEST_F(ShmAsk, RacesOfWithdrawals) {
@@ -309,6 +415,56 @@ TEST_F(ShmAsk, RacesOfWithdrawals) {
     }
     ASSERT_EQ(status, Status::ok) << i;
     ASSERT_EQ(back, i) << "a put was lost, or one that was withdrawn came late";
+    user.sink.dones.clear();
+  }
+  EXPECT_GT(asked, 10u);
+  uint64_t end = ~uint64_t{0};
+  const iovec piece{&end, 8};
+  std::ignore = user.driver->put({peer, remote, 8, &piece, 1, 8, 1, false});
+  EXPECT_EQ(child.finish(), 0);
+}
+
+// The same with gets that the owner delivers: what has ended is not written to again.
+TEST_F(ShmAskDeliver, RacesOfWithdrawals) {
+  constexpr uint64_t kLong = 12000;
+  Child child([&](Child&) {
+    End other(open_shm_end);
+    if (!other.driver) return 1;
+    std::vector<uint64_t> theirs(kLong / 8);
+    Region r;
+    if (other.driver->reg(theirs.data(), kLong, kAll, &r) != Status::ok) return 2;
+    const PeerId to = connect_to(other, user.address());
+    if (to == kNoPeer) return 3;
+    std::string text(reinterpret_cast<const char*>(r.key.data()), other.driver->caps().key_bytes);
+    test::send_surely(other, to, text);
+    Random random(6);
+    for (uint64_t i = 0; other.sink.downs.empty(); i++) {
+      other.driver->poll(i * 1000, 64);
+      if (random.chance(500)) usleep(100);
+      if (theirs[1] == ~uint64_t{0}) return 0;
+    }
+    return 4;
+  });
+  ASSERT_NO_FATAL_FAILURE(import_what_comes());
+  std::vector<uint64_t> back(kLong / 8);
+  const auto end_of = [&](Status status, uint64_t cookie) {
+    if (status == Status::pending && test::poll_until(user, [&] { return done(cookie); }))
+      status = status_of(cookie);
+    return status;
+  };
+  uint64_t asked = 0;
+  for (uint64_t i = 1; i < 20000 || (asked <= 10 && i < 10000000); i++) {
+    uint64_t value = i;
+    const iovec put_piece{&value, 8}, get_piece{back.data(), kLong};
+    ASSERT_EQ(end_of(user.driver->put({peer, remote, 0, &put_piece, 1, 8, 2 * i, false}), 2 * i),
+              Status::ok);
+    ASSERT_EQ(back[0], 0u) << "delivered late";
+    const Status status =
+        user.driver->get({peer, remote, 0, &get_piece, 1, kLong, 2 * i + 1, false});
+    asked += status == Status::pending;
+    ASSERT_EQ(end_of(status, 2 * i + 1), Status::ok) << i;
+    ASSERT_EQ(back[0], i);
+    back[0] = 0;
     user.sink.dones.clear();
   }
   EXPECT_GT(asked, 10u);
@@ -389,7 +545,7 @@ TEST_F(ShmAsk, InventedAsks) {
       ask.slot = static_cast<uint32_t>(random.chance(700000) ? random.between(0, 3 - 1) : pick());
       ask.bytes = static_cast<uint32_t>(random.chance(700000) ? random.between(0, 25 - 1) : pick());
       ask.number = static_cast<uint32_t>(++count + (random.chance(50000) ? 1 : 0));
-      ask.kind = static_cast<AskKind>(random.between(0, 5 - 1));
+      ask.kind = static_cast<AskKind>(random.between(0, 7 - 1));
       std::byte* const line = ring.base() + size_t{at & (lines - 1)} * shm::kLine;
       std::memset(line + 8, 0xee, shm::kFirstBytes);
       std::memcpy(line + 8, &ask, sizeof(ask));

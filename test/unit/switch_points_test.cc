@@ -57,6 +57,8 @@ TEST(SwitchPoints, CheapAttachReadsWhatIsAlone) {
     const auto points = switch_points(Params(), machine, false);
     EXPECT_EQ(points.read_alone_min, torii::kNoSize) << dear;
     EXPECT_EQ(points.read_crossing_min, (64u << 10) + 1) << dear;
+    EXPECT_EQ(points.ask_alone_most, torii::kNoSize) << dear;
+    EXPECT_EQ(points.deliver_most, 0u) << dear;
   }
   machine.attach_ns = 420;
   const auto points = switch_points(Params(), machine, false);
@@ -64,8 +66,12 @@ TEST(SwitchPoints, CheapAttachReadsWhatIsAlone) {
   EXPECT_EQ(points.read_alone_min, 8u << 10);
   EXPECT_EQ(points.read_crossing_min, 16u << 10);
   EXPECT_EQ(points.split_min, 64u << 10);
+  EXPECT_EQ(points.ask_alone_most, 512u);
+  EXPECT_EQ(points.ask_get_most, 8u << 10);
+  EXPECT_EQ(points.deliver_most, 512u << 10);
   // A reader that shares a processor with the sender would keep it waiting.
   EXPECT_EQ(switch_points(Params(), machine, true).read_alone_min, torii::kNoSize);
+  EXPECT_EQ(switch_points(Params(), machine, true).deliver_most, 0u);
   Params params;
   params.shm_eager_limit = 20 << 10;
   params.shm_remote_min = 1 << 20;  // as torii-tune does to see eager messages only

@@ -9,6 +9,10 @@
 // its processor, what is not carried out is withdrawn, and done by cross-memory attach after all:
 // nobody's progress but one's own is needed.
 //
+// Of many gets that are not short, some are asked for in another way: the owner of the memory
+// writes them to their place by cross-memory attach, and this process reads others meanwhile. So
+// both copy at once, and nothing twice.
+//
 // Withdrawing: either of the two must do a put, and not both. The owner of the memory writes the
 // number of an ask that it begins with (`taking`) and looks at `withdrawn`; the asking process
 // writes `withdrawn` and looks at `taking`. Asking is frequent and withdrawing is not: who
@@ -32,16 +36,44 @@ using shm::Asks;
 using shm::EndedAsks;
 using shm::OpenAsk;
 
-constexpr uint32_t kChunk = 8192;         // bytes of one frame
-constexpr uint64_t kGetMax = 64 << 10;    // longer gets: read, by both processes (split.cc),
-constexpr uint64_t kGetsMax = 512 << 10;  // but up to this if one follows on the other
-constexpr unsigned kPatience = 100;       // looks in vain; some microseconds
+constexpr uint32_t kChunk = 8192;       // bytes of one frame
+constexpr uint64_t kGetMax = 64 << 10;  // longer gets that are alone: read, by both (split.cc)
+constexpr uint64_t kDelivering = 3;     // at a time; others are read meanwhile
+constexpr unsigned kPatience = 100;     // looks in vain; some microseconds
 constexpr unsigned kPauseMax = 1024;
 
 constexpr uint64_t frames_of(uint64_t bytes) { return (bytes + kChunk - 1) / kChunk; }
 
+// Bytes that one frame asks for.
+uint64_t chunk_of(const OpenAsk& open) { return open.deliver ? open.bytes : kChunk; }
+
 bool carried_out(const Asks& asks, const OpenAsk& open) {
   return open.sent == open.bytes && asks.applied + 1 >= open.first + frames_of(open.bytes);
+}
+
+bool sensible(const Ask& ask, uint32_t data) {
+  switch (ask.kind) {
+    case AskKind::put:
+      return data == ask.bytes && data <= kChunk;
+    case AskKind::get:
+      return data == 0 && ask.bytes <= kChunk;
+    case AskKind::deliver:
+      return data == sizeof(uint64_t) && ask.bytes <= shm::kDeliverMax;
+    default:
+      return false;
+  }
+}
+
+// The owner of the memory has begun with something and is not through.
+bool at_work(const shm::Claim& claim) {
+  const uint64_t taking = claim.taking.load(std::memory_order_acquire);
+  return claim.seen.load(std::memory_order_acquire) != taking;
+}
+
+// It has enough to deliver.
+bool busy(const Asks& asks) {
+  return asks.count == shm::kAsks ||
+         asks.posted - asks.claim.applied.load(std::memory_order_acquire) >= kDelivering;
 }
 
 // Of so much data, with padding.
@@ -56,7 +88,14 @@ constexpr uint32_t frame_bytes(uint32_t bytes) {
 // Is that the way for such a put or get, and can the peer be looking?
 bool ShmDriver::may_ask(const Rma& rma, const Peer& peer, bool write) {
   const Import& import = imports_[rma.remote];
-  if (!write && rma.bytes > kGetMax && (gets_++ == 0 || rma.bytes > kGetsMax)) return false;
+  const Asks* const asks = peer.asks.get();
+  const bool getting_long = !write && rma.bytes > kGetMax;
+  if ((getting_long || rma.bytes > points_.ask_alone_most) && lone_++ == 0 &&
+      !(asks && asks->count > 0))
+    return false;
+  if (!write && rma.bytes > points_.ask_get_most &&
+      (rma.bytes > points_.deliver_most || (asks && busy(*asks))))
+    return false;
   return rma.bytes > 0 && import.guarded && !import.key.arena.serial && side_by_side_ &&
          rma.cookie != 0 && rma.piece_count == 1 && !peer.fence && peer.direct && peer.out.base &&
          peer.there->sleeping.load(std::memory_order_relaxed) == 0;
@@ -93,6 +132,7 @@ Status ShmDriver::ask(const Rma& rma, Peer& peer, bool write) {
                       region.word.valid,
                       region.slot,
                       write,
+                      !write && rma.bytes > points_.ask_get_most,
                       false,
                       0,
                       0,
@@ -112,11 +152,15 @@ void ShmDriver::send_asks(Peer& peer) {
     OpenAsk& open = asks[asks.sending];
     if (open.sent == 0) open.first = asks.posted + 1;
     while (!open.over && open.sent < open.bytes) {
-      const auto part = static_cast<uint32_t>(std::min<uint64_t>(kChunk, open.bytes - open.sent));
+      const auto part =
+          static_cast<uint32_t>(std::min<uint64_t>(chunk_of(open), open.bytes - open.sent));
+      const uint32_t answer = open.write || open.deliver ? 0 : part;
+      const auto address = reinterpret_cast<uintptr_t>(open.local);
       // An answer that finds no room in our ring would be lost.
-      if (!open.write && asks.awaited + part > segment_.ring_bytes / 2) return;
+      if (asks.awaited + answer > segment_.ring_bytes / 2) return;
       bool corrupt = false;
-      if (!peer.out.has_room(open.write ? frame_bytes(part) : sizeof(Ask), &corrupt)) {
+      if (!peer.out.has_room(open.write ? frame_bytes(part) : sizeof(Ask) + sizeof(address),
+                             &corrupt)) {
         if (corrupt) refused(peer, true);
         return;
       }
@@ -125,9 +169,15 @@ void ShmDriver::send_asks(Peer& peer) {
                     open.slot,
                     part,
                     static_cast<uint32_t>(++asks.posted),
-                    open.write ? AskKind::put : AskKind::get};
-      send_ask(peer, ask, open.local + open.sent, open.write ? part : 0);
-      if (!open.write) asks.awaited += part;
+                    open.write     ? AskKind::put
+                    : open.deliver ? AskKind::deliver
+                                   : AskKind::get};
+      if (open.deliver) {
+        send_ask(peer, ask, &address, sizeof(address));
+      } else {
+        send_ask(peer, ask, open.local + open.sent, open.write ? part : 0);
+      }
+      asks.awaited += answer;
       open.sent += part;
     }
   }
@@ -140,18 +190,19 @@ void ShmDriver::carry_out(Peer& peer, const std::byte* bytes, uint32_t length) {
   if (length < sizeof(ask)) return fail(peer, "it asks for nothing");
   std::memcpy(&ask, bytes, sizeof(ask));
   const uint32_t data = length - static_cast<uint32_t>(sizeof(ask));
-  if (ask.kind == AskKind::answer && data == ask.bytes)
+  if ((ask.kind == AskKind::answer && data == ask.bytes) ||
+      (ask.kind == AskKind::delivered && data == 0))
     return take_answer(peer, ask, bytes + sizeof(ask));
-  const bool write = ask.kind == AskKind::put;
   const uint64_t number = ++peer.asked;
-  if ((!write && ask.kind != AskKind::get) || data != (write ? ask.bytes : 0) ||
-      ask.number != static_cast<uint32_t>(number) || ask.bytes > kChunk)
+  if (!sensible(ask, data) || ask.number != static_cast<uint32_t>(number))
     return fail(peer, "it asks for what makes no sense");
   shm::Claim& claim = segment_.claim(peer.details->in_claim);
   claim.taking.store(number, std::memory_order_relaxed);
   std::atomic_signal_fence(std::memory_order_seq_cst);  // the sender runs the barrier
   if (number > claim.withdrawn.load(std::memory_order_relaxed)) {
-    if (write) {
+    if (ask.kind == AskKind::deliver) {
+      deliver(peer, ask, bytes + sizeof(ask));
+    } else if (ask.kind == AskKind::put) {
       std::byte* const to =
           arena_ ? arena_->guarded(ask.slot, ask.valid, kRemoteWrite, ask.offset, ask.bytes)
                  : nullptr;
@@ -183,26 +234,56 @@ void ShmDriver::answer_get(Peer& peer, const Ask& ask) {
   }
 }
 
+// What cannot be written is not answered: as above.
+void ShmDriver::deliver(Peer& peer, const Ask& ask, const std::byte* address) {
+  if (!peer.out.base && !start_sending(peer)) return;
+  std::byte* const from =
+      arena_ ? arena_->guarded(ask.slot, ask.valid, kRemoteRead, ask.offset, ask.bytes) : nullptr;
+  bool corrupt = false;
+  if (!peer.out.has_room(sizeof(Ask), &corrupt)) {
+    if (corrupt) refused(peer, true);
+    return;
+  }
+  if (!from) {
+    static_cast<void>(refuse_key(peer, "asks for what its export does not give"));
+    send_ask(peer, {0, 0, 0, 0, ask.number, AskKind::answer}, nullptr, 0);
+    return;
+  }
+  uint64_t to;
+  std::memcpy(&to, address, sizeof(to));
+  if (!peer.direct) return;
+  const iovec piece{from, ask.bytes};
+  int error = 0;
+  const Status status = attach(peer, true, to, &piece, 1, ask.bytes, &error);
+  if (status == Status::denied) downgrade(peer, error);
+  if (status == Status::ok)
+    send_ask(peer, {0, 0, 0, ask.bytes, ask.number, AskKind::delivered}, nullptr, 0);
+}
+
 // Answers come in the order of the asks. One whose predecessor is missing, or of what was
 // withdrawn, is not used.
 void ShmDriver::take_answer(Peer& peer, const Ask& answer, const std::byte* bytes) {
   Asks* const asks = peer.asks.get();
   for (uint32_t i = 0; asks && !asks->withdrawing && i < asks->count; i++) {
     OpenAsk& open = (*asks)[i];
-    const uint64_t at = uint64_t{answer.number - static_cast<uint32_t>(open.first)} * kChunk;
+    const uint64_t at =
+        uint64_t{answer.number - static_cast<uint32_t>(open.first)} * chunk_of(open);
     if (open.over || open.write || at >= open.sent) continue;
-    const uint64_t part = std::min<uint64_t>(kChunk, open.bytes - at);
-    if (answer.bytes != 0 && answer.bytes != part)
+    const uint64_t part = std::min<uint64_t>(chunk_of(open), open.bytes - at);
+    const bool delivered = answer.kind == AskKind::delivered;
+    if (answer.bytes == 0 ? delivered : answer.bytes != part || delivered != open.deliver)
       return fail(peer, "it answers what was not asked");
     asks->idle = 0;
     if (at != open.got) return;
     EndedAsks ended;
     if (answer.bytes == 0) {
-      asks->awaited -= open.sent - open.got;
+      if (!open.deliver) asks->awaited -= open.sent - open.got;
       ended.add(open, Status::invalid);
     } else {
-      copy_bytes(open.local + at, bytes, part);
-      asks->awaited -= part;
+      if (!delivered) {
+        copy_bytes(open.local + at, bytes, part);
+        asks->awaited -= part;
+      }
       open.got += part;
       // At once: a poll for one event brings no more than this answer, and meanwhile the other
       // process would have nothing to do.
@@ -258,7 +339,7 @@ unsigned ShmDriver::finish_asks(Peer& peer) {
     counters_.helped_accesses += ended.count;
     return report_asks(peer, ended);
   }
-  if (++asks.idle > kPatience) withdraw(peer);
+  if (++asks.idle > kPatience && !at_work(asks.claim)) withdraw(peer);
   return 0;
 }
 
@@ -281,11 +362,16 @@ unsigned ShmDriver::report_asks(Peer& peer, const EndedAsks& ended) {
 
 // --- not waiting any longer ------------------------------------------------------------------
 
-void ShmDriver::withdraw(Peer& peer) {
-  Asks& asks = *peer.asks;
+// False: out of memory; again, later.
+bool ShmDriver::say_withdrawn(Asks& asks) {
   asks.idle = 0;
   asks.claim.withdrawn.store(asks.posted, std::memory_order_release);
-  if (!order_everybody()) return;  // out of memory: again, later
+  return order_everybody();
+}
+
+void ShmDriver::withdraw(Peer& peer) {
+  Asks& asks = *peer.asks;
+  if (!say_withdrawn(asks)) return;
   asks.withdrawing = asks.absent = true;
   asks.penalty = std::min(2 * asks.penalty + 1, kPauseMax);
   asks.pause = asks.penalty;
@@ -294,8 +380,7 @@ void ShmDriver::withdraw(Peer& peer) {
 
 unsigned ShmDriver::do_withdrawn(Peer& peer) {
   Asks& asks = *peer.asks;
-  const uint64_t taking = asks.claim.taking.load(std::memory_order_acquire);
-  if (asks.claim.seen.load(std::memory_order_acquire) != taking) return 0;
+  if (at_work(asks.claim)) return 0;
   const unsigned penalty = asks.penalty;
   if (!read_applied(peer)) return 0;
   asks.penalty = penalty;
@@ -320,6 +405,14 @@ Status ShmDriver::do_myself(Peer& peer, const OpenAsk& open) {
       attach(peer, open.write, open.remote + at, &piece, 1, piece.iov_len, &error);
   if (status == Status::denied) downgrade(peer, error);
   return status;
+}
+
+// Closing: nobody delivers any more to memory that is then given back. As for splits.
+void ShmDriver::await_asks() {
+  for (Peer* const peer : asking_) {
+    if (!say_withdrawn(*peer->asks)) sched_yield();  // what it has not begun by now it leaves alone
+    for (unsigned n = 0; n < kClosingYields && at_work(peer->asks->claim); n++) sched_yield();
+  }
 }
 
 // The peer has ended.

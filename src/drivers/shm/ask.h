@@ -26,6 +26,7 @@ struct OpenAsk {
   uint64_t valid;
   uint32_t slot;  // of the guard
   bool write;
+  bool deliver;  // get: shall be written to `local` by the peer
   bool over;
   uint64_t first;  // number of its first frame
   uint64_t sent;   // bytes that were asked for, a chunk in each frame

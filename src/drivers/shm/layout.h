@@ -19,7 +19,7 @@ namespace torii::shm {
 
 inline constexpr size_t kLine = 64;  // bytes of a cache line
 inline constexpr size_t kPage = 4096;
-inline constexpr uint32_t kMagic = 0x346d6873;  // "shm4"; changes with anything on this page
+inline constexpr uint32_t kMagic = 0x356d6873;  // "shm5"; changes with anything on this page
 inline constexpr uint32_t kClaimsMax = 8192;
 inline constexpr uint64_t kRingMin = 32 << 10;
 inline constexpr uint64_t kRingMax = 64 << 20;
@@ -88,8 +88,10 @@ struct SplitRequest {
 };
 
 // The head of a frame that asks the other process to put into its memory or to get from it, or that
-// brings what a get asked for (ask.cc). Data follows.
-enum class AskKind : uint32_t { put = 1, get = 2, answer = 3 };
+// brings what a get asked for (ask.cc). Data follows; of `deliver`, the address in the asking
+// process to which the data shall be written, and of `delivered`, that they were, nothing.
+enum class AskKind : uint32_t { put = 1, get = 2, answer = 3, deliver = 4, delivered = 5 };
+inline constexpr uint64_t kDeliverMax = 512 << 10;  // bytes in one go
 struct Ask {
   uint64_t valid;   // the word of the region's guard
   uint64_t offset;  // in the region; of an answer: in what was asked for

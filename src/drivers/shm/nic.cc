@@ -76,6 +76,7 @@ ShmDriver::~ShmDriver() {
   // A forked child has the mappings but is not the one the peers know.
   if (!header_ || static_cast<uint32_t>(getpid()) != pid_) return;
   await_splits();
+  await_asks();
   say_goodbye();
 }
 
@@ -258,7 +259,7 @@ bool ShmDriver::send_medium(PeerId id, uint64_t word0, uint64_t word1, const voi
 }
 
 // Where has_room() said yes.
-void ShmDriver::send_ask(Peer& peer, const shm::Ask& ask, const std::byte* body, uint32_t bytes) {
+void ShmDriver::send_ask(Peer& peer, const shm::Ask& ask, const void* body, uint32_t bytes) {
   send_flat<shm::kKindAsk>(peer, &ask, sizeof(ask), body, bytes);
 }
 
@@ -295,13 +296,14 @@ void ShmDriver::refused(Peer& peer, bool corrupt) {
 inline bool ShmDriver::quiet(uint64_t now_ns) const {
   for (unsigned i = 0; i < hot_count_; i++)
     if (__builtin_expect(!hot_[i]->in.empty(), 0)) return false;
-  return idle_.empty() && cookies_.empty() && !armed_ && (splits_open_ | gets_) == 0 &&
-         asking_.empty() && endings_ == 0 && now_ns < next_check_ns_ &&
+  return idle_.empty() && cookies_.empty() && !armed_ && splits_open_ == 0 && asking_.empty() &&
+         endings_ == 0 && now_ns < next_check_ns_ &&
          header_->news.load(std::memory_order_relaxed) == news_seen_;
 }
 
 // Whoever asks for one event gets a frame of the peer whose turn it is, if it has one, at once.
 [[gnu::hot]] unsigned ShmDriver::poll(uint64_t now_ns, unsigned budget) {
+  lone_ = 0;
   if (quiet(now_ns)) return 0;
   if (budget == 1 && !armed_ && cookies_.empty() && hot_count_ > 0)
     if (const unsigned count = drain(*hot_[hot_next_], 1)) return count;
@@ -313,7 +315,6 @@ inline bool ShmDriver::quiet(uint64_t now_ns) const {
     armed_ = false;
     header_->sleeping.store(0, std::memory_order_relaxed);
   }
-  gets_ = 0;
   unsigned count = 0;
   if (__builtin_expect(!cookies_.empty(), 0)) count = report_done();
   for (unsigned n = hot_count_; n && count < budget; n--) {

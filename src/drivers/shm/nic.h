@@ -61,9 +61,10 @@ class ShmDriver final : public Driver {
 
  private:
   static constexpr uint32_t kNoClaim = ~0u;
-  static constexpr unsigned kHotMax = 8;     // rings looked at in every poll
-  static constexpr unsigned kIdleLooks = 2;  // others looked at in every poll
-  static constexpr unsigned kTurn = 16;      // most frames of one ring before the next has a turn
+  static constexpr unsigned kHotMax = 8;                // rings looked at in every poll
+  static constexpr unsigned kIdleLooks = 2;             // others looked at in every poll
+  static constexpr unsigned kClosingYields = 1u << 20;  // some hundred ms, or time slices
+  static constexpr unsigned kTurn = 16;  // most frames of one ring before the next has a turn
 
   // What is not needed to move a frame.
   struct Details {
@@ -150,7 +151,7 @@ class ShmDriver final : public Driver {
   template <uint64_t kKind = shm::kKindFrame>
   bool send_flat(Peer& peer, const void* head, uint32_t head_bytes, const void* body,
                  uint32_t body_bytes);
-  void send_ask(Peer& peer, const shm::Ask& ask, const std::byte* body, uint32_t bytes);
+  void send_ask(Peer& peer, const shm::Ask& ask, const void* body, uint32_t bytes);
   [[gnu::noinline]] bool send_medium(PeerId peer, uint64_t word0, uint64_t word1, const void* body,
                                      uint32_t body_bytes);
   void refused(Peer& peer, bool corrupt);
@@ -224,10 +225,13 @@ class ShmDriver final : public Driver {
   void send_asks(Peer& peer);
   void carry_out(Peer& peer, const std::byte* bytes, uint32_t length);
   void answer_get(Peer& peer, const shm::Ask& ask);
+  void deliver(Peer& peer, const shm::Ask& ask, const std::byte* address);
   void take_answer(Peer& peer, const shm::Ask& ask, const std::byte* bytes);
   unsigned finish_asks();
   unsigned finish_asks(Peer& peer);
+  bool say_withdrawn(shm::Asks& asks);
   void withdraw(Peer& peer);
+  void await_asks();
   unsigned do_withdrawn(Peer& peer);
   Status do_myself(Peer& peer, const shm::OpenAsk& ask);
   unsigned report_asks(Peer& peer, const shm::EndedAsks& ended);
@@ -290,7 +294,7 @@ class ShmDriver final : public Driver {
   OpenSplit splits_[shm::kSplits];
   unsigned splits_open_ = 0;   // gets that wait for the other process's part
   bool side_by_side_ = false;  // each process of the job has a processor
-  unsigned gets_ = 0;          // long ones since the last poll
+  unsigned lone_ = 0;          // puts and gets since the last poll, of those not asked for alone
   std::vector<Peer*> asking_;  // of whom something was asked that is not over
 
   std::vector<Export> exports_;  // readable memory, by Region::driver_data

@@ -26,8 +26,6 @@ constexpr uint32_t kTakeLeast = 8;
 
 constexpr uint64_t kMappedMin = 128 << 10;  // if both have the other's memory mapped
 
-constexpr unsigned kClosingYields = 1u << 20;  // some hundred milliseconds, or time slices
-
 uint32_t pages_of(uint64_t bytes) {
   return static_cast<uint32_t>((bytes + shm::kPage - 1) / shm::kPage);
 }

@@ -19,6 +19,9 @@ constexpr uint64_t kCheapEager = 32 << 10;
 constexpr uint64_t kCheapAlone = 8 << 10;
 constexpr uint64_t kCheapCrossing = 16 << 10;
 constexpr uint64_t kCheapSplit = 64 << 10;
+constexpr uint64_t kCheapAsk = 512;
+constexpr uint64_t kGet = 512 << 10;
+constexpr uint64_t kGetAmongDelivered = 8 << 10;
 
 constexpr uint64_t kRingsOfProcess = 4 << 20;  // bytes, for all that send to it
 constexpr uint64_t kRingTakeTurns = 64 << 10;  // processes that share a processor share its caches
@@ -40,7 +43,8 @@ uint64_t chosen(uint64_t parameter, uint64_t automatic) {
 //
 // Where a call of cross-memory attach costs little (0.4 us on an Intel Xeon of 2023, 2 us on an AMD
 // EPYC, both in virtual machines), a message that is alone arrives sooner if it is read from 8 KiB
-// on. Who shares a processor with the reader should not have to wait for it.
+// on, and one put or get is done sooner by attach than by its owner, unless it is short. Who shares
+// a processor with the reader should not have to wait for it.
 //
 // Rings: on the EPYC one as large as the second-level cache is better than one that fits into it
 // with room to spare: most lines that the receiver has read have left its cache when their turn
@@ -56,8 +60,14 @@ SwitchPoints switch_points(const Params& params, const Hardware& machine, bool t
   points.ring_most = chosen(params.shm_ring_most, intel ? cache / 8 : cache);
   points.read_alone_min = kNoSize;
   points.read_crossing_min = std::max<uint64_t>(points.remote_min / 2, points.eager_limit / 2) + 1;
+  points.ask_alone_most = chosen(params.shm_ask_alone_most, kNoSize);
   points.stream = !intel;
-  if (machine.attach_ns == 0 || machine.attach_ns > kCheapAttachNs || take_turns) return points;
+  const bool cheap = machine.attach_ns != 0 && machine.attach_ns <= kCheapAttachNs && !take_turns;
+  points.deliver_most =
+      std::min(chosen(params.shm_deliver_most, cheap ? kDeliverMax : 0), kDeliverMax);
+  points.ask_get_most = points.deliver_most > kGetAmongDelivered ? kGetAmongDelivered : kGet;
+  if (!cheap) return points;
+  points.ask_alone_most = chosen(params.shm_ask_alone_most, kCheapAsk);
   points.eager_limit = static_cast<uint32_t>(chosen(params.shm_eager_limit, kCheapEager));
   points.remote_min = chosen(params.shm_remote_min, kCheapAlone);
   points.split_min = chosen(params.shm_split_min, kCheapSplit);

@@ -22,6 +22,11 @@ struct SwitchPoints {
   // Shortest messages that are read although they could be eager (DriverCaps); kNoSize: none.
   uint64_t read_alone_min;
   uint64_t read_crossing_min;
+  // Asking (ask.cc): the longest put or get that is asked for if it is alone, the longest get that
+  // is asked for otherwise, and the longest that its owner is asked to deliver.
+  uint64_t ask_alone_most;
+  uint64_t ask_get_most;
+  uint64_t deliver_most;
   bool stream;  // long bodies may go past the caches (stores.h)
 };
 
