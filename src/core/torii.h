@@ -189,8 +189,9 @@ typedef struct torii_data {
  * that touches them first. In the child of a fork the memory is the child's own: what it writes
  * does not reach the parent. Fails with INVALID or NO_MEMORY. */
 TORII_PUBLIC int torii_memory_alloc(torii_ni_t* ni, size_t bytes, size_t alignment, void** address);
-/* Gives it back; no operation may use it any more. What is not given back before torii_close
- * stays usable as ordinary memory until the process ends. Anything but an address that
+/* Gives it back; no operation of this process may use it any more, and exports in it end. It is
+ * kept until operations of peers that had begun in it are over. What is not given back before
+ * torii_close stays usable as ordinary memory until the process ends. Anything but an address that
  * torii_memory_alloc gave and that was not given back yet is INVALID and changes nothing. */
 TORII_PUBLIC int torii_memory_free(torii_ni_t* ni, void* address);
 /* The interface that torii_open has open in this process, the first one if there are several, or

@@ -414,6 +414,38 @@ TEST(Exports, MemoryThatIsGivenBackIsReachedNoMore) {
   }
 }
 
+// Peers that are still at it do not write into memory that is somebody else's.
+TEST(Exports, MemoryThatIsGivenBackIsKeptWhilePeersUseIt) {
+  for (const bool exports_end_first : {true, false}) {
+    const Network network{"frames", kAlloc, true, false, 300000, 2};
+    Pair p(network);
+    std::vector<uint8_t> local(kBytes, 7);
+    Outcome o, ended;
+    ASSERT_EQ(torii_write(p.import, 0, local.data(), kBytes, TORII_COMPLETE_REMOTE, note, &o),
+              TORII_PENDING);
+    while (p.bytes()[0] != 7) p.world.step();
+    ASSERT_NE(p.bytes()[kBytes - 1], 7) << "it was too fast for this test";
+    if (exports_end_first) {
+      ASSERT_EQ(torii_unexport(std::exchange(p.exported, nullptr), note, &ended), TORII_PENDING);
+    }
+    EXPECT_EQ(torii_memory_free(p.world.handle(1), p.memory), TORII_OK);
+    EXPECT_EQ(torii_memory_free(p.world.handle(1), p.memory), TORII_ERR_INVALID) << "twice";
+    void* other = nullptr;
+    ASSERT_EQ(torii_memory_alloc(p.world.handle(1), kBytes, 0, &other), TORII_OK);
+    EXPECT_NE(other, p.memory);
+    std::memset(other, 'o', kBytes);
+    p.world.run();
+    EXPECT_EQ(o.calls, 1);
+    EXPECT_EQ(o.result.code, TORII_OK);
+    EXPECT_EQ(ended.calls, exports_end_first);
+    EXPECT_EQ(std::count(static_cast<char*>(other), static_cast<char*>(other) + kBytes, 'o'),
+              int64_t(kBytes));
+    uint64_t word = 1;
+    EXPECT_EQ(p.write(0, &word, 8), TORII_ERR_DENIED);
+    EXPECT_EQ(torii_memory_free(p.world.handle(1), other), TORII_OK);
+  }
+}
+
 // Short pieces share pages, and are given out again; the export of a page lasts while they go.
 TEST(Exports, ShortPiecesOfMemory) {
   const Network network{"mapped", kDirect | kAlloc, true, false, 0, 64};

@@ -287,8 +287,11 @@ int torii_memory_alloc(torii_ni_t* ni, size_t bytes, size_t alignment, void** ad
 int torii_memory_free(torii_ni_t* ni, void* address) {
   if (!ni || !address) return bad_argument("torii_memory_free", "null pointer");
   NiGuard guard(*ni_of(ni));
-  if (const uint64_t bytes = ni_of(ni)->allocations().bytes(address))
-    ni_of(ni)->exports().revoke(address, bytes);
+  const uint64_t bytes = ni_of(ni)->allocations().bytes(address);
+  if (bytes && !ni_of(ni)->exports().revoke(address, bytes)) {
+    ni_of(ni)->allocations().retire(address);
+    return TORII_OK;
+  }
   if (ni_of(ni)->allocations().free(address)) return TORII_OK;
   return api_error(
       TORII_ERR_INVALID,

@@ -73,15 +73,27 @@ uint64_t Allocations::bytes(void* address) const {
 bool Allocations::free(void* address) {
   const auto it = given_.find(address);
   if (it == given_.end()) return false;
-  if (it->second.size < kSizes) {
-    free_[it->second.size].push_back({it->second.driver, address});
-  } else if (it->second.driver) {
-    it->second.driver->dealloc(address);
+  take_back(it->first, it->second);
+  given_.erase(it);
+  return true;
+}
+
+void Allocations::retire(void* address) { retired_.insert(given_.extract(address)); }
+
+void Allocations::release(void* address) {
+  const auto it = retired_.find(address);
+  take_back(it->first, it->second);
+  retired_.erase(it);
+}
+
+void Allocations::take_back(void* address, const Given& given) {
+  if (given.size < kSizes) {
+    free_[given.size].push_back({given.driver, address});
+  } else if (given.driver) {
+    given.driver->dealloc(address);
   } else {
     std::free(address);
   }
-  given_.erase(it);
-  return true;
 }
 
 }  // namespace torii

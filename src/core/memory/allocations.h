@@ -30,6 +30,9 @@ class Allocations {
   uint64_t bytes(void* address) const;
   // False: not an address that alloc() gave, or given back already.
   bool free(void* address);
+  // From now on it counts as given back, but stays as it is until release().
+  void retire(void* address);
+  void release(void* address);
 
  private:
   static constexpr unsigned kSizes = 6;  // of short pieces: powers of two from 64 on
@@ -39,11 +42,13 @@ class Allocations {
     uint64_t bytes;
     unsigned size;  // of a short piece: its list; kSizes: it is none
   };
+  void take_back(void* address, const Given& given);
   void* cut(Driver& driver, unsigned size);
 
   const std::vector<std::unique_ptr<Driver>>& drivers_;
   Counters& counters_;
   std::unordered_map<void*, Given> given_;
+  std::unordered_map<void*, Given> retired_;
   struct Pieces {
     Driver* driver;
     void* base;

@@ -5,6 +5,7 @@
 #include <sys/random.h>
 
 #include <cstring>
+#include <utility>
 
 #include "core/base/log.h"
 #include "core/memory/atomics.h"
@@ -116,11 +117,26 @@ void Exports::release(Export* e) {
   exports_.put(e);
 }
 
-void Exports::revoke(const void* base, uint64_t bytes) {
+bool Exports::revoke(void* base, uint64_t bytes) {
   const auto* const first = static_cast<const std::byte*>(base);
   for (auto it = by_address_.lower_bound(first);
-       it != by_address_.end() && it->first < first + bytes; ++it)
-    if (it->second->bytes <= uint64_t(first + bytes - it->first)) close(it->second);
+       it != by_address_.end() && it->first < first + bytes; ++it) {
+    Export* const e = it->second;
+    if (e->bytes > uint64_t(first + bytes - it->first)) continue;
+    close(e);
+    if (e->busy == 0) continue;
+    e->freed = base;
+    ++used_[base];
+  }
+  return !used_.contains(base);
+}
+
+// No operation uses it any more.
+void Exports::give_back(Export* e) {
+  void* const base = std::exchange(e->freed, nullptr);
+  if (--used_[base] > 0) return;
+  used_.erase(base);
+  unused_(unused_object_, base);
 }
 
 Export* Exports::find(uint64_t handle, uint64_t label) const {
@@ -165,7 +181,9 @@ Export* Exports::admit(const Arrival& a, uint32_t right, uint64_t length, std::b
 void Exports::over(Op* op, OpEvent, Status, uint64_t) {
   auto* const self = static_cast<Exports*>(op->owner.object);
   auto* const e = static_cast<Export*>(op->owner.argument);
-  if (--e->busy == 0 && e->done) self->release(e);
+  if (--e->busy > 0) return;
+  if (e->freed) self->give_back(e);
+  if (e->done) self->release(e);
 }
 
 void Exports::on_put(Arrival& a) {

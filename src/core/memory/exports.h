@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <map>
+#include <unordered_map>
 #include <vector>
 
 #include "core/base/counters.h"
@@ -26,6 +27,7 @@ struct Export {
   uint32_t access = 0;             // AccessRight bits
   std::atomic<uint64_t> label{0};  // what a peer must show; 0: nobody has access any more
   uint32_t busy = 0;               // operations of peers that use the memory
+  void* freed = nullptr;           // the allocation to be given back when they have ended
   torii_done_t done = nullptr;
   void* arg = nullptr;
   struct Registration {
@@ -53,8 +55,13 @@ class Exports {
   // still use the memory, and `done` follows.
   Status end(Export* e, torii_done_t done, void* arg);
   // The memory is given back: exports in it are worth nothing from now on. One that is larger is of
-  // more than this memory.
-  void revoke(const void* base, uint64_t bytes);
+  // more than this memory. False: operations of peers still use it; `unused` follows.
+  bool revoke(void* base, uint64_t bytes);
+  // Tells `object` that nobody uses memory any more that revoke() said is used.
+  void on_unused(void (*unused)(void* object, void* base), void* object) {
+    unused_ = unused;
+    unused_object_ = object;
+  }
   // For this process as its own peer: the export, if the label is its.
   Export* find(uint64_t handle, uint64_t label) const;
 
@@ -71,6 +78,7 @@ class Exports {
   Export* admit(const Arrival& a, uint32_t right, uint64_t length, std::byte** at, Status* why);
   Status refused(const Arrival& a, const Export* e, const char* reason, Status why);
   static void over(Op* op, OpEvent event, Status status, uint64_t bytes);
+  void give_back(Export* e);
 
   Protocol& protocol_;
   Counters& counters_;
@@ -78,6 +86,9 @@ class Exports {
   void* owner_;
   SlotPool<Export> exports_;
   std::multimap<const std::byte*, Export*> by_address_;
+  std::unordered_map<void*, uint32_t> used_;  // revoked memory: its exports with operations
+  void (*unused_)(void* object, void* base) = nullptr;
+  void* unused_object_ = nullptr;
   std::array<uint64_t, 32> nonces_{};
   size_t nonces_left_ = 0;
 };

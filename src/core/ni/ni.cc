@@ -98,6 +98,9 @@ Ni::Ni(const NiConfig& config)
       visits_(callbacks_run_),
       users_(users_of(config)),
       wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  exports_.on_unused(
+      [](void* allocations, void* base) { static_cast<Allocations*>(allocations)->release(base); },
+      &allocations_);
   lock_.use(NiLock::kind_for(users_, false));
   if (!config_.clock) config_.clock = system_clock_ns;
   read_clock();
