@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <vector>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -143,17 +144,13 @@ TORII_WIDE uint64_t crc32c_wide(uint64_t first, const uint8_t* p, size_t bytes) 
                        words[1] ^ words[3] ^ words[5] ^ words[7]);
 }
 
-bool has_wide() {
-  static const bool has = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("vpclmulqdq");
-  return has;
-}
-
+template <bool kWide>
 __attribute__((target("sse4.2,pclmul"))) uint32_t crc32c_instruction(uint32_t crc, const void* data,
                                                                      size_t bytes) {
   constexpr size_t kLaneMin = 4;  // below, carrying costs more than it gains
   const auto* p = static_cast<const uint8_t*>(data);
   uint64_t state = ~crc;
-  if (bytes >= kWideMin && has_wide()) {
+  if (kWide && bytes >= kWideMin) {
     state = crc32c_wide(state, p, bytes);
     p += bytes & ~size_t{63};
     bytes &= 63;
@@ -171,8 +168,6 @@ __attribute__((target("sse4.2,pclmul"))) uint32_t crc32c_instruction(uint32_t cr
 }
 #endif
 
-}  // namespace
-
 uint32_t crc32c_table(uint32_t crc, const void* data, size_t bytes) {
   const auto* p = static_cast<const uint8_t*>(data);
   crc = ~crc;
@@ -187,20 +182,29 @@ uint32_t crc32c_table(uint32_t crc, const void* data, size_t bytes) {
   return ~crc;
 }
 
-bool crc32c_has_instruction() {
+std::vector<Crc32cWay> find_ways() {
+  std::vector<Crc32cWay> ways;
 #if defined(__x86_64__)
-  return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul");
-#else
-  return false;
+  if (__builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul")) {
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("vpclmulqdq"))
+      ways.push_back({"wide", crc32c_instruction<true>});
+    ways.push_back({"lanes", crc32c_instruction<false>});
+  }
 #endif
+  ways.push_back({"table", crc32c_table});
+  return ways;
+}
+
+}  // namespace
+
+std::span<const Crc32cWay> crc32c_ways() {
+  static const std::vector<Crc32cWay> ways = find_ways();
+  return ways;
 }
 
 uint32_t crc32c(uint32_t crc, const void* data, size_t bytes) {
-#if defined(__x86_64__)
-  static const bool has_instruction = crc32c_has_instruction();
-  if (has_instruction) return crc32c_instruction(crc, data, bytes);
-#endif
-  return crc32c_table(crc, data, bytes);
+  static const auto best = crc32c_ways().front().sum;
+  return best(crc, data, bytes);
 }
 
 }  // namespace torii

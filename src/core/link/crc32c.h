@@ -7,14 +7,18 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace torii {
 
 // Continues a checksum over more bytes; 0 starts one.
 uint32_t crc32c(uint32_t crc, const void* data, size_t bytes);
 
-// The two ways, for tests: with tables, and with the processor's instruction where it has one.
-uint32_t crc32c_table(uint32_t crc, const void* data, size_t bytes);
-bool crc32c_has_instruction();
+// All that this processor can do, the best first, for tests.
+struct Crc32cWay {
+  const char* name;
+  uint32_t (*sum)(uint32_t crc, const void* data, size_t bytes);
+};
+std::span<const Crc32cWay> crc32c_ways();
 
 }  // namespace torii

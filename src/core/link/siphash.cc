@@ -3,6 +3,7 @@
 #include "core/link/siphash.h"
 
 #include <cstring>
+#include <vector>
 
 namespace torii::link {
 namespace {
@@ -70,24 +71,31 @@ __attribute__((target("avx2"))) void lanes_of_256(const Key& key, const Texts& t
 }
 #endif
 
-auto best_way() {
+void lanes_plain(const Key& key, const Texts& texts, size_t words, const SipWords& more,
+                 SipWords* tags) {
+  all_lanes(key, texts, words, more, tags);
+}
+
+std::vector<SipLanesWay> find_ways() {
+  std::vector<SipLanesWay> ways;
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f")) return lanes_of_512;
-  if (__builtin_cpu_supports("avx2")) return lanes_of_256;
+  if (__builtin_cpu_supports("avx512f")) ways.push_back({"512 bits", lanes_of_512});
+  if (__builtin_cpu_supports("avx2")) ways.push_back({"256 bits", lanes_of_256});
 #endif
-  return siphash_lanes_plain;
+  ways.push_back({"plain", lanes_plain});
+  return ways;
 }
 
 }  // namespace
 
-void siphash_lanes_plain(const Key& key, const Texts& texts, size_t words, const SipWords& more,
-                         SipWords* tags) {
-  all_lanes(key, texts, words, more, tags);
+std::span<const SipLanesWay> siphash_lanes_ways() {
+  static const std::vector<SipLanesWay> ways = find_ways();
+  return ways;
 }
 
 void siphash_lanes(const Key& key, const Texts& texts, size_t words, const SipWords& more,
                    SipWords* tags) {
-  static const auto best = best_way();
+  static const auto best = siphash_lanes_ways().front().tags;
   best(key, texts, words, more, tags);
 }
 

@@ -78,8 +78,11 @@ inline constexpr size_t kSipLanes = 8;
 using SipWords = std::array<uint64_t, kSipLanes>;
 void siphash_lanes(const Key& key, const std::array<const std::byte*, kSipLanes>& texts,
                    size_t words, const SipWords& more, SipWords* tags);
-// The same without the processor's wide instructions, for tests.
-void siphash_lanes_plain(const Key& key, const std::array<const std::byte*, kSipLanes>& texts,
-                         size_t words, const SipWords& more, SipWords* tags);
+// All that this processor can do, the best first, for tests.
+struct SipLanesWay {
+  const char* name;
+  decltype(&siphash_lanes) tags;
+};
+std::span<const SipLanesWay> siphash_lanes_ways();
 
 }  // namespace torii::link
