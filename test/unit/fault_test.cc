@@ -56,6 +56,67 @@ struct Pair {
   PeerId peer;
 };
 
+// Hands up all that it was sent since the last poll together.
+class Bundler final : public Driver {
+ public:
+  explicit Bundler(Sink* sink) : sink_(sink) { caps_.peers_max = 4; }
+  const DriverCaps& caps() const override { return caps_; }
+  void address(std::byte*) const override {}
+  Status connect(std::span<const std::byte>, PeerId*, std::string*) override {
+    return Status::unreachable;
+  }
+  void disconnect(PeerId) override {}
+  size_t send(std::span<const Tx>) override { return 0; }
+  unsigned poll(uint64_t, unsigned) override {
+    const std::vector<Packet> all = std::exchange(due, {});
+    sink_->packets(all);
+    return unsigned(all.size());
+  }
+  std::vector<Packet> due;
+
+ private:
+  Sink* sink_;
+  DriverCaps caps_;
+};
+
+struct Bundles final : Sink {
+  void packet(PeerId, std::span<const std::byte>) override { singles++; }
+  void packets(std::span<const Packet> all) override {
+    std::string from;
+    for (const Packet& one : all) from += std::to_string(one.from);
+    bundles.push_back(from);
+  }
+  void done(uint64_t, Status) override {}
+  void peer_down(PeerId, Status) override {}
+  std::vector<std::string> bundles;
+  unsigned singles = 0;
+};
+
+TEST(Fault, WhatArrivesTogetherStaysTogether) {
+  Bundles sink;
+  DriverEnv env;
+  env.sink = &sink;
+  Counters counters;
+  env.counters = &counters;
+  Bundler* below = nullptr;
+  const auto driver = wrap_fault(
+      [&](const DriverEnv& inner) {
+        auto made = std::make_unique<Bundler>(inner.sink);
+        below = made.get();
+        return made;
+      },
+      env, plan_of("kill#1/peer=2"));
+  ASSERT_TRUE(driver);
+  below->due = {{1, {}}, {2, {}}, {3, {}}};
+  driver->poll(1, 10);
+  const Tx tx{.peer = 2};
+  EXPECT_EQ(driver->send({&tx, 1}), 1u) << "its death";
+  below->due = {{1, {}}, {2, {}}, {3, {}}};
+  driver->poll(2, 10);
+  EXPECT_EQ(sink.bundles, (std::vector<std::string>{"123", "13"}));
+  EXPECT_EQ(sink.singles, 0u);
+}
+
 TEST(FaultPlan, EveryItemIsRead) {
   const FaultPlan p = plan_of(
       "seed=9,drop=5%,duplicate=0.25%,reorder=100%,delay-max=20us,deny#2/peer=3,"

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <deque>
 #include <unordered_map>
+#include <vector>
 
 #include "core/base/log.h"
 #include "drivers/random.h"
@@ -62,6 +63,7 @@ class FaultDriver final : public Decorator {
   };
 
   void packet(PeerId from, std::span<const std::byte> frame) override;
+  void packets(std::span<const Packet> all) override;
   void done(uint64_t cookie, Status status) override;
   void peer_down(PeerId peer, Status status) override;
 
@@ -338,6 +340,15 @@ bool FaultDriver::is_dead(PeerId id) const {
 
 void FaultDriver::packet(PeerId from, std::span<const std::byte> frame) {
   if (!is_dead(from)) upper_.packet(from, frame);
+}
+
+// What arrived together stays together.
+void FaultDriver::packets(std::span<const Packet> all) {
+  const auto dead = [&](const Packet& one) { return is_dead(one.from); };
+  if (std::none_of(all.begin(), all.end(), dead)) return upper_.packets(all);
+  std::vector<Packet> living(all.begin(), all.end());
+  std::erase_if(living, dead);
+  upper_.packets(living);
 }
 
 void FaultDriver::done(uint64_t cookie, Status status) {
