@@ -53,6 +53,8 @@ World::World(Input& in) : in_(in) {
                                                    shape & 4 ? 4096 : 512);
   driver_ = driver.get();
   if (shape & 8) driver_->remote = Status::pending;
+  if (shape & 32) driver_->advise_batches_of(4);
+  if (shape & 64) driver_->want_lent_from(300);
   ni_->protocol().add_driver("fake", std::move(driver));
   for (unsigned i = 0; i < kFuzzPeers; ++i) {
     const std::string address = address_bytes(i);

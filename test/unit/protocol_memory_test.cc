@@ -248,5 +248,69 @@ TEST_F(ProtocolMemory, PutsToAnExportNeedNoWindow) {
   EXPECT_EQ(peer_->in_use, 0u);
 }
 
+// Whatever is under way to a process that dies ends with an error, once, and nothing of it is left.
+TEST_F(ProtocolMemory, WhatADeadPeerOwesEnds) {
+  for (const uint32_t flags : {0u, uint32_t{kGet | kPut}}) {
+    open(flags);
+    driver_->remote = Status::pending;
+    notes_.clear();
+    Envelope env;
+    env.space = Space::memory;
+    env.want_ack = true;
+    std::vector<char> memory(128 << 10, '.');
+    uint64_t old = 5;
+    std::vector<Notes> notes(5);
+    const auto watched = [&](size_t i) {
+      Owner o;
+      o.object = &notes[i];
+      o.notify = [](Op* op, OpEvent event, Status status, uint64_t bytes) {
+        static_cast<Notes*>(op->owner.object)->push_back({event, status, bytes});
+      };
+      return o;
+    };
+    wire::Update asked{};
+    asked.operation = 3;
+    asked.width = 8;
+    ASSERT_EQ(protocol_->update(*peer_, asked, &old, watched(0)), Status::pending);
+    env.length = 10;
+    const Data ten(memory.data(), 10);
+    ASSERT_EQ(protocol_->get(*peer_, env, ten, watched(1), nullptr), Status::pending);
+    const uint64_t get = sent(wire::Kind::get).request.op;
+    arrive(control(wire::Kind::data, get, 0) + "first");  // the stream has begun
+    env.length = 100;  // arrives in one piece, the answer is missing
+    ASSERT_EQ(protocol_->put(*peer_, env, Data(memory.data(), 100), watched(2), nullptr),
+              Status::pending);
+    driver_->takes = 3;  // pushed: some of its frames leave, or only its announcement
+    env.length = memory.size();
+    ASSERT_EQ(protocol_->put(*peer_, env, Data(memory.data(), memory.size()), watched(3), nullptr),
+              Status::pending);
+    driver_->takes = ~0u;
+    uint32_t remote = kNoRemote;
+    if (flags) {
+      const std::byte key[FakeDriver::kKeyBytes] = {};
+      ASSERT_EQ(driver_->import(kPeer, key, &remote), Status::ok);
+      ASSERT_EQ(protocol_->access(*peer_, remote, 0, ten, true, watched(4)), Status::pending);
+    }
+    driver_->takes = 0;
+    driver_->go_down(kPeer, Status::peer_dead);
+    for (int i = 0; i < 10; ++i) protocol_->progress(++now_ns_);
+    for (size_t i = 0; i < (flags ? 5u : 4u); ++i) {
+      ASSERT_FALSE(notes[i].empty()) << i;
+      EXPECT_EQ(notes[i].back().status, Status::peer_dead) << i;
+      notes[i].pop_back();
+      for (const Note& n : notes[i]) EXPECT_EQ(n.event, OpEvent::sent) << i;
+      EXPECT_LE(notes[i].size(), 1u);
+    }
+    EXPECT_EQ(room_.downs, std::vector{Status::peer_dead});
+    room_.downs.clear();
+    EXPECT_EQ(old, 5u);
+    EXPECT_EQ(protocol_->ops().used(), 0u);
+    EXPECT_EQ(driver_->lent(), 0u);
+    EXPECT_EQ(driver_->registered(), 0u);
+    if (flags) driver_->drop(remote);
+    EXPECT_EQ(protocol_->update(*peer_, asked, &old, watched(0)), Status::peer_dead);
+  }
+}
+
 }  // namespace
 }  // namespace torii
