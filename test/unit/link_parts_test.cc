@@ -260,7 +260,7 @@ TEST(SentFrames, StayInOrderWhileTheRingGrows) {
   link::SentFrames frames;
   uint64_t in = 0, out = 0;
   for (const int step : {5, -3, 20, -20, 100, -50, 200, -252}) {
-    for (int i = 0; i < step; i++) frames.push_back({.cookie = in++});
+    for (int i = 0; i < step; i++) frames.emplace_back().cookie = in++;
     for (int i = 0; i > step; i--) {
       EXPECT_EQ(frames.front().cookie, out++);
       frames.pop_front();
@@ -269,7 +269,7 @@ TEST(SentFrames, StayInOrderWhileTheRingGrows) {
   }
   EXPECT_TRUE(frames.empty());
   frames.release();
-  frames.push_back({.cookie = 7});
+  frames.emplace_back().cookie = 7;
   EXPECT_EQ(frames.front().cookie, 7u);
 }
 

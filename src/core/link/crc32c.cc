@@ -61,10 +61,11 @@ constexpr Factors make_factors() {
 }
 constexpr Factors kFactors = make_factors();
 
-uint64_t word_at(const uint8_t* p) {
-  uint64_t word;
-  std::memcpy(&word, p, sizeof(word));
-  return word;
+template <typename T>
+T value_at(const uint8_t* p) {
+  T value;
+  std::memcpy(&value, p, sizeof(value));
+  return value;
 }
 
 __attribute__((target("sse4.2,pclmul"))) uint64_t crc32c_lanes(uint64_t first, const uint8_t* p,
@@ -75,9 +76,9 @@ __attribute__((target("sse4.2,pclmul"))) uint64_t crc32c_lanes(uint64_t first, c
   const uint8_t* next = p + 24 * lane;
   for (; p != end; p += 8, next += 24) {
     _mm_prefetch(reinterpret_cast<const char*>(next), _MM_HINT_T0);
-    first = _mm_crc32_u64(first, word_at(p));
-    second = _mm_crc32_u64(second, word_at(p + 8 * lane));
-    third = _mm_crc32_u64(third, word_at(p + 16 * lane));
+    first = _mm_crc32_u64(first, value_at<uint64_t>(p));
+    second = _mm_crc32_u64(second, value_at<uint64_t>(p + 8 * lane));
+    third = _mm_crc32_u64(third, value_at<uint64_t>(p + 16 * lane));
   }
   const __m128i factors = _mm_set_epi64x(kFactors[lane], kFactors[2 * lane]);
   const __m128i sums = _mm_set_epi64x(static_cast<int64_t>(second), static_cast<int64_t>(first));
@@ -101,10 +102,12 @@ struct Fold {
 constexpr Fold fold_by(unsigned bytes) {
   return {power_of_x(8 * bytes + 64 - 33), power_of_x(8 * bytes - 33)};
 }
-constexpr Fold kFold256 = fold_by(256), kFold64 = fold_by(64), kFold48 = fold_by(48),
-               kFold32 = fold_by(32), kFold16 = fold_by(16);
+constexpr Fold kFold256 = fold_by(256), kFold192 = fold_by(192), kFold128 = fold_by(128),
+               kFold64 = fold_by(64), kFold48 = fold_by(48), kFold32 = fold_by(32),
+               kFold16 = fold_by(16);
 
-#define TORII_WIDE __attribute__((target("avx512f,vpclmulqdq,sse4.2,pclmul")))
+#define TORII_WIDE \
+  __attribute__((target("avx512f,avx512bw,avx512vbmi,vpclmulqdq,sse4.2,pclmul,bmi2")))
 
 // What `sum` is worth where `next` begins, added to that.
 TORII_WIDE inline __m512i folded(__m512i sum, __m512i factors, __m512i next) {
@@ -118,22 +121,51 @@ TORII_WIDE inline __m512i four_times(Fold f) {
                           f.earlier);
 }
 
-constexpr size_t kWideMin = 512;
+// What the 64 bytes of `sum` and `bytes` more, fewer than 64, are worth as the last 64 of them.
+TORII_WIDE inline __m512i with_tail(__m512i sum, __m512i by_64, const uint8_t* p, size_t bytes) {
+  alignas(64) static constexpr auto kPlaces = [] {
+    std::array<uint8_t, 64> places{};
+    for (size_t i = 0; i < places.size(); i++) places[i] = static_cast<uint8_t>(i);
+    return places;
+  }();
+  const __mmask64 last = _bzhi_u64(~uint64_t{0}, static_cast<unsigned>(bytes)) << (64 - bytes);
+  const __m512i from = _mm512_add_epi8(_mm512_load_si512(kPlaces.data()),
+                                       _mm512_set1_epi8(static_cast<char>(bytes)));
+  const __m512i moved = _mm512_maskz_permutexvar_epi8(~__mmask64{0}, from, sum);
+  const __m512i before = _mm512_maskz_mov_epi8(last, moved);
+  return folded(before, by_64, _mm512_mask_loadu_epi8(moved, last, p + bytes - 64));
+}
 
-// Of the first 64 n bytes, for the greatest n; at least kWideMin.
+constexpr size_t kWideMin = 256;
+constexpr size_t kAhead = 2048;  // what is probably next: frames of one message lie side by side
+
+// At least kWideMin bytes.
 TORII_WIDE uint64_t crc32c_wide(uint64_t first, const uint8_t* p, size_t bytes) {
   const __m512i by_256 = four_times(kFold256), by_64 = four_times(kFold64);
   const auto load = [&](size_t at) TORII_WIDE { return _mm512_loadu_si512(p + at); };
   __m512i a = load(0), b = load(64), c = load(128), d = load(192);
   a = _mm512_xor_si512(a, _mm512_zextsi128_si512(_mm_cvtsi64_si128(static_cast<int64_t>(first))));
   for (p += 256, bytes -= 256; bytes >= 256; p += 256, bytes -= 256) {
+    for (size_t at = 0; at < 256; at += 64)
+      _mm_prefetch(reinterpret_cast<const char*>(reinterpret_cast<uintptr_t>(p) + kAhead + at),
+                   _MM_HINT_T0);
     a = folded(a, by_256, load(0));
     b = folded(b, by_256, load(64));
     c = folded(c, by_256, load(128));
     d = folded(d, by_256, load(192));
   }
-  __m512i all = folded(folded(folded(a, by_64, b), by_64, c), by_64, d);
-  for (; bytes >= 64; p += 64, bytes -= 64) all = folded(all, by_64, _mm512_loadu_si512(p));
+  for (; bytes >= 64; p += 64, bytes -= 64) {
+    const __m512i next = folded(a, by_256, load(0));
+    a = b;
+    b = c;
+    c = d;
+    d = next;
+  }
+  // Side by side, not one after the other: most of the time goes into waiting for products.
+  const __m512i early = folded(a, four_times(kFold192), d);
+  const __m512i late = folded(c, by_64, _mm512_setzero_si512());
+  __m512i all = _mm512_xor_si512(early, folded(b, four_times(kFold128), late));
+  if (bytes) all = with_tail(all, by_64, p, bytes);
   // The last quarter stays, the others are carried over those behind them.
   const __m512i to_last = _mm512_set_epi64(0, 0, kFold16.later, kFold16.earlier, kFold32.later,
                                            kFold32.earlier, kFold48.later, kFold48.earlier);
@@ -150,20 +182,20 @@ __attribute__((target("sse4.2,pclmul"))) uint32_t crc32c_instruction(uint32_t cr
   constexpr size_t kLaneMin = 4;  // below, carrying costs more than it gains
   const auto* p = static_cast<const uint8_t*>(data);
   uint64_t state = ~crc;
-  if (kWide && bytes >= kWideMin) {
-    state = crc32c_wide(state, p, bytes);
-    p += bytes & ~size_t{63};
-    bytes &= 63;
-  }
+  if (kWide && bytes >= kWideMin) return ~static_cast<uint32_t>(crc32c_wide(state, p, bytes));
   while (bytes >= 24 * kLaneMin) {
     const size_t lane = std::min(bytes / 24, kLaneMax);
     state = crc32c_lanes(state, p, lane);
     p += 24 * lane;
     bytes -= 24 * lane;
   }
-  for (; bytes >= 8; bytes -= 8, p += 8) state = _mm_crc32_u64(state, word_at(p));
+  for (; bytes >= 8; bytes -= 8, p += 8) state = _mm_crc32_u64(state, value_at<uint64_t>(p));
   auto narrow = static_cast<uint32_t>(state);
-  for (; bytes; bytes--) narrow = _mm_crc32_u8(narrow, *p++);
+  if (bytes & 4) narrow = _mm_crc32_u32(narrow, value_at<uint32_t>(p));
+  p += bytes & 4;
+  if (bytes & 2) narrow = _mm_crc32_u16(narrow, value_at<uint16_t>(p));
+  p += bytes & 2;
+  if (bytes & 1) narrow = _mm_crc32_u8(narrow, *p);
   return ~narrow;
 }
 #endif
@@ -186,7 +218,9 @@ std::vector<Crc32cWay> find_ways() {
   std::vector<Crc32cWay> ways;
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul")) {
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("vpclmulqdq"))
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("bmi2") &&
+        __builtin_cpu_supports("vpclmulqdq"))
       ways.push_back({"wide", crc32c_instruction<true>});
     ways.push_back({"lanes", crc32c_instruction<false>});
   }

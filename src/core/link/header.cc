@@ -3,7 +3,6 @@
 #include "core/link/header.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/base/little_endian.h"
 #include "core/link/crc32c.h"
@@ -11,7 +10,6 @@
 namespace torii::link {
 namespace {
 
-constexpr size_t kChecksumAt = 4;
 constexpr size_t kTagAt = 32;
 constexpr uint8_t kKindBits = 0x0f;
 constexpr uint8_t kSendersKey = 0x10;
@@ -43,16 +41,14 @@ void write_tag(uint64_t tag, std::byte* out) { store_little<uint64_t>(out + kTag
 void write_untagged(const Header& header, uint32_t payload_crc, std::byte* out) {
   const int flags = (header.senders_key ? kSendersKey : 0) | (header.whole ? kWhole : 0) |
                     (header.ask ? kAsk : 0);
-  store_little<uint16_t>(out, kMagic);
-  store_little<uint8_t>(out + 2, kVersion);
-  store_little<uint8_t>(out + 3, static_cast<uint8_t>(static_cast<int>(header.kind) | flags));
-  store_little<uint32_t>(out + kChecksumAt, 0);
-  store_little<uint32_t>(out + 8, header.session);
-  store_little<uint32_t>(out + 12, header.to_session);
-  store_little<uint32_t>(out + 16, static_cast<uint32_t>(header.seq));
-  store_little<uint32_t>(out + 20, static_cast<uint32_t>(header.ack));
+  // Whole words: a sum over what was just written in parts waits until that is in the cache.
+  const uint64_t first = uint64_t{kMagic} | uint64_t{kVersion} << 16 |
+                         static_cast<uint64_t>(static_cast<int>(header.kind) | flags) << 24;
+  store_little<uint64_t>(out, first);
+  store_little<uint64_t>(out + 8, uint64_t{header.session} | uint64_t{header.to_session} << 32);
+  store_little<uint64_t>(out + 16, uint64_t{static_cast<uint32_t>(header.seq)} | header.ack << 32);
   store_little<uint64_t>(out + 24, header.sack);
-  store_little<uint32_t>(out + kChecksumAt, crc32c(payload_crc, out, kTagAt));
+  store_little<uint64_t>(out, first | uint64_t{crc32c(payload_crc, out, kTagAt)} << 32);
 }
 
 void tags_of(std::span<const Numbered> headers, const Key& key, uint64_t* tags) {
@@ -125,11 +121,12 @@ bool tag_is_right(std::span<const std::byte> frame, uint64_t tag) {
 
 bool checksum_is_right(std::span<const std::byte> frame) {
   std::byte bytes[kTagAt];
-  std::memcpy(bytes, frame.data(), kTagAt);
-  const auto checksum = load_little<uint32_t>(bytes + kChecksumAt);
-  store_little<uint32_t>(bytes + kChecksumAt, 0);
+  const auto first = load_little<uint64_t>(frame.data());
+  store_little<uint64_t>(bytes, first & 0xffffffff);
+  for (size_t at = 8; at < kTagAt; at += 8)
+    store_little<uint64_t>(bytes + at, load_little<uint64_t>(frame.data() + at));
   const auto payload = frame.subspan(kHeaderBytes);
-  return crc32c(crc32c(0, payload.data(), payload.size()), bytes, kTagAt) == checksum;
+  return crc32c(crc32c(0, payload.data(), payload.size()), bytes, kTagAt) == first >> 32;
 }
 
 }  // namespace torii::link

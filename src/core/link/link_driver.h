@@ -198,7 +198,7 @@ class LinkDriver final : public Decorator {
 
   // sending.cc
   static std::byte* append(const Tx& tx, std::byte* out, bool body = true);
-  Sent frame_of(const Tx& tx);
+  void fill(const Tx& tx, Sent* out);
   bool join(Peer& peer, const Tx& tx);
   static void set_crc(Sent* frame);
   static void read_lent(Sent* frame);

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/base/inplace_vector.h"
 #include "core/base/log.h"
 #include "core/link/crc32c.h"
 #include "core/link/link_driver.h"
@@ -33,8 +34,8 @@ std::byte* LinkDriver::append(const Tx& tx, std::byte* out, bool body) {
   return out;
 }
 
-Sent LinkDriver::frame_of(const Tx& tx) {
-  Sent frame;
+void LinkDriver::fill(const Tx& tx, Sent* out) {
+  Sent& frame = *out;
   frame.cookie = tx.cookie;
   frame.memory = pool_.get();
   const bool lent = tx.lent && tx.piece_count == 1 && caps_.lend_min;
@@ -47,7 +48,6 @@ Sent LinkDriver::frame_of(const Tx& tx) {
   append(tx, frame.memory->bytes + kHeaderBytes, !lent);
   frame.open = !tx.cookie && !lent && tx.head_bytes + tx.body_bytes <= caps_.mtu / 2;
   if (!frame.open && !lent) set_crc(&frame);
-  return frame;
 }
 
 // Short frames that wait share one of the link's, and with it the way through two kernels. False:
@@ -120,7 +120,7 @@ size_t LinkDriver::send_to(PeerId id, std::span<const Tx> batch) {
     if (!join(peer, tx)) {
       peer.refused = peer.sent.size() >= window_;
       if (peer.refused) break;
-      peer.sent.push_back(frame_of(tx));
+      fill(tx, &peer.sent.emplace_back());
     }
     taken++;
   }
@@ -178,9 +178,9 @@ void LinkDriver::write_tags(Peer& peer, std::span<const size_t> indices, const N
 // Hands frames of the window to the driver below; returns how many it took.
 size_t LinkDriver::transmit(PeerId id, Peer& peer, uint8_t number,
                             std::span<const size_t> indices) {
-  Tx batch[kBatchMax];
+  InplaceVector<Tx, kBatchMax> batch;
   iovec pieces[kBatchMax];
-  Numbered headers[kBatchMax];
+  InplaceVector<Numbered, kBatchMax> headers;
   Rail& rail = peer.rails[number];
   // Four times in a window the sender has to hear what has arrived.
   const uint32_t part = std::max(rail.window.frames() / kAcksPerWindow, 1u);
@@ -203,11 +203,11 @@ size_t LinkDriver::transmit(PeerId id, Peer& peer, uint8_t number,
     } else {
       write_untagged(header, frame.payload_crc, bytes);
     }
-    headers[i] = {bytes, header.seq, header.ack};
+    headers.emplace_back(bytes, header.seq, header.ack);
     const size_t head = std::min<size_t>(frame.memory->size, kHeadMax);
     pieces[i] = {bytes + head, frame.memory->size - head};
     if (frame.lent) pieces[i] = {const_cast<void*>(frame.lent), frame.lent_bytes};
-    Tx& tx = batch[i];
+    Tx& tx = batch.emplace_back();
     tx.peer = id;
     tx.head = bytes;
     tx.head_bytes = static_cast<uint32_t>(head);
@@ -217,8 +217,8 @@ size_t LinkDriver::transmit(PeerId id, Peer& peer, uint8_t number,
     tx.rail = number;
     if (tx.body_bytes > below_->caps().inline_max) tx.cookie = next_operation_++;
   }
-  if (!whole_tags_) write_tags(peer, indices, headers);
-  const size_t taken = below_->send({batch, indices.size()});
+  if (!whole_tags_) write_tags(peer, indices, headers.data());
+  const size_t taken = below_->send(batch);
   for (size_t i = 0; i < taken; i++) {
     Sent& frame = peer.sent[indices[i]];
     if (batch[i].cookie) {

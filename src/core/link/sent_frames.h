@@ -88,9 +88,11 @@ class SentFrames {
   Sent& operator[](size_t i) { return ring_[(first_ + i) & (capacity_ - 1)]; }
   Sent& front() { return (*this)[0]; }
   Sent& back() { return (*this)[size_ - 1]; }
-  void push_back(const Sent& one) {
+  Sent& emplace_back() {
     if (size_ == capacity_) grow();
-    (*this)[size_++] = one;
+    Sent& one = (*this)[size_++];
+    one = Sent{};
+    return one;
   }
   void pop_front() {
     first_++;

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/base/inplace_vector.h"
 #include "core/base/log.h"
 #include "core/protocol/protocol.h"
 
@@ -173,11 +174,11 @@ uint32_t Protocol::send_run(Op* op, wire::Kind kind, uint32_t most) {
   const DriverCaps& caps = driver.caps();
   std::byte heads[kRunMost][sizeof(wire::Control)];
   iovec pieces[kRunMost];
-  Tx frames[kRunMost];
+  InplaceVector<Tx, kRunMost> frames;
   uint64_t at = op->moved;
-  uint32_t count = 0;
-  for (; count < std::min(most, caps.batch_max) && at < op->accepted; ++count) {
-    Tx& tx = frames[count];
+  while (frames.size() < std::min(most, caps.batch_max) && at < op->accepted) {
+    const size_t count = frames.size();
+    Tx& tx = frames.emplace_back();
     const bool first = kind == wire::Kind::more && at == 0;
     tx.peer = op->peer->route;
     tx.head = first ? op->head.data() : heads[count];
@@ -191,8 +192,8 @@ uint32_t Protocol::send_run(Op* op, wire::Kind kind, uint32_t most) {
     if (bytes > caps.inline_max || tx.lent) tx.cookie = ops_.handle(op);
     at += bytes;
   }
-  const auto taken = uint32_t(driver.send({frames, count}));
-  for (const Tx& tx : std::span(frames, taken)) {
+  const auto taken = uint32_t(driver.send(frames));
+  for (const Tx& tx : std::span(frames.data(), taken)) {
     op->moved += tx.body_bytes;
     op->pending_dones += tx.cookie != 0;
     counters_->bytes_sent += tx.body_bytes;

@@ -188,7 +188,6 @@ bool parse(std::span<const std::byte> bytes, Frame* out) {
 size_t encode(const Tagged& header, std::byte* out) { return put(header, out); }
 size_t encode(const Announced& header, std::byte* out) { return put(header, out); }
 size_t encode(const Request& header, std::byte* out) { return put(header, out); }
-size_t encode(const Control& header, std::byte* out) { return put(header, out); }
 size_t encode(const Hello& header, std::byte* out) { return put(header, out); }
 size_t encode(const Update& header, std::byte* out) { return put(header, out); }
 size_t encode(const Updated& header, std::byte* out) { return put(header, out); }

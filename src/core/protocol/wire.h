@@ -24,6 +24,8 @@
 #include <cstring>
 #include <span>
 
+#include "core/base/little_endian.h"
+
 namespace torii::wire {
 
 inline constexpr uint8_t kVersion = 5;
@@ -219,7 +221,15 @@ inline bool parse_tagged(std::span<const std::byte> bytes, Tagged* out) {
 size_t encode(const Tagged& header, std::byte* out);
 size_t encode(const Announced& header, std::byte* out);
 size_t encode(const Request& header, std::byte* out);
-size_t encode(const Control& header, std::byte* out);
+// Each frame of a stream has one. Here, so that the values need not go through memory.
+inline size_t encode(const Control& h, std::byte* out) {
+  store_little(out, uint64_t(h.kind) | uint64_t{h.status} << 8 | uint64_t{h.credit} << 16 |
+                        uint64_t{h.key_bytes} << 32 | uint64_t{h.reserved} << 48);
+  store_little(out + offsetof(Control, op), h.op);
+  store_little(out + offsetof(Control, sender_op), h.sender_op);
+  store_little(out + offsetof(Control, length), h.length);
+  return sizeof(h);
+}
 size_t encode(const Hello& header, std::byte* out);
 size_t encode(const Update& header, std::byte* out);
 size_t encode(const Updated& header, std::byte* out);

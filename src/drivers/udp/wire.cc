@@ -31,12 +31,11 @@ bool zeros(std::span<const std::byte> bytes) {
 }  // namespace
 
 size_t write_header(const Header& header, std::byte* out) {
-  store_little<uint16_t>(out, kMagic);
-  store_little<uint8_t>(out + 2, kVersion);
-  store_little<uint8_t>(out + 3,
-                        static_cast<uint8_t>(static_cast<unsigned>(header.kind) |
-                                             static_cast<unsigned>(header.padding) << kKindBits));
-  store_little<uint32_t>(out + 4, header.to);
+  store_little<uint64_t>(out, uint64_t{kMagic} | uint64_t{kVersion} << 16 |
+                                  uint64_t{static_cast<unsigned>(header.kind) |
+                                           static_cast<unsigned>(header.padding) << kKindBits}
+                                      << 24 |
+                                  uint64_t{header.to} << 32);
   store_little<uint64_t>(out + 8, header.from);
   if (header.kind == Kind::data || header.kind == Kind::group) return kHeaderBytes;
   store_little<uint64_t>(out + 16, header.nonce);
