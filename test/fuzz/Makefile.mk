@@ -8,13 +8,18 @@ if FUZZERS
 FUZZ_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/test
 FUZZ_LINK = -fsanitize=fuzzer,address,undefined
 FUZZ_LIBS = libtorii_internal.la -lpthread -ldl
-noinst_PROGRAMS += test/fuzz/address_fuzz test/fuzz/param_fuzz test/fuzz/protocol_fuzz \
-	test/fuzz/seeds test/fuzz/shm_fuzz test/fuzz/tune_fuzz test/fuzz/udp_fuzz test/fuzz/wire_fuzz
+noinst_PROGRAMS += test/fuzz/address_fuzz test/fuzz/link_fuzz test/fuzz/param_fuzz \
+	test/fuzz/protocol_fuzz test/fuzz/seeds test/fuzz/shm_fuzz test/fuzz/tune_fuzz test/fuzz/udp_fuzz test/fuzz/wire_fuzz
 
 test_fuzz_address_fuzz_SOURCES = test/fuzz/address_fuzz.cc test/fuzz/input.h
 test_fuzz_address_fuzz_CPPFLAGS = $(FUZZ_CPPFLAGS)
 test_fuzz_address_fuzz_LDFLAGS = $(FUZZ_LINK)
 test_fuzz_address_fuzz_LDADD = $(FUZZ_LIBS)
+test_fuzz_link_fuzz_SOURCES = test/fuzz/link_fuzz.cc test/fuzz/input.h test/unit/link_kit.h
+test_fuzz_link_fuzz_CPPFLAGS = $(FUZZ_CPPFLAGS)
+test_fuzz_link_fuzz_CXXFLAGS = $(AM_CXXFLAGS) -fno-rtti
+test_fuzz_link_fuzz_LDFLAGS = $(FUZZ_LINK)
+test_fuzz_link_fuzz_LDADD = $(FUZZ_LIBS)
 test_fuzz_param_fuzz_SOURCES = test/fuzz/param_fuzz.cc test/fuzz/input.h
 test_fuzz_param_fuzz_CPPFLAGS = $(FUZZ_CPPFLAGS)
 test_fuzz_param_fuzz_LDFLAGS = $(FUZZ_LINK)

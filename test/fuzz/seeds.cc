@@ -3,7 +3,7 @@
 //
 // Writes a small corpus for every fuzz target, made of what the library itself produces.
 //
-//   seeds DIRECTORY      makes DIRECTORY/wire, /protocol, /address, /param, /tune
+//   seeds DIRECTORY      makes DIRECTORY/wire, /protocol, /link and so on
 #include <sys/stat.h>
 
 #include <cstdio>
@@ -92,8 +92,8 @@ void wire_seeds() {
   write_seed("wire", encoded(updated));
 }
 
-// Steps of protocol_fuzz, every kind of them often, over every kind of driver.
-void protocol_seeds() {
+// Steps of protocol_fuzz (every kind of them often, over every kind of driver) or of link_fuzz.
+void step_seeds(const std::string& target) {
   uint64_t random = 1;
   for (unsigned shape = 0; shape < 32; ++shape) {
     std::string bytes(1, char(shape));
@@ -102,7 +102,7 @@ void protocol_seeds() {
       const auto value = unsigned(random >> 40);
       bytes += char(value & 0x100 ? value & 0xff : value & 0xf);  // small numbers are frequent
     }
-    write_seed("protocol", bytes);
+    write_seed(target, bytes);
   }
 }
 
@@ -179,7 +179,8 @@ int main(int argc, char** argv) {
   }
   g_directory = argv[1];
   wire_seeds();
-  protocol_seeds();
+  step_seeds("protocol");
+  step_seeds("link");
   address_seeds();
   shm_seeds();
   udp_seeds();

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// What a process that knows the key sends to the link of another one: frames whose tags are right
+// and whose numbers, acknowledgements and contents are nearly right or arbitrary. What the link
+// hands up lies inside of what arrived, and each frame that it was given to send ends exactly once.
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/param.h"
+#include "core/link/link.h"
+#include "drivers/decorator.h"
+#include "drivers/sim/sim.h"
+#include "fuzz/input.h"
+#include "unit/link_kit.h"
+
+using namespace torii;
+using fuzz::require;
+
+namespace {
+
+constexpr uint64_t kMs = 1000000;
+constexpr uint64_t kDeadlineMs = 1000;
+constexpr uint32_t kMtu = 600;
+
+// Below the link: hands up what it was given, all together, each in an allocation of its own.
+class Below final : public Decorator {
+ public:
+  Below(const OpenBelow& open_below, const DriverEnv& env) : Decorator(env) {
+    open(open_below, env);
+  }
+  void add(PeerId from, const std::string& frame) {
+    const auto bytes = std::as_bytes(std::span(frame));
+    frames_.push_back({from, {bytes.begin(), bytes.end()}});
+  }
+  unsigned poll(uint64_t now_ns, unsigned budget) override {
+    const unsigned count = below_->poll(now_ns, budget);
+    const auto frames = std::exchange(frames_, {});
+    std::vector<Packet> all;
+    for (const auto& [from, bytes] : frames) all.push_back({from, bytes});
+    if (!all.empty()) upper_.packets(all);
+    return count + static_cast<unsigned>(all.size());
+  }
+
+ private:
+  std::vector<std::pair<PeerId, std::vector<std::byte>>> frames_;
+};
+
+// Of the process under attack.
+struct Victim final : Sink {
+  void packet(PeerId from, std::span<const std::byte> frame) override {
+    require(from != kNoPeer && frame.size() <= kMtu, "a frame of a peer");
+    for (const std::byte b : frame) sum += static_cast<uint8_t>(b);
+  }
+  void done(uint64_t cookie, Status) override {
+    require(sent.erase(cookie) == 1, "what was sent ends once");
+  }
+  void peer_down(PeerId, Status) override {
+    require(!std::exchange(down, true), "a peer ends once");
+  }
+
+  std::map<uint64_t, std::string> sent;  // what the link may still read, by cookie
+  uint64_t sum = 0;
+  bool down = false;
+};
+
+// Of the other process: learns the victim's session, and how much it has sent.
+struct Liar final : Sink {
+  void packet(PeerId, std::span<const std::byte> frame) override {
+    link::Header header;
+    require(link::parse_header(frame, &header), "the link sends frames of the link");
+    session = header.session;
+    if (header.kind == link::Kind::data || header.kind == link::Kind::several)
+      next = std::max(next, header.seq + 1);
+  }
+  void done(uint64_t, Status) override {}
+  void peer_down(PeerId, Status) override {}
+
+  uint32_t session = 0;
+  uint64_t next = 0;
+};
+
+class World {
+ public:
+  explicit World(fuzz::Input& in) : in_(in) {
+    std::string why;
+    require(param_set("peer_deadline_ms", std::to_string(kDeadlineMs), "fuzzer", &why) ==
+            Status::ok);
+    DriverEnv env;
+    env.sink = &victim_;
+    env.counters = &counters_;
+    driver_ = wrap_link(
+        [&](const DriverEnv& inner) {
+          auto below = std::make_unique<Below>(
+              [&](const DriverEnv& bare) { return fabric_.open(bare); }, inner);
+          below_ = below.get();
+          return below;
+        },
+        env);
+    env.sink = &liar_;
+    env.counters = &liars_counters_;
+    liars_driver_ = fabric_.open(env);
+    require(driver_ && liars_driver_);
+
+    std::vector<std::byte> address(driver_->caps().address_bytes);
+    driver_->address(address.data());
+    std::copy(address.end() - sizeof(key_), address.end(), key_.begin());
+    address.resize(address.size() - sizeof(key_));
+    liars_driver_->address(address.data());
+    address.insert(address.end(), test::kKey.begin(), test::kKey.end());
+    require(driver_->connect(address, &to_liar_, &why) == Status::ok);
+  }
+
+  void step() {
+    switch (in_.byte() % 8) {
+      case 0:
+        send();
+        break;
+      case 1:
+        wait(in_.below(60) * kMs);
+        break;
+      default:
+        for (unsigned count = in_.byte() % 12 + 1; count && !in_.empty(); count--) lie();
+        break;
+    }
+    poll(1 + in_.byte() % 8);
+  }
+
+  // From here on the other process is silent.
+  void end() {
+    for (uint64_t ms = 0; ms < 4 * kDeadlineMs; ms += 20) wait(20 * kMs);
+    require(victim_.sent.empty(), "what was sent has ended");
+  }
+
+ private:
+  void poll(unsigned budget) {
+    driver_->poll(now_ns_ += 1000, budget);
+    liars_driver_->poll(now_ns_, 1000);
+  }
+  void wait(uint64_t ns) {
+    now_ns_ += ns;
+    poll(100);
+  }
+
+  void send() {
+    const uint64_t cookie = ++cookie_;
+    std::string& bytes = victim_.sent[cookie] = in_.text(driver_->caps().mtu);
+    const size_t head = std::min<size_t>(bytes.size(), in_.byte() % 32);
+    const iovec body{bytes.data() + head, bytes.size() - head};
+    Tx tx;
+    tx.peer = to_liar_;
+    tx.head = bytes.data();
+    tx.head_bytes = static_cast<uint32_t>(head);
+    tx.pieces = &body;
+    tx.piece_count = 1;
+    tx.body_bytes = static_cast<uint32_t>(body.iov_len);
+    tx.cookie = cookie;
+    tx.lent = in_.byte() & 1;
+    if (driver_->send({&tx, 1}) == 0) victim_.sent.erase(cookie);
+  }
+
+  // Near to `value`, mostly.
+  uint64_t about(uint64_t value) {
+    const uint8_t how = in_.byte();
+    if (how < 16) return in_.take<uint64_t>();
+    return how < 128 ? value : value + in_.byte() - 64;
+  }
+
+  // Frames behind their lengths; some lengths are wrong.
+  std::string several() {
+    std::string out;
+    while (!in_.empty() && in_.byte() % 8) {
+      const std::string frame = in_.text(40);
+      std::byte length[link::kLengthBytes];
+      const uint8_t lie = in_.byte();
+      link::write_length(lie < 4    ? in_.below(0x10000)
+                         : lie < 24 ? frame.size() + in_.below(4)
+                                    : frame.size(),
+                         length);
+      out.append(reinterpret_cast<const char*>(length), sizeof(length));
+      out += frame;
+    }
+    return out;
+  }
+
+  void lie() {
+    link::Header header;
+    header.kind = static_cast<link::Kind>(in_.byte() % 8);
+    const bool data = header.kind == link::Kind::data || header.kind == link::Kind::several;
+    header.session = in_.byte() < 8 ? in_.take<uint32_t>() : 7;
+    const uint8_t to = in_.byte();
+    header.to_session = to < 16 ? in_.take<uint32_t>() : to < 64 ? 0 : liar_.session;
+    header.seq = about(next_);
+    header.ack = about(liar_.next);
+    header.sack = in_.byte() < 128 ? 0 : in_.take<uint64_t>();
+    const uint8_t flags = in_.byte();
+    header.senders_key = flags & 1;
+    header.whole = flags & 2;
+    header.ask = flags & 4;
+    std::string payload = header.kind == link::Kind::several ? several() : in_.text(400);
+    if (header.kind == link::Kind::ack && (flags & 8)) payload.resize(link::kSackMoreBytes);
+    payload.resize(std::min<size_t>(payload.size(), kMtu - link::kHeaderBytes));
+    if (data && header.seq == next_) next_++;
+    std::string frame = test::frame_of(header, payload, header.senders_key ? test::kKey : key_);
+    if (in_.byte() < 4) frame[in_.below(static_cast<uint32_t>(frame.size()))] ^= 1;
+    below_->add(in_.byte() < 240 ? to_liar_ : kNoPeer, frame);
+  }
+
+  fuzz::Input& in_;
+  SimFabric fabric_{{.flags = kWait, .mtu = kMtu, .inline_max = kMtu}};
+  Victim victim_;
+  Liar liar_;
+  Counters counters_, liars_counters_;
+  Below* below_ = nullptr;
+  std::unique_ptr<Driver> driver_, liars_driver_;
+  link::Key key_;
+  PeerId to_liar_ = kNoPeer;
+  uint64_t now_ns_ = kMs, next_ = 0, cookie_ = 0;
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  fuzz::Input in(data, size);
+  World world(in);
+  for (int steps = 0; steps < 400 && !in.empty(); steps++) world.step();
+  world.end();
+  return 0;
+}
