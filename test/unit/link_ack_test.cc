@@ -167,7 +167,22 @@ TEST_F(LinkAckTest, AnAcknowledgementWaitsForCompanyNotForLong) {
   for (int i = 0; i < 10; i++) EXPECT_LT(acknowledged_after(2000), 10000u);
 }
 
-// A body that was lent is read again for each transmission, and is the lender's after done().
+// Sends the body behind "head", with cookie 7; it stays with the caller.
+bool lend(End& from, PeerId to, std::string* body) {
+  const iovec piece{body->data(), body->size()};
+  Tx tx;
+  tx.peer = to;
+  tx.head = "head";
+  tx.head_bytes = 4;
+  tx.pieces = &piece;
+  tx.piece_count = 1;
+  tx.body_bytes = uint32_t(body->size());
+  tx.cookie = 7;
+  tx.lent = true;
+  return from.driver->send({&tx, 1}) == 1;
+}
+
+// A body that was lent is the lender's again after done().
 TEST_F(LinkAckTest, LentBodiesAreReadUntilTheyAreAcknowledged) {
   SimFabric copying({.inline_max = 4096, .latency_min_ns = 1000, .latency_max_ns = 1000});
   const auto open = [&](const char* faults) {
@@ -187,17 +202,8 @@ TEST_F(LinkAckTest, LentBodiesAreReadUntilTheyAreAcknowledged) {
   const uint32_t least = a.driver->caps().lend_min;
   ASSERT_GT(least, 0u);
   std::string body(least, 'a');
-  const iovec piece{body.data(), body.size()};
-  Tx tx;
-  tx.peer = a.connect(b);
-  tx.head = "head";
-  tx.head_bytes = 4;
-  tx.pieces = &piece;
-  tx.piece_count = 1;
-  tx.body_bytes = least;
-  tx.cookie = 7;
-  tx.lent = true;
-  ASSERT_EQ(a.driver->send({&tx, 1}), 1u);
+  const PeerId to_b = a.connect(b);
+  ASSERT_TRUE(lend(a, to_b, &body));
   run({&a, &b}, now_ns + kMs);
   EXPECT_TRUE(a.sink.dones.empty());
   run({&a, &b}, now_ns + 20 * kMs);
@@ -207,7 +213,7 @@ TEST_F(LinkAckTest, LentBodiesAreReadUntilTheyAreAcknowledged) {
   ASSERT_EQ(b.sink.packets.size(), 1u);
   EXPECT_EQ(b.sink.packets[0].bytes, "head" + std::string(least, 'a'));
   // A peer dies with it.
-  ASSERT_EQ(a.driver->send({&tx, 1}), 1u);
+  ASSERT_TRUE(lend(a, to_b, &body));
   run({&a}, now_ns + 2 * kDeadlineMs * kMs);
   ASSERT_EQ(a.sink.dones.size(), 2u);
   EXPECT_EQ(a.sink.dones[1].status, Status::peer_dead);
@@ -230,17 +236,7 @@ TEST_F(LinkAckTest, LentBodiesMayChangeMeanwhile) {
     return wrap_link([&](const DriverEnv& inner) { return copying.open(inner); }, env);
   });
   std::string body(1000, 'a');
-  const iovec piece{body.data(), body.size()};
-  Tx tx;
-  tx.peer = a.connect(b);
-  tx.head = "head";
-  tx.head_bytes = 4;
-  tx.pieces = &piece;
-  tx.piece_count = 1;
-  tx.body_bytes = uint32_t(body.size());
-  tx.cookie = 7;
-  tx.lent = true;
-  ASSERT_EQ(a.driver->send({&tx, 1}), 1u);
+  ASSERT_TRUE(lend(a, a.connect(b), &body));
   body.assign(body.size(), 'b');
   run({&a, &b}, now_ns + 20 * kMs);
   ASSERT_EQ(b.sink.packets.size(), 1u);
@@ -262,12 +258,6 @@ class Restless final : public Decorator {
   }
 
  private:
-  void packet(PeerId from, std::span<const std::byte> frame) override {
-    upper_.packet(from, frame);
-  }
-  void done(uint64_t cookie, Status status) override { upper_.done(cookie, status); }
-  void peer_down(PeerId peer, Status status) override { upper_.peer_down(peer, status); }
-
   char* const memory_;
 };
 
@@ -285,17 +275,7 @@ TEST_F(LinkAckTest, LentBodiesThatChangeAllTheTimeArrive) {
   End b([&](const DriverEnv& env) {
     return wrap_link([&](const DriverEnv& inner) { return copying.open(inner); }, env);
   });
-  const iovec piece{body.data(), body.size()};
-  Tx tx;
-  tx.peer = a.connect(b);
-  tx.head = "head";
-  tx.head_bytes = 4;
-  tx.pieces = &piece;
-  tx.piece_count = 1;
-  tx.body_bytes = uint32_t(body.size());
-  tx.cookie = 7;
-  tx.lent = true;
-  ASSERT_EQ(a.driver->send({&tx, 1}), 1u);
+  ASSERT_TRUE(lend(a, a.connect(b), &body));
   run({&a, &b}, now_ns + 20 * kMs);
   ASSERT_EQ(b.sink.packets.size(), 1u);
   EXPECT_EQ(b.sink.packets[0].bytes.substr(5), std::string(999, 'a'));

@@ -376,26 +376,30 @@ TEST_F(ShmAskDeliver, MemoryThatIsNotThere) {
 
 TEST_F(ShmAskDeliver, ManyAtATime) { many_at_a_time(); }
 
+// An owner of so many bytes that looks and does not look as it likes, until its second word says
+// that it is enough.
+int look_at_times(const std::vector<std::byte>& user, size_t bytes, uint64_t seed) {
+  End other(open_shm_end);
+  if (!other.driver) return 1;
+  std::vector<uint64_t> theirs(bytes / sizeof(uint64_t));
+  Region r;
+  if (other.driver->reg(theirs.data(), bytes, kAll, &r) != Status::ok) return 2;
+  const PeerId to = connect_to(other, user);
+  if (to == kNoPeer) return 3;
+  std::string text(reinterpret_cast<const char*>(r.key.data()), other.driver->caps().key_bytes);
+  test::send_surely(other, to, text);
+  Random random(seed);
+  for (uint64_t i = 0; other.sink.downs.empty(); i++) {
+    other.driver->poll(i * 1000, 64);
+    if (random.chance(500)) usleep(100);
+    if (theirs[1] == ~uint64_t{0}) return 0;
+  }
+  return 4;
+}
+
 // Another process, that looks and does not look as it likes: each put is done by one of the two.
 TEST_F(ShmAsk, RacesOfWithdrawals) {
-  Child child([&](Child&) {
-    End other(open_shm_end);
-    if (!other.driver) return 1;
-    std::vector<uint64_t> theirs(1024);
-    Region r;
-    if (other.driver->reg(theirs.data(), 8192, kAll, &r) != Status::ok) return 2;
-    const PeerId to = connect_to(other, user.address());
-    if (to == kNoPeer) return 3;
-    std::string text(reinterpret_cast<const char*>(r.key.data()), other.driver->caps().key_bytes);
-    test::send_surely(other, to, text);
-    Random random(5);
-    for (uint64_t i = 0; other.sink.downs.empty(); i++) {
-      other.driver->poll(i * 1000, 64);
-      if (random.chance(500)) usleep(100);
-      if (theirs[1] == ~uint64_t{0}) return 0;
-    }
-    return 4;
-  });
+  Child child([&](Child&) { return look_at_times(user.address(), 8192, 5); });
   ASSERT_NO_FATAL_FAILURE(import_what_comes());
   uint64_t asked = 0;
   for (uint64_t i = 1; i < 60000; i++) {
@@ -427,24 +431,7 @@ TEST_F(ShmAsk, RacesOfWithdrawals) {
 // The same with gets that the owner delivers: what has ended is not written to again.
 TEST_F(ShmAskDeliver, RacesOfWithdrawals) {
   constexpr uint64_t kLong = 12000;
-  Child child([&](Child&) {
-    End other(open_shm_end);
-    if (!other.driver) return 1;
-    std::vector<uint64_t> theirs(kLong / 8);
-    Region r;
-    if (other.driver->reg(theirs.data(), kLong, kAll, &r) != Status::ok) return 2;
-    const PeerId to = connect_to(other, user.address());
-    if (to == kNoPeer) return 3;
-    std::string text(reinterpret_cast<const char*>(r.key.data()), other.driver->caps().key_bytes);
-    test::send_surely(other, to, text);
-    Random random(6);
-    for (uint64_t i = 0; other.sink.downs.empty(); i++) {
-      other.driver->poll(i * 1000, 64);
-      if (random.chance(500)) usleep(100);
-      if (theirs[1] == ~uint64_t{0}) return 0;
-    }
-    return 4;
-  });
+  Child child([&](Child&) { return look_at_times(user.address(), kLong, 6); });
   ASSERT_NO_FATAL_FAILURE(import_what_comes());
   std::vector<uint64_t> back(kLong / 8);
   const auto end_of = [&](Status status, uint64_t cookie) {

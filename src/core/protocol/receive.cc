@@ -20,6 +20,21 @@ bool refusal(Status status) {
   return status == Status::dropped || status == Status::denied || status == Status::invalid;
 }
 
+// What the headers of messages for a tagged port have in common.
+template <typename H>
+inline Arrival for_port(Peer& peer, Kind kind, const H& h, uint64_t length) {
+  Arrival a;
+  a.peer = &peer;
+  a.kind = kind;
+  a.env.space = Space::tagged;
+  a.env.index = uint8_t(h.port & ~wire::kReadyBit);
+  a.env.ready = (h.port & wire::kReadyBit) != 0;
+  a.env.bits = h.bits;
+  a.env.hdr_data = h.user;
+  a.env.length = length;
+  return a;
+}
+
 }  // namespace
 
 // Charges an eager message to the peer's window. False: the peer sent more than it was granted.
@@ -33,15 +48,7 @@ inline bool Protocol::take_window(Peer& peer, uint64_t bytes, uint32_t* units) {
 
 [[gnu::hot]] Arrival tagged_arrival(Peer& peer, const wire::Tagged& h,
                                     std::span<const std::byte> payload) {
-  Arrival a;
-  a.peer = &peer;
-  a.kind = Kind::put;
-  a.env.space = Space::tagged;
-  a.env.index = uint8_t(h.port & ~wire::kReadyBit);
-  a.env.ready = (h.port & wire::kReadyBit) != 0;
-  a.env.bits = h.bits;
-  a.env.hdr_data = h.user;
-  a.env.length = payload.size();
+  Arrival a = for_port(peer, Kind::put, h, payload.size());
   a.payload = payload;
   a.peer_op = 0;
   a.credit = uint32_t(wire::credit_units(payload.size()));
@@ -105,15 +112,7 @@ Op* Protocol::find_op(Peer& peer, uint64_t handle) const {
 void Protocol::on_announced(Peer& peer, const wire::Frame& frame) {
   const wire::Announced& h = frame.announced;
   peer.credit += h.credit;
-  Arrival a;
-  a.peer = &peer;
-  a.kind = Kind::put_announce;
-  a.env.space = Space::tagged;
-  a.env.index = uint8_t(h.port & ~wire::kReadyBit);
-  a.env.ready = (h.port & wire::kReadyBit) != 0;
-  a.env.bits = h.bits;
-  a.env.hdr_data = h.user;
-  a.env.length = h.length;
+  Arrival a = for_port(peer, Kind::put_announce, h, h.length);
   a.key = frame.key;
   a.peer_op = h.op;
   a.credit = 0;
