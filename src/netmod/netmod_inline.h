@@ -84,6 +84,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_rank_is_local(int rank, MPIR_Comm* comm) {
 #endif
 }
 
+#if !NETMOD_TORII_SINCE(5, 0)
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_comm_get_gpid(MPIR_Comm* comm, int rank, uint64_t* gpid,
                                                     bool is_remote) {
   int table = 0, index = 0;
@@ -95,6 +96,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_comm_get_gpid(MPIR_Comm* comm, int rank, u
   *gpid = MPIDIU_GPID_CREATE(table, index);
   return MPI_SUCCESS;
 }
+#endif
 
 /* --- active messages ----------------------------------------------------------------------- */
 
@@ -174,7 +176,11 @@ MPL_STATIC_INLINE_PREFIX void MPIDI_NM_am_request_finalize(MPIR_Request* req) { 
 
 #if NETMOD_TORII_SINCE(4, 3)
 /* Payloads already come as messages of their own. */
+#if NETMOD_TORII_SINCE(5, 0)
+MPL_STATIC_INLINE_PREFIX bool MPIDI_NM_am_can_do_tag(MPIR_Request* rreq) { return false; }
+#else
 MPL_STATIC_INLINE_PREFIX bool MPIDI_NM_am_can_do_tag(void) { return false; }
+#endif
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_tag_send(int rank, MPIR_Comm* comm, int handler_id,
                                                   int tag, const void* buf, MPI_Aint count,

@@ -32,16 +32,34 @@ typedef MPI_Aint netmod_torii_count_t; /* of one-sided communication */
 typedef int netmod_torii_count_t;
 #endif
 
-#if NETMOD_TORII_SINCE(4, 2)
-#define NETMOD_TORII_ERRFLAG(errflag) (errflag)
+/* What collectives inside MPICH are told beside the message: that nothing has failed. */
+#if NETMOD_TORII_SINCE(5, 0)
+#define NETMOD_TORII_NO_ERROR MPIR_COLL_ATTR_SYNC
+#elif NETMOD_TORII_SINCE(4, 2)
+#define NETMOD_TORII_NO_ERROR MPIR_ERR_NONE
 #else
-#define NETMOD_TORII_ERRFLAG(errflag) &(errflag)
+#define NETMOD_TORII_NO_ERROR (&(MPIR_Errflag_t){MPIR_ERR_NONE})
 #endif
 
 #if NETMOD_TORII_SINCE(4, 3)
 #define NETMOD_TORII_TAG_MASK MPIR_TAG_USABLE_MASK
 #else
 #define NETMOD_TORII_TAG_MASK MPIR_TAG_USABLE_BITS
+#endif
+
+/* Processes are named by their place in a list of lists, and since 5.0 MPICH assigns the places. */
+#if NETMOD_TORII_SINCE(5, 0)
+#define NETMOD_TORII_AV(table, index) MPIDIU_lpid_to_av(MPIR_LPID_FROM(table, index))
+#define NETMOD_TORII_LOCK(vci) MPIDI_VCI_LOCK(vci)
+#define NETMOD_TORII_BYTE MPIR_BYTE_INTERNAL
+#define NETMOD_TORII_BOOL MPIR_C_BOOL_INTERNAL
+typedef int netmod_torii_context_t;
+#else
+#define NETMOD_TORII_AV(table, index) (&MPIDIU_get_av(table, index))
+#define NETMOD_TORII_LOCK(vci) MPIDI_VCI(vci).lock
+#define NETMOD_TORII_BYTE MPI_BYTE
+#define NETMOD_TORII_BOOL MPI_C_BOOL
+#define netmod_torii_context_t MPIR_Context_id_t
 #endif
 
 #endif /* TORII_COMPAT_H_INCLUDED */

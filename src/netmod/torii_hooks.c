@@ -17,7 +17,11 @@ int MPIDI_TORII_comm_set_hints(MPIR_Comm* comm_ptr, MPIR_Info* info) {
 }
 
 int MPIDI_TORII_mpi_comm_commit_pre_hook(MPIR_Comm* comm) {
+#if NETMOD_TORII_SINCE(5, 0)
+  if (comm->attr & MPIR_COMM_ATTR__BOOTSTRAP) return netmod_torii_exchange(comm);
+#else
   (void)comm;
+#endif
   return MPI_SUCCESS;
 }
 

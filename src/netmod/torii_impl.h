@@ -50,7 +50,7 @@ struct netmod_torii_vci {
   int came_back;      /* the last call for progress found an event */
   int error;          /* MPI code of a failure that belongs to no operation; reported by progress */
   long pending;       /* sends that are not over, which MPI_Finalize waits for */
-  const struct netmod_torii_card* cards; /* of MPI_COMM_WORLD, by rank */
+  const struct netmod_torii_card* cards; /* by rank in the job */
 } __attribute__((aligned(64)));
 
 typedef struct {
@@ -61,6 +61,7 @@ typedef struct {
   uint64_t ignore_any;   /* the same for MPI_ANY_TAG */
   uint64_t job;
   int looks; /* the next call for progress is not a wait */
+  int world; /* all processes of the job are in touch */
   struct netmod_torii_stranger* strangers;
 } MPIDI_TORII_global_t;
 extern MPIDI_TORII_global_t MPIDI_TORII_global;
@@ -80,6 +81,10 @@ extern _Thread_local int netmod_torii_last_vci; /* for which this thread asked f
 int netmod_torii_error(int code, const char* what);
 /* The same for a call that set something up: the text has Torii's own sentence. */
 int netmod_torii_refused(int code, const char* what);
+#if NETMOD_TORII_SINCE(5, 0)
+/* Tells the processes of MPI_COMM_WORLD, or of a session's group, each other's addresses. */
+int netmod_torii_exchange(MPIR_Comm* comm);
+#endif
 /* Finds the peer of a process of MPI_COMM_WORLD. Null: *mpi_errno has the reason. */
 torii_peer_t* netmod_torii_connect(MPIDI_av_entry_t* av, int vci, int* mpi_errno);
 
@@ -218,7 +223,7 @@ struct netmod_torii_window {
 /* Null: nothing of it can be reached but by MPICH's active messages. */
 struct netmod_torii_target* netmod_torii_target(MPIR_Win* win, int rank);
 
-static inline uint64_t netmod_torii_tag(MPIR_Context_id_t context, int tag) {
+static inline uint64_t netmod_torii_tag(netmod_torii_context_t context, int tag) {
   return (uint64_t)context << 32 | (uint32_t)tag;
 }
 

@@ -6,8 +6,10 @@
 #include <mpidimpl.h>
 #include <stdatomic.h>
 
-#include "mpidu_bc.h"
 #include "torii_impl.h"
+#if !NETMOD_TORII_SINCE(5, 0)
+#include "mpidu_bc.h"
+#endif
 
 MPIDI_TORII_global_t MPIDI_TORII_global;
 #if 1 < NETMOD_TORII_MAX_VCIS
@@ -88,7 +90,7 @@ static int threads_may_call(void) { return MPI_THREAD_MULTIPLE == MPIR_ThreadInf
 
 #ifdef MPICH_IS_THREADED
 #if MPICH_THREAD_GRANULARITY == MPICH_THREAD_GRANULARITY__VCI
-#define MPICH_LOCK(vci) MPIDI_VCI(vci).lock
+#define MPICH_LOCK(vci) NETMOD_TORII_LOCK(vci)
 #define MPICH_LOCKS 1 /* not one for all calls */
 #else
 #define MPICH_LOCK(vci) MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX
@@ -207,6 +209,70 @@ static int fill_card(int vci, struct netmod_torii_card* card) {
   return MPI_SUCCESS;
 }
 
+/* Processes with drivers that do not reach each other are told now: some of MPICH's collective
+ * operations lose the error of a message. */
+static int reach_next(void) {
+  int mpi_errno = MPI_SUCCESS;
+  netmod_torii_connect(NETMOD_TORII_AV(0, (MPIR_Process.rank + 1) % MPIR_Process.size), 0,
+                       &mpi_errno);
+  return mpi_errno;
+}
+
+#if NETMOD_TORII_SINCE(5, 0)
+/* The addresses of some processes of the job, in cards by their rank in the job. */
+static int exchange_among(MPIR_Comm* comm, struct netmod_torii_card* own,
+                          struct netmod_torii_card* cards) {
+  const int size = comm->local_size;
+  int* ranks = MPL_malloc((size_t)size * sizeof *ranks, MPL_MEM_ADDRESS);
+  struct netmod_torii_card* some = MPL_calloc((size_t)size, sizeof *some, MPL_MEM_ADDRESS);
+  int mpi_errno = MPI_SUCCESS;
+  if (NULL == ranks || NULL == some) {
+    mpi_errno = netmod_torii_error(TORII_ERR_NO_MEMORY, "the addresses of a group");
+  }
+  for (int i = 0; i < size && MPI_SUCCESS == mpi_errno; ++i) {
+    ranks[i] = (int)MPIR_LPID_WORLD_RANK(MPIR_comm_rank_to_lpid(comm, i));
+  }
+  if (MPI_SUCCESS == mpi_errno) {
+    mpi_errno = MPIR_pmi_allgather_group("BC", own, sizeof *own, some, sizeof *some, ranks, size,
+                                         comm->stringtag);
+  }
+  for (int i = 0; i < size && MPI_SUCCESS == mpi_errno; ++i) cards[ranks[i]] = some[i];
+  MPL_free(some);
+  MPL_free(ranks);
+  return mpi_errno;
+}
+
+int netmod_torii_exchange(MPIR_Comm* comm) {
+  const bool everybody = comm->local_size == MPIR_Process.size;
+  struct netmod_torii_card* cards = (void*)(uintptr_t)NETMOD_TORII_VCI(0)->cards;
+  struct netmod_torii_card own;
+  int mpi_errno = fill_card(0, &own);
+  MPIR_ERR_CHECK(mpi_errno);
+  if (NULL == cards) {
+    set_ignored_bits();
+    cards = MPL_calloc((size_t)MPIR_Process.size, sizeof *cards, MPL_MEM_ADDRESS);
+    if (NULL == cards) return netmod_torii_error(TORII_ERR_NO_MEMORY, "the addresses of the job");
+    NETMOD_TORII_VCI(0)->cards = cards;
+  }
+  mpi_errno = everybody
+                  ? MPIR_pmi_allgather(&own, sizeof own, cards, sizeof *cards, MPIR_PMI_DOMAIN_ALL)
+                  : exchange_among(comm, &own, cards);
+  MPIR_ERR_CHECK(mpi_errno);
+  if (everybody) {
+    MPIDI_TORII_global.world = 1;
+    mpi_errno = reach_next();
+  }
+fn_exit:
+  return mpi_errno;
+fn_fail:
+  goto fn_exit;
+}
+
+static int drop_cards(void) {
+  MPL_free((void*)(uintptr_t)NETMOD_TORII_VCI(0)->cards);
+  return MPI_SUCCESS;
+}
+#else
 int MPIDI_TORII_init_world(void) {
   int mpi_errno = MPI_SUCCESS;
   struct netmod_torii_card own;
@@ -219,25 +285,37 @@ int MPIDI_TORII_init_world(void) {
                                     &own, sizeof own, TRUE, FALSE, &table, &card_bytes);
   MPIR_ERR_CHECK(mpi_errno);
   NETMOD_TORII_VCI(0)->cards = table; /* one copy for a node */
+  MPIDI_TORII_global.world = 1;
   for (int i = 0; i < MPIR_Process.size; ++i) {
-    memset(&MPIDIU_get_av(0, i).netmod.torii, 0, sizeof MPIDIU_get_av(0, i).netmod.torii);
+    memset(&NETMOD_TORII_AV(0, i)->netmod.torii, 0, sizeof NETMOD_TORII_AV(0, i)->netmod.torii);
   }
-  /* Processes with drivers that do not reach each other are told now: some of MPICH's collective
-   * operations lose the error of a message. */
-  netmod_torii_connect(&MPIDIU_get_av(0, (MPIR_Process.rank + 1) % MPIR_Process.size), 0,
-                       &mpi_errno);
+  mpi_errno = reach_next();
 fn_exit:
   return mpi_errno;
 fn_fail:
   goto fn_exit;
 }
 
-#if 1 == NETMOD_TORII_MAX_VCIS
+static int drop_cards(void) {
+  return NULL == NETMOD_TORII_VCI(0)->cards ? MPI_SUCCESS : MPIDU_bc_table_destroy();
+}
+#endif
+
+#if NETMOD_TORII_SINCE(5, 0)
+int MPIDI_TORII_comm_set_vcis(MPIR_Comm* comm, int num_implicit, int num_reserved,
+                              MPIDI_num_vci_t* all_num_vcis) {
+  (void)num_implicit;
+  (void)num_reserved;
+  for (int i = 0; i < comm->local_size; ++i) {
+    all_num_vcis[i] = (MPIDI_num_vci_t){.n_vcis = 1, .n_total_vcis = 1};
+  }
+  return MPI_SUCCESS;
+}
+#elif 1 == NETMOD_TORII_MAX_VCIS
 int MPIDI_TORII_post_init(void) { return MPI_SUCCESS; }
 #else
 /* Opens another VCI and tells the others its address, over the first one. */
 static int open_with_others(int vci) {
-  MPIR_Errflag_t errflag = MPIR_ERR_NONE;
   struct netmod_torii_card* cards =
       MPL_calloc((size_t)MPIR_Process.size, sizeof *cards, MPL_MEM_ADDRESS);
   int mpi_errno;
@@ -247,8 +325,8 @@ static int open_with_others(int vci) {
   if (MPI_SUCCESS == mpi_errno) mpi_errno = fill_card(vci, &cards[MPIR_Process.rank]);
   if (MPI_SUCCESS != mpi_errno) return mpi_errno;
   return MPIR_Allgather_allcomm_auto(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, cards, sizeof *cards,
-                                     MPI_BYTE, MPIR_Process.comm_world,
-                                     NETMOD_TORII_ERRFLAG(errflag));
+                                     NETMOD_TORII_BYTE, MPIR_Process.comm_world,
+                                     NETMOD_TORII_NO_ERROR);
 }
 
 /* A process with one thread may be among those with several: the smallest number is everybody's. */
@@ -266,7 +344,7 @@ int MPIDI_TORII_post_init(void) {
 }
 #endif
 
-#if NETMOD_TORII_SINCE(4, 2)
+#if NETMOD_TORII_SINCE(4, 2) && !NETMOD_TORII_SINCE(5, 0)
 int MPIDI_TORII_init_vcis(int num_vcis, int* num_vcis_actual) {
   (void)num_vcis;
   *num_vcis_actual = 1;
@@ -276,7 +354,7 @@ int MPIDI_TORII_init_vcis(int num_vcis, int* num_vcis_actual) {
 
 /* Only processes of MPI_COMM_WORLD have no peer from the beginning. */
 torii_peer_t* netmod_torii_connect(MPIDI_av_entry_t* av, int vci, int* mpi_errno) {
-  int rank = (int)(av - &MPIDIU_get_av(0, 0));
+  int rank = (int)(av - NETMOD_TORII_AV(0, 0));
   const struct netmod_torii_card* card = &NETMOD_TORII_VCI(vci)->cards[rank];
   torii_peer_t* peer = NULL;
   int code;
@@ -349,11 +427,10 @@ static int barrier_with_progress(void) {
 /* What was sent must be received before this process may go: the others make progress until all
  * are here. */
 int MPIDI_TORII_mpi_finalize_hook(void) {
-  /* A process with sessions only may have no MPI_COMM_WORLD, and nobody waits for it. */
-  const bool has_world = NULL != NETMOD_TORII_VCI(0)->cards;
   int mpi_errno = MPI_SUCCESS;
   while (0 < all_pending()) progress_at_end();
-  if (has_world) mpi_errno = barrier_with_progress();
+  /* A process with sessions only may have no MPI_COMM_WORLD, and nobody waits for it. */
+  if (MPIDI_TORII_global.world) mpi_errno = barrier_with_progress();
   MPIR_ERR_CHECK(mpi_errno);
   netmod_torii_am_close();
   for (int i = 0; i < MPIDI_TORII_global.vcis; ++i) close_vci(i);
@@ -362,7 +439,7 @@ int MPIDI_TORII_mpi_finalize_hook(void) {
     MPIDI_TORII_global.strangers = stranger->next;
     MPL_free(stranger);
   }
-  if (has_world) mpi_errno = MPIDU_bc_table_destroy();
+  mpi_errno = drop_cards();
   memset(&MPIDI_TORII_global, 0, sizeof MPIDI_TORII_global);
 fn_exit:
   return mpi_errno;

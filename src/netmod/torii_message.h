@@ -33,7 +33,7 @@ MPL_STATIC_INLINE_PREFIX int netmod_torii_start_send(const void* buf, MPI_Aint c
                                                      MPIR_Request** request) {
   const int vci = netmod_torii_vci(DST_VCI_FROM_SENDER, comm, comm->rank, rank, tag);
   int mpi_errno = MPI_SUCCESS;
-  MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
+  MPID_THREAD_CS_ENTER(VCI, NETMOD_TORII_LOCK(vci));
   if (likely(TORII_STANDARD == mode && NULL == *request &&
              netmod_torii_sent_now(buf, count, datatype, tag, comm, context_offset, av, vci))) {
     *request = MPIR_Request_create_complete(MPIR_REQUEST_KIND__SEND);
@@ -41,15 +41,15 @@ MPL_STATIC_INLINE_PREFIX int netmod_torii_start_send(const void* buf, MPI_Aint c
     mpi_errno =
         netmod_torii_isend(buf, count, datatype, tag, comm, context_offset, av, vci, mode, request);
   }
-  MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(vci).lock);
+  MPID_THREAD_CS_EXIT(VCI, NETMOD_TORII_LOCK(vci));
   return mpi_errno;
 }
 
 /* Collectives tell the others of an error by two bits of the tag. */
-MPL_STATIC_INLINE_PREFIX int netmod_torii_tag_with(MPIR_Errflag_t errflag, int tag) {
-  if (unlikely(MPIR_ERR_PROC_FAILED == errflag)) {
+MPL_STATIC_INLINE_PREFIX int netmod_torii_tag_with(int errflag, int tag) {
+  if (unlikely(MPIX_ERR_PROC_FAILED == errflag)) {
     MPIR_TAG_SET_PROC_FAILURE_BIT(tag);
-  } else if (unlikely(MPIR_ERR_NONE != errflag)) {
+  } else if (unlikely(0 != errflag)) {
     MPIR_TAG_SET_ERROR_BIT(tag);
   }
   return tag;
@@ -124,7 +124,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_irecv(void* buf, MPI_Aint count, MPI_D
   int mpi_errno = MPI_SUCCESS;
   MPIR_Request* req = *request;
   (void)partner;
-  MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
+  MPID_THREAD_CS_ENTER(VCI, NETMOD_TORII_LOCK(vci));
   if (likely(NULL == req)) {
     req = MPIR_Request_create_from_pool(MPIR_REQUEST_KIND__RECV, vci, 2);
     MPIR_ERR_CHKANDSTMT(NULL == req, mpi_errno, MPIX_ERR_NOREQ, goto fn_fail, "**nomemreq");
@@ -146,7 +146,7 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_irecv(void* buf, MPI_Aint count, MPI_D
     MPIDI_CH4_REQUEST_FREE(req);
   }
 fn_exit:
-  MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(vci).lock);
+  MPID_THREAD_CS_EXIT(VCI, NETMOD_TORII_LOCK(vci));
   return mpi_errno;
 fn_fail:
   goto fn_exit;
@@ -156,9 +156,9 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_imrecv(void* buf, MPI_Aint count, MPI_
                                                  MPIR_Request* message) {
   const int vci = MPIDI_Request_get_vci(message);
   int mpi_errno;
-  MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
+  MPID_THREAD_CS_ENTER(VCI, NETMOD_TORII_LOCK(vci));
   mpi_errno = netmod_torii_imrecv(buf, count, datatype, vci, message);
-  MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(vci).lock);
+  MPID_THREAD_CS_EXIT(VCI, NETMOD_TORII_LOCK(vci));
   return mpi_errno;
 }
 
@@ -169,10 +169,10 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_iprobe(int source, int tag, MPIR_Comm*
                                                  MPI_Status* status) {
   const int vci = netmod_torii_vci(DST_VCI_FROM_RECVER, comm, source, comm->rank, tag);
   int mpi_errno;
-  MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
+  MPID_THREAD_CS_ENTER(VCI, NETMOD_TORII_LOCK(vci));
   mpi_errno = netmod_torii_iprobe(source, tag, comm, NETMOD_TORII_CONTEXT_OFFSET(attr), addr, vci,
                                   flag, status);
-  MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(vci).lock);
+  MPID_THREAD_CS_EXIT(VCI, NETMOD_TORII_LOCK(vci));
   return mpi_errno;
 }
 
@@ -181,10 +181,10 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_improbe(int source, int tag, MPIR_Comm
                                                   MPIR_Request** message, MPI_Status* status) {
   const int vci = netmod_torii_vci(DST_VCI_FROM_RECVER, comm, source, comm->rank, tag);
   int mpi_errno;
-  MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(vci).lock);
+  MPID_THREAD_CS_ENTER(VCI, NETMOD_TORII_LOCK(vci));
   mpi_errno = netmod_torii_improbe(source, tag, comm, NETMOD_TORII_CONTEXT_OFFSET(attr), addr, vci,
                                    flag, message, status);
-  MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(vci).lock);
+  MPID_THREAD_CS_EXIT(VCI, NETMOD_TORII_LOCK(vci));
   return mpi_errno;
 }
 
@@ -208,9 +208,9 @@ MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_cancel_recv(MPIR_Request* rreq) {
 }
 
 MPL_STATIC_INLINE_PREFIX int MPIDI_NM_mpi_cancel_send(MPIR_Request* sreq) {
-  MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_Request_get_vci(sreq)).lock);
+  MPID_THREAD_CS_ENTER(VCI, NETMOD_TORII_LOCK(MPIDI_Request_get_vci(sreq)));
   netmod_torii_cancel(sreq);
-  MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_Request_get_vci(sreq)).lock);
+  MPID_THREAD_CS_EXIT(VCI, NETMOD_TORII_LOCK(MPIDI_Request_get_vci(sreq)));
   return MPI_SUCCESS;
 }
 

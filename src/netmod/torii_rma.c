@@ -141,10 +141,10 @@ static bool move(const struct netmod_torii_access* access, MPIR_Request** reques
     return true;
   }
   if (!contiguous || !target_contiguous || bytes != target_bytes) return false;
-  MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+  MPID_THREAD_CS_ENTER(VCI, NETMOD_TORII_LOCK(0));
   *mpi_errno = transfer(target, offset + (uint64_t)target_low,
                         MPIR_get_contig_ptr(access->buffer, low), bytes, put, request);
-  MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+  MPID_THREAD_CS_EXIT(VCI, NETMOD_TORII_LOCK(0));
   return true;
 }
 
@@ -247,12 +247,12 @@ bool netmod_torii_compare_and_swap(const struct netmod_torii_access* access, con
 /* MPICH asks for progress once more after this, also if there is nothing to wait for. */
 static int complete(struct netmod_torii_window* window, const int* pending) {
   int mpi_errno = MPI_SUCCESS;
-  MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+  MPID_THREAD_CS_ENTER(VCI, NETMOD_TORII_LOCK(0));
   MPIDIU_PROGRESS_WHILE(0 < *pending, 0);
   mpi_errno = window->error;
   window->error = MPI_SUCCESS;
 fn_fail:
-  MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+  MPID_THREAD_CS_EXIT(VCI, NETMOD_TORII_LOCK(0));
   return mpi_errno;
 }
 

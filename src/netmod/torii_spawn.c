@@ -9,29 +9,6 @@
 
 /* --- their places in address vectors ------------------------------------------------------- */
 
-/* The place of a peer that this process has met before. */
-static bool known_place(torii_peer_t* peer, uint64_t* gpid) {
-  const struct netmod_torii_stranger* stranger = torii_peer_context(peer);
-  uint64_t job = 0;
-  uint32_t rank = 0;
-  int table, index;
-  torii_peer_identity(peer, &job, &rank);
-  if (job == MPIDI_TORII_global.job) {
-    *gpid = MPIDIU_GPID_CREATE(0, rank);
-    return rank < (uint32_t)MPIR_Process.size;
-  }
-  if (NULL == stranger) return false;
-  table = (int)MPIDIU_GPID_GET_AVTID(stranger->gpid);
-  index = (int)MPIDIU_GPID_GET_LPID(stranger->gpid);
-  if (table >= MPIDIU_get_n_avts() || NULL == MPIDIU_get_av_table(table) ||
-      index >= MPIDIU_get_av_table(table)->size ||
-      NETMOD_TORII_PEER(&MPIDIU_get_av(table, index), 0) != peer) {
-    return false; /* its communicators are gone */
-  }
-  *gpid = stranger->gpid;
-  return true;
-}
-
 static int remember(torii_peer_t* peer, uint64_t gpid, const char* address, size_t bytes) {
   struct netmod_torii_stranger* stranger = torii_peer_context(peer);
   if (NULL == stranger) {
@@ -56,13 +33,74 @@ static int connect_stranger(const char* address, int bytes, torii_peer_t** peer)
                           : netmod_torii_error(code, "a process of another job cannot be reached");
 }
 
+#if NETMOD_TORII_SINCE(5, 0)
+typedef MPIR_Lpid netmod_torii_remote_t;
+
+static MPIDI_av_entry_t* av_of(netmod_torii_remote_t remote) {
+  return MPIDIU_lpid_to_av_slow(remote);
+}
+
+/* MPICH has given the process a place: one for the time of connecting, or in the list of its job.
+ */
+int MPIDI_TORII_insert_upid(MPIR_Lpid lpid, const char* upid, int upid_len) {
+  MPIDI_av_entry_t* av = av_of(lpid);
+  torii_peer_t* peer = NULL;
+  int mpi_errno = connect_stranger(upid, upid_len, &peer);
+  if (MPI_SUCCESS != mpi_errno) return mpi_errno;
+  memset(&av->netmod.torii, 0, sizeof av->netmod.torii);
+  NETMOD_TORII_PEER(av, 0) = peer;
+  return remember(peer, (uint64_t)lpid, upid, (size_t)upid_len);
+}
+
+/* The address of a process; null: it is not known. */
+static const struct netmod_torii_card* card_of(MPIR_Comm* comm, int rank) {
+  const MPIR_Lpid lpid = MPIR_comm_rank_to_lpid(comm, rank);
+  const struct netmod_torii_card* cards = NETMOD_TORII_VCI(0)->cards;
+  const struct netmod_torii_stranger* stranger;
+  torii_peer_t* peer = NETMOD_TORII_PEER(MPIDIU_lpid_to_av(lpid), 0);
+  if (0 == MPIR_LPID_WORLD_INDEX(lpid) && NULL != cards && 0 < cards[lpid].bytes) {
+    return &cards[lpid];
+  }
+  stranger = NULL == peer ? NULL : torii_peer_context(peer);
+  return NULL == stranger ? NULL : &stranger->card;
+}
+#else
+typedef uint64_t netmod_torii_remote_t;
+
+static MPIDI_av_entry_t* av_of(netmod_torii_remote_t remote) {
+  return NETMOD_TORII_AV(MPIDIU_GPID_GET_AVTID(remote), MPIDIU_GPID_GET_LPID(remote));
+}
+
+/* The place of a peer that this process has met before. */
+static bool known_place(torii_peer_t* peer, uint64_t* gpid) {
+  const struct netmod_torii_stranger* stranger = torii_peer_context(peer);
+  uint64_t job = 0;
+  uint32_t rank = 0;
+  int table, index;
+  torii_peer_identity(peer, &job, &rank);
+  if (job == MPIDI_TORII_global.job) {
+    *gpid = MPIDIU_GPID_CREATE(0, rank);
+    return rank < (uint32_t)MPIR_Process.size;
+  }
+  if (NULL == stranger) return false;
+  table = (int)MPIDIU_GPID_GET_AVTID(stranger->gpid);
+  index = (int)MPIDIU_GPID_GET_LPID(stranger->gpid);
+  if (table >= MPIDIU_get_n_avts() || NULL == MPIDIU_get_av_table(table) ||
+      index >= MPIDIU_get_av_table(table)->size ||
+      NETMOD_TORII_PEER(NETMOD_TORII_AV(table, index), 0) != peer) {
+    return false; /* its communicators are gone */
+  }
+  *gpid = stranger->gpid;
+  return true;
+}
+
 static int give_places(int count, torii_peer_t** strangers, const int* order, char** addresses,
                        const int* bytes, uint64_t* gpids) {
   int table = 0;
   int mpi_errno = MPIDIU_new_avt(count, &table);
   for (int i = 0; i < count && MPI_SUCCESS == mpi_errno; ++i) {
     const int which = order[i];
-    NETMOD_TORII_PEER(&MPIDIU_get_av(table, i), 0) = strangers[i];
+    NETMOD_TORII_PEER(NETMOD_TORII_AV(table, i), 0) = strangers[i];
     gpids[which] = MPIDIU_GPID_CREATE(table, i);
     mpi_errno = remember(strangers[i], gpids[which], addresses[i], (size_t)bytes[which]);
   }
@@ -105,9 +143,10 @@ static const struct netmod_torii_card* card_of(MPIR_Comm* comm, int rank) {
   int table = 0, index = 0;
   MPIDIU_comm_rank_to_pid(comm, rank, &index, &table);
   if (0 == table) return &NETMOD_TORII_VCI(0)->cards[index];
-  stranger = torii_peer_context(NETMOD_TORII_PEER(&MPIDIU_get_av(table, index), 0));
+  stranger = torii_peer_context(NETMOD_TORII_PEER(NETMOD_TORII_AV(table, index), 0));
   return NULL == stranger ? NULL : &stranger->card;
 }
+#endif
 
 /* This process's address for a port's name, where there is little room. */
 static int own_short_address(int** sizes, char** addresses) {
@@ -190,35 +229,77 @@ static int wait_for(struct exchange* exchange, torii_request_t operation, int ti
   return TORII_OK == exchange->code ? MPI_SUCCESS : netmod_torii_error(exchange->code, what);
 }
 
-int MPIDI_TORII_dynamic_send(uint64_t remote_gpid, int tag, const void* buf, int size,
-                             int timeout) {
-  MPIDI_av_entry_t* av =
-      &MPIDIU_get_av(MPIDIU_GPID_GET_AVTID(remote_gpid), MPIDIU_GPID_GET_LPID(remote_gpid));
+/* Nothing is to be waited for if *exchange is done. */
+static int start_send(torii_peer_t* peer, uint64_t tag, const void* buf, int size,
+                      struct exchange* exchange, torii_request_t* operation) {
   const torii_data_t data = {
       .layout = TORII_CONTIGUOUS, .base = (void*)(uintptr_t)buf, .bytes = (uint64_t)size};
+  const int code = torii_send(MPIDI_TORII_global.am_port, peer, TORII_STANDARD, tag, 0, &data,
+                              exchange_done, exchange, operation);
+  if (TORII_OK == code) exchange->done = 1;
+  if (TORII_OK == code || TORII_PENDING == code) return MPI_SUCCESS;
+  return netmod_torii_error(code, "connecting to a port");
+}
+
+/* From any process if peer is null. */
+static int start_recv(torii_peer_t* peer, uint64_t tag, void* buf, int size,
+                      struct exchange* exchange, torii_request_t* operation) {
+  const torii_data_t data = {.layout = TORII_CONTIGUOUS, .base = buf, .bytes = (uint64_t)size};
+  torii_result_t result = {.code = TORII_PENDING};
+  const int code = torii_recv(MPIDI_TORII_global.am_port, peer, tag, 0, &data, exchange_done,
+                              exchange, operation, &result);
+  if (TORII_OK == code) exchange->done = 1;
+  if (TORII_OK == code || TORII_PENDING == code) return MPI_SUCCESS;
+  return netmod_torii_error(code, "accepting at a port");
+}
+
+int MPIDI_TORII_dynamic_send(netmod_torii_remote_t remote, int tag, const void* buf, int size,
+                             int timeout) {
   struct exchange exchange = {.done = 0};
   torii_request_t operation = 0;
   int mpi_errno = MPI_SUCCESS;
-  torii_peer_t* peer = netmod_torii_peer(av, 0, &mpi_errno);
-  int code;
+  torii_peer_t* peer = netmod_torii_peer(av_of(remote), 0, &mpi_errno);
   if (NULL == peer) return mpi_errno;
-  code = torii_send(MPIDI_TORII_global.am_port, peer, TORII_STANDARD,
-                    NETMOD_TORII_CONNECT | (uint32_t)tag, 0, &data, exchange_done, &exchange,
-                    &operation);
-  if (TORII_OK == code) return MPI_SUCCESS;
-  if (TORII_PENDING != code) return netmod_torii_error(code, "connecting to a port");
+  mpi_errno =
+      start_send(peer, NETMOD_TORII_CONNECT | (uint32_t)tag, buf, size, &exchange, &operation);
+  if (MPI_SUCCESS != mpi_errno) return mpi_errno;
   return wait_for(&exchange, operation, timeout, "connecting to a port");
 }
 
 int MPIDI_TORII_dynamic_recv(int tag, void* buf, int size, int timeout) {
-  const torii_data_t data = {.layout = TORII_CONTIGUOUS, .base = buf, .bytes = (uint64_t)size};
   struct exchange exchange = {.done = 0};
   torii_request_t operation = 0;
-  torii_result_t result = {.code = TORII_PENDING};
-  const int code =
-      torii_recv(MPIDI_TORII_global.am_port, NULL, NETMOD_TORII_CONNECT | (uint32_t)tag, 0, &data,
-                 exchange_done, &exchange, &operation, &result);
-  if (TORII_OK == code) return MPI_SUCCESS;
-  if (TORII_PENDING != code) return netmod_torii_error(code, "accepting at a port");
+  const int mpi_errno =
+      start_recv(NULL, NETMOD_TORII_CONNECT | (uint32_t)tag, buf, size, &exchange, &operation);
+  if (MPI_SUCCESS != mpi_errno) return mpi_errno;
   return wait_for(&exchange, operation, timeout, "accepting at a port");
 }
+
+#if NETMOD_TORII_SINCE(5, 0)
+/* How the ends of a new intercommunicator tell each other of their processes. */
+int MPIDI_TORII_dynamic_sendrecv(MPIR_Lpid remote_lpid, MPIR_Comm* peer_comm, int tag,
+                                 const void* send_buf, int send_size, void* recv_buf, int recv_size,
+                                 int timeout) {
+  const char* what = "connecting to another job";
+  const uint64_t sent = netmod_torii_tag(peer_comm->context_id, tag) | NETMOD_TORII_CONNECT;
+  const uint64_t wanted = netmod_torii_tag(peer_comm->recvcontext_id, tag) | NETMOD_TORII_CONNECT;
+  struct exchange out = {.done = 1}, in = {.done = 1};
+  torii_request_t sending = 0, receiving = 0;
+  int mpi_errno = MPI_SUCCESS, sent_errno = MPI_SUCCESS;
+  torii_peer_t* peer = netmod_torii_peer(av_of(remote_lpid), 0, &mpi_errno);
+  if (NULL == peer) return mpi_errno;
+  if (0 < recv_size) {
+    in.done = 0;
+    mpi_errno = start_recv(peer, wanted, recv_buf, recv_size, &in, &receiving);
+    if (MPI_SUCCESS != mpi_errno) return mpi_errno;
+  }
+  if (0 < send_size) {
+    out.done = 0;
+    sent_errno = start_send(peer, sent, send_buf, send_size, &out, &sending);
+    if (MPI_SUCCESS == sent_errno) sent_errno = wait_for(&out, sending, timeout, what);
+  }
+  if (MPI_SUCCESS != sent_errno) torii_cancel(NETMOD_TORII_NI, receiving);
+  mpi_errno = wait_for(&in, receiving, timeout, what);
+  return MPI_SUCCESS != sent_errno ? sent_errno : mpi_errno;
+}
+#endif

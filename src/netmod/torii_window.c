@@ -55,9 +55,9 @@ struct netmod_torii_target* netmod_torii_target(MPIR_Win* win, int rank) {
   if (NULL == window) return NULL;
   target = &window->targets[rank];
   if (unlikely(!target->tried)) {
-    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(0).lock);
+    MPID_THREAD_CS_ENTER(VCI, NETMOD_TORII_LOCK(0));
     if (!target->tried) import(win, rank);
-    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(0).lock);
+    MPID_THREAD_CS_EXIT(VCI, NETMOD_TORII_LOCK(0));
   }
   return NULL != target->mapped || NULL != target->import ? target : NULL;
 }
@@ -71,8 +71,7 @@ static bool on_one_node(MPIR_Comm* comm) {
 
 /* The same for all: whether it is so for every member. */
 static int all_agree(MPIR_Comm* comm, bool mine, bool* all) {
-  MPIR_Errflag_t errflag = MPIR_ERR_NONE;
-  return MPIR_Allreduce(&mine, all, 1, MPI_C_BOOL, MPI_LAND, comm, NETMOD_TORII_ERRFLAG(errflag));
+  return MPIR_Allreduce(&mine, all, 1, NETMOD_TORII_BOOL, MPI_LAND, comm, NETMOD_TORII_NO_ERROR);
 }
 
 static struct netmod_torii_window* new_window(MPIR_Win* win) {
@@ -96,7 +95,6 @@ static int exchange_keys(MPIR_Win* win, struct netmod_torii_window* window, void
                          uint64_t bytes) {
   const unsigned access = TORII_MAY_READ | TORII_MAY_WRITE;
   struct netmod_torii_key* own = &window->keys[win->comm_ptr->rank];
-  MPIR_Errflag_t errflag = MPIR_ERR_NONE;
   own->bytes = (uint64_t)win->size;
   own->disp_unit = win->disp_unit;
   if (0 < bytes && TORII_OK == torii_export(NETMOD_TORII_NI, base, bytes, access, window->tag,
@@ -104,7 +102,7 @@ static int exchange_keys(MPIR_Win* win, struct netmod_torii_window* window, void
     own->key_bytes = (uint16_t)torii_export_key(window->exported, own->key, sizeof own->key);
   }
   return MPIR_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, window->keys, sizeof *window->keys,
-                        MPI_BYTE, win->comm_ptr, NETMOD_TORII_ERRFLAG(errflag));
+                        NETMOD_TORII_BYTE, win->comm_ptr, NETMOD_TORII_NO_ERROR);
 }
 
 /* What a process does with its own part needs nobody else. */
