@@ -15,6 +15,8 @@ mca_mtl_torii_la_SOURCES = \
 	src/mtl/mtl_torii_data.h \
 	src/mtl/mtl_torii_direct.c \
 	src/mtl/mtl_torii_message.c \
+	src/mtl/mtl_torii_pool.c \
+	src/mtl/mtl_torii_pool.h \
 	src/mtl/mtl_torii_tests.c \
 	src/mtl/mtl_torii_wait.c \
 	$(OMPI_TORII)

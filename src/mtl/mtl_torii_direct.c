@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "mtl_torii.h"
+#include "mtl_torii_pool.h"
 #include "ompi/datatype/ompi_datatype.h"
 #include "ompi/mca/pml/base/base.h"
-#include "opal/class/opal_free_list.h"
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
@@ -21,12 +21,14 @@
 typedef struct direct_recv {
   struct ompi_request_t super;
   torii_request_t operation; /* what cancel may withdraw, perhaps over already; 0: over */
-  int ends;                  /* of two: it completed, the program gave it back */
 } direct_recv_t;
+
+/* The program gave the request back before it was complete: in place of REQUEST_PENDING. */
+static char abandoned;
+#define ABANDONED ((void*)&abandoned)
 
 /* What was in front before; pml_send is null while the direct way is closed. */
 static mca_pml_base_module_t next;
-static opal_free_list_t receives;
 
 static inline bool in_one_piece(struct ompi_datatype_t* type, size_t count) {
   return OPAL_LIKELY(opal_datatype_is_contiguous_memory_layout(&type->super, (int32_t)count));
@@ -146,47 +148,76 @@ static int direct_recv(void* buffer, size_t count, struct ompi_datatype_t* type,
   return found.MPI_ERROR;
 }
 
-/* Only one thread is there to see it, and no function waits for it. */
-static inline bool seen_by_one(const struct ompi_request_t* request) {
-  return !opal_using_threads() && NULL == request->req_complete_cb;
-}
-
-/* As ompi_request_complete, which is atomic even where there is only one thread. */
-static inline void complete(struct ompi_request_t* request, bool by_one) {
-  void* waiting = (void*)request->req_complete;
-  if (!by_one) {
-    ompi_request_complete(request, true);
-    return;
-  }
-  request->req_complete = REQUEST_COMPLETED;
-  if (REQUEST_PENDING != waiting) wait_sync_update(waiting, 1, request->req_status.MPI_ERROR);
-}
-
-/* The second end makes the request free for another receive. */
-static inline void end(direct_recv_t* recv, bool by_one) {
-  if (2 != (by_one ? ++recv->ends : __atomic_add_fetch(&recv->ends, 1, __ATOMIC_ACQ_REL))) return;
+/* The second end of a receive, of completion and the program's giving it back. */
+static ALWAYS_INLINE void recycle(direct_recv_t* recv) {
   OMPI_REQUEST_FINI(&recv->super);
   OBJ_RELEASE(recv->super.req_mpi_object.comm);
-  opal_free_list_return(&receives, &recv->super.super);
+  mtl_torii_pool_put(&recv->super.super);
 }
 
-static ALWAYS_INLINE void finish(direct_recv_t* recv, const torii_result_t* result, bool by_one) {
-  struct ompi_request_t* request = &recv->super;
+/* Nobody waits for the request by a function. */
+static inline bool unobserved(const struct ompi_request_t* request) {
+  return NULL == request->req_complete_cb;
+}
+
+/* Where only one thread is there to see it, and no function waits for it. False: nothing happened,
+ * because the program has given the request back. */
+static ALWAYS_INLINE bool complete_alone(struct ompi_request_t* request) {
+  void* const was = (void*)request->req_complete;
+  if (OPAL_UNLIKELY(ABANDONED == was)) return false;
+  request->req_complete = REQUEST_COMPLETED;
+  if (OPAL_UNLIKELY(REQUEST_PENDING != was))
+    wait_sync_update((ompi_wait_sync_t*)was, 1, request->req_status.MPI_ERROR);
+  return true;
+}
+
+/* False: it was not pending any more, *was tells what it was. Afterwards it may be another
+ * receive's already. */
+static ALWAYS_INLINE bool move_on(struct ompi_request_t* request, void* to, void** was) {
+  *was = REQUEST_PENDING;
+  return __atomic_compare_exchange_n((void**)&request->req_complete, was, to, false,
+                                     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+/* As ompi_request_complete. */
+static void complete_any(struct ompi_request_t* request) {
+  const ompi_request_complete_fn_t callback = request->req_complete_cb;
+  void* was;
+  if (NULL != callback) {
+    request->req_complete_cb = NULL;
+    (void)callback(request); /* not 0: it has given the request back */
+  }
+  if (move_on(request, REQUEST_COMPLETED, &was)) return;
+  if (ABANDONED == was) {
+    recycle((direct_recv_t*)request);
+    return;
+  }
+  was = __atomic_exchange_n((void**)&request->req_complete, REQUEST_COMPLETED, __ATOMIC_ACQ_REL);
+  if (REQUEST_PENDING != was)
+    wait_sync_update((ompi_wait_sync_t*)was, 1, request->req_status.MPI_ERROR);
+}
+
+static ALWAYS_INLINE void fill_status(struct ompi_request_t* request,
+                                      const torii_result_t* result) {
   mtl_torii_status(result, mtl_torii_peer_count(request->req_mpi_object.comm),
                    &request->req_status);
-  complete(request, by_one);
-  end(recv, by_one);
 }
 
 static void recv_done(void* arg, const torii_result_t* result) {
-  finish(arg, result, seen_by_one(&((direct_recv_t*)arg)->super));
+  struct ompi_request_t* request = arg;
+  fill_status(request, result);
+  if (opal_using_threads() || !unobserved(request) || !complete_alone(request))
+    complete_any(request);
 }
 
-/* A function that waits for the request may call Torii, and other threads may wait under locks. */
+/* A function that waits for the request may call Torii, as may the end of a communicator that only
+ * the request kept; and other threads may wait under locks of Open MPI. */
 __attribute__((hot)) static int recv_prompt(void* arg, const torii_result_t* result) {
-  if (OPAL_UNLIKELY(!seen_by_one(&((direct_recv_t*)arg)->super))) return 0;
-  finish(arg, result, true);
-  return 1;
+  struct ompi_request_t* request = arg;
+  void* was;
+  if (OPAL_UNLIKELY(!unobserved(request))) return 0;
+  fill_status(request, result);
+  return opal_using_threads() ? move_on(request, REQUEST_COMPLETED, &was) : complete_alone(request);
 }
 
 /* The message may be here already, and the receive over. */
@@ -196,7 +227,7 @@ __attribute__((hot)) static __opal_attribute_noinline__ void receive_any(target_
   const int code = post_any(target, recv_done, recv, &recv->operation, &result);
   if (TORII_PENDING == code) return;
   mtl_torii_result(code, &result);
-  finish(recv, &result, !opal_using_threads());
+  recv_done(recv, &result);
 }
 
 __attribute__((hot)) static int direct_irecv(void* buffer, size_t count,
@@ -207,13 +238,12 @@ __attribute__((hot)) static int direct_irecv(void* buffer, size_t count,
   target_t target;
   if (OPAL_UNLIKELY(!find(buffer, count, type, source, tag, comm, &target)))
     return next.pml_irecv(buffer, count, type, source, tag, comm, request);
-  recv = (direct_recv_t*)opal_free_list_get(&receives);
+  recv = (direct_recv_t*)mtl_torii_pool_get();
   if (OPAL_UNLIKELY(NULL == recv)) return OMPI_ERR_OUT_OF_RESOURCE;
   OMPI_REQUEST_INIT(&recv->super, false);
   recv->super.req_state = OMPI_REQUEST_ACTIVE;
   recv->super.req_mpi_object.comm = comm;
   recv->super.req_status._cancelled = 0;
-  recv->ends = 0;
   OBJ_RETAIN(comm);
   *request = &recv->super;
   recv->operation = post(&target, recv_done, recv);
@@ -222,8 +252,11 @@ __attribute__((hot)) static int direct_irecv(void* buffer, size_t count,
 }
 
 __attribute__((hot)) static int free_recv(struct ompi_request_t** request) {
-  end((direct_recv_t*)*request, !opal_using_threads());
+  direct_recv_t* recv = (direct_recv_t*)*request;
+  void* was = __atomic_load_n((void**)&recv->super.req_complete, __ATOMIC_ACQUIRE);
   *request = MPI_REQUEST_NULL;
+  if (REQUEST_COMPLETED != was && move_on(&recv->super, ABANDONED, &was)) return OMPI_SUCCESS;
+  if (OPAL_LIKELY(REQUEST_COMPLETED == was)) recycle(recv);
   return OMPI_SUCCESS;
 }
 
@@ -249,13 +282,7 @@ static OBJ_CLASS_INSTANCE(direct_recv_t, ompi_request_t, construct_recv, NULL);
 void mtl_torii_open_direct(void) {
   const char* selected = mca_pml_base_selected_component.pmlm_version.mca_component_name;
   if (NULL != next.pml_send || 0 != strcmp("cm", selected)) return;
-  OBJ_CONSTRUCT(&receives, opal_free_list_t);
-  if (OPAL_SUCCESS != opal_free_list_init(&receives, sizeof(direct_recv_t), opal_cache_line_size,
-                                          OBJ_CLASS(direct_recv_t), 0, 0, 0, -1, 64, NULL, 0, NULL,
-                                          NULL, NULL)) {
-    OBJ_DESTRUCT(&receives);
-    return;
-  }
+  if (!mtl_torii_open_pool(sizeof(direct_recv_t), OBJ_CLASS(direct_recv_t))) return;
   torii_port_prompt(mtl_torii.port, recv_done, recv_prompt);
   next = mca_pml;
   mca_pml.pml_send = direct_send;
@@ -273,5 +300,5 @@ void mtl_torii_close_direct(void) {
     mca_pml.pml_irecv = next.pml_irecv;
   }
   next.pml_send = NULL;
-  OBJ_DESTRUCT(&receives);
+  mtl_torii_close_pool();
 }

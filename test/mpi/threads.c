@@ -2,14 +2,16 @@
  * Copyright (c) 2026, the Torii authors
  *
  * MPI_THREAD_MULTIPLE: threads of two ranks talk in pairs at once (own tag, own communicator),
- * share one wildcard queue, probe with matched receives, and poll. Argument: threads. */
+ * share one wildcard queue, probe with matched receives, poll, give requests back early, and wait
+ * for each other's. Argument: threads. */
 #include <pthread.h>
 
 #include "check.h"
 
-enum { kMost = 8, kTurns = 300 };
+enum { kMost = 8, kTurns = 300, kMany = 2000 };
 static MPI_Comm comms[kMost];
 static int partner;
+static int threads;
 
 static void pairs(int id, char* out, char* in, MPI_Comm comm, int tag) {
   static const int sizes[] = {4, 0, 64, 1000, 9000, 80000, 4, 500000, 16, 300};
@@ -62,6 +64,49 @@ static long shared_queue(char* out, char* in) {
   return sum;
 }
 
+static void send_many(MPI_Comm comm) {
+  for (int i = 0; i < kMany; ++i) MPI_Send(&i, 1, MPI_INT, partner, 6, comm);
+}
+
+/* The other thread makes progress for this one at any moment, also between the receive and its
+ * request's end. */
+static void given_back_early(int id) {
+  static int values[kMost][kMany];
+  MPI_Request kept[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  for (int i = 0; i < kMany; ++i) {
+    MPI_Request request;
+    MPI_Irecv(&values[id][i], 1, MPI_INT, partner, 6, comms[id], &request);
+    MPI_Send(&i, 1, MPI_INT, partner, 6, comms[id]);
+    if (i % 3 == 0) {
+      MPI_Request_free(&request);
+    } else {
+      MPI_Wait(&kept[i % 2], MPI_STATUS_IGNORE);
+      kept[i % 2] = request;
+    }
+  }
+  MPI_Waitall(2, kept, MPI_STATUSES_IGNORE);
+  MPI_Sendrecv(NULL, 0, MPI_INT, partner, 7, NULL, 0, MPI_INT, partner, 7, comms[id],
+               MPI_STATUS_IGNORE);
+  for (int i = 0; i < kMany; ++i) CHECK(values[id][i] == i, "receive %d got %d", i, values[id][i]);
+}
+
+/* Receives that one thread posts and another one waits for. */
+static int handed_values[kMost][kMany];
+static MPI_Request handed[kMost][kMany];
+
+static void post_for_another(int id) {
+  for (int i = 0; i < kMany; ++i)
+    MPI_Irecv(&handed_values[id][i], 1, MPI_INT, partner, 6, comms[id], &handed[id][i]);
+}
+
+static void wait_for_another(int id) {
+  const int other = (id + 1) % threads;
+  send_many(comms[id]);
+  MPI_Waitall(kMany, handed[other], MPI_STATUSES_IGNORE);
+  for (int i = 0; i < kMany; ++i)
+    CHECK(handed_values[other][i] == i, "receive %d got %d", i, handed_values[other][i]);
+}
+
 struct worker {
   pthread_t thread;
   int id;
@@ -76,6 +121,9 @@ static void* work(void* arg) {
   if (0 == worker->part) pairs(worker->id, out, in, MPI_COMM_WORLD, worker->id);
   if (1 == worker->part) pairs(worker->id, out, in, comms[worker->id], 5);
   if (2 == worker->part) worker->sum = shared_queue(out, in);
+  if (3 == worker->part) given_back_early(worker->id);
+  if (4 == worker->part) post_for_another(worker->id);
+  if (5 == worker->part) wait_for_another(worker->id);
   free(out);
   free(in);
   return NULL;
@@ -110,12 +158,12 @@ static void an_error_ends_waitall(void) {
 
 int main(int argc, char** argv) {
   start(&argc, &argv, MPI_THREAD_MULTIPLE);
-  int threads = argc > 1 ? atoi(argv[1]) : 4;
+  threads = argc > 1 ? atoi(argv[1]) : 4;
   CHECK(threads > 0 && threads <= kMost, "threads %d", threads);
   partner = world_rank ^ 1;
   for (int i = 0; i < threads; ++i) MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
   if (partner < world_size) an_error_ends_waitall();
-  for (int part = 0; part < 3; ++part) {
+  for (int part = 0; part < 6; ++part) {
     struct worker workers[kMost];
     long sum = 0;
     MPI_Barrier(MPI_COMM_WORLD);
