@@ -150,6 +150,11 @@ TORII_PUBLIC int torii_wait_first(torii_ni_t* ni);
  * processors are scarce it yields after some calls in a row that found nothing; it sleeps, for
  * less than 0.1 ms, only where yields do not reach the others. Returns as torii_wait_step. */
 TORII_PUBLIC int torii_test_step(torii_ni_t* ni);
+/* For a thread that waits beside others of its process, after some rounds of progress that did not
+ * bring it what it waits for, though perhaps what others wait for. Gives the processor to another
+ * thread if more threads of the process have called this than it can count on processors; not if
+ * the parameter `wait` says spin, and not in an interface opened for one thread. */
+TORII_PUBLIC void torii_give_way(torii_ni_t* ni);
 /* Progress that may sleep: returns after the first event or after `milliseconds` (-1: no
  * limit), with the number of events or 0. */
 TORII_PUBLIC int torii_wait(torii_ni_t* ni, int milliseconds);

@@ -41,6 +41,7 @@ void mtl_torii_await(const torii_flag_t* flag) {
       if (events > 0) torii_wait_step(mtl_torii.ni);
     }
     opal_progress();
+    torii_give_way(mtl_torii.ni);
   }
 }
 

@@ -7,10 +7,13 @@
  * requests are complete. A thread that wakes up spins until the signalling one has left the
  * signal behind; where they share a processor it has just taken that one's place, and both lose a
  * time slice. Here every thread polls for itself, and gives up the processor as Torii's waiting
- * does. The functions of Open MPI then find complete requests, and only collect them.
+ * does, and to the others where threads are more than processors. The functions of Open MPI then
+ * find complete requests, and only collect them.
  */
 #include "mtl_torii.h"
 #include "ompi/runtime/mpiruntime.h"
+
+#define ROUNDS 8 /* of progress that end no request of the thread's, before it gives way */
 
 static ompi_request_fns_t next; /* req_wait is null: Open MPI's own are in place */
 
@@ -29,11 +32,20 @@ static inline bool failed(const struct ompi_request_t* request) {
          MPI_SUCCESS != request->req_status.MPI_ERROR;
 }
 
+/* What comes may be another thread's, which cannot take it while this one has the processor. */
+static inline void progress(unsigned* idle) {
+  opal_progress();
+  if (++*idle % ROUNDS == 0) torii_give_way(mtl_torii.ni);
+}
+
 /* True: all are over. False: not all are, and the first error has come. */
 static bool await_all(size_t count, struct ompi_request_t** requests) {
-  for (size_t done = 0;; opal_progress()) {
+  unsigned idle = 0;
+  for (size_t done = 0;; progress(&idle)) {
+    const size_t before = done;
     while (done < count && over(requests[done])) ++done;
     if (done == count) return true;
+    if (done != before) idle = 0;
     for (size_t i = 0; i < count; ++i) {
       if (failed(requests[i])) return false;
     }
@@ -57,7 +69,8 @@ static int collect(size_t count, struct ompi_request_t** requests, ompi_status_p
 
 /* One is over, or all are inactive. */
 static void await_one(size_t count, struct ompi_request_t** requests) {
-  for (;; opal_progress()) {
+  unsigned idle = 0;
+  for (;; progress(&idle)) {
     bool active = false;
     for (size_t i = 0; i < count; ++i) {
       if (OMPI_REQUEST_INACTIVE == requests[i]->req_state) continue;

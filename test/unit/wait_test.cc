@@ -31,6 +31,24 @@ TEST(Waiter, SpinsWhileProcessorsArePlentiful) {
   EXPECT_EQ(t.yields + t.sleeps, 0u);
 }
 
+TEST(Waiter, GivesWayLessOftenWhileNobodyTakesIt) {
+  Waiter waiter;
+  const auto given = [&](int asked, uint64_t took_ns) {
+    int count = 0;
+    for (int i = 0; i < asked; ++i) {
+      if (!waiter.gives_way()) continue;
+      ++count;
+      waiter.gave_way(took_ns);
+    }
+    return count;
+  };
+  EXPECT_EQ(given(100, 10 * kUs), 100) << "somebody ran each time";
+  EXPECT_LE(given(1000, 200), 25);
+  EXPECT_GE(given(1000, 200), 10) << "others may come";
+  given(64, 10 * kUs);
+  EXPECT_EQ(given(100, 10 * kUs), 100);
+}
+
 TEST(Waiter, SpinMeansSpin) {
   Thread t(WaitMode::spin, true);
   for (int i = 0; i < 100; ++i) {

@@ -251,6 +251,8 @@ int torii_progress(torii_ni_t* ni) { return ni_of(ni)->make_progress(); }
 
 [[gnu::hot]] int torii_wait_step(torii_ni_t* ni) { return ni_of(ni)->wait_step(); }
 
+void torii_give_way(torii_ni_t* ni) { ni_of(ni)->give_way(); }
+
 int torii_test_step(torii_ni_t* handle) {
   Ni* ni = ni_of(handle);
   const int events = ni->make_progress();

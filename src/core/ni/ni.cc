@@ -61,10 +61,19 @@ WaitPolicy wait_policy(const NiConfig& config) {
   WaitPolicy policy;
   if (p.wait == "spin") policy.mode = WaitMode::spin;
   if (p.wait == "sleep") policy.mode = WaitMode::sleep;
-  policy.scarce = config.local_size > usable_processors();
+  const double usable = usable_processors();
+  policy.scarce = config.local_size > usable;
+  policy.own = std::min<double>(own_processors().count(), usable / config.local_size);
   policy.spin_ns = uint64_t(p.spin_us) * 1000u;
   return policy;
 }
+
+// Threads of this process that have waited beside others, as long as they live.
+std::atomic<unsigned> waiting_threads{0};
+struct WaitingThread {
+  WaitingThread() { ++waiting_threads; }
+  ~WaitingThread() { --waiting_threads; }
+};
 
 NiLock::Users users_of(const NiConfig& config) {
   if (config.threads) return NiLock::Users::threads;
@@ -251,6 +260,18 @@ bool Ni::missed(Waiter& waiter) {
     yield(waiter);
   }
   return 1;
+}
+
+void Ni::give_way() {
+  if (!several_threads() || wait_policy_.mode == WaitMode::spin) return;
+  thread_local const WaitingThread counted;
+  const unsigned threads = waiting_threads.load(std::memory_order_relaxed);
+  if (threads < 2 || threads <= wait_policy_.own || !waiter().gives_way()) return;
+  const uint64_t before = now_ns();
+  without_callers_lock(sched_yield);
+  waiter().gave_way(now_ns() - before);
+  NiGuard guard(*this);
+  ++counters_.yields;
 }
 
 // The page is looked for when it may help, and again from time to time while no other job is on it.

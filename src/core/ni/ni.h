@@ -129,6 +129,8 @@ class Ni final : public Upper, public PortalsHost {
   bool callbacks_due() { return !ports_.completions().empty() || portals_.handlers_due(); }
   // Runs the callbacks and handlers that are due; the caller does not hold the lock.
   void run_callbacks();
+  // As torii_give_way; the caller does not hold the lock.
+  void give_way();
   // As torii_wait; the caller does not hold the lock.
   int wait(int milliseconds);
   // Finds or makes a peer and reports the path; the caller holds the lock.

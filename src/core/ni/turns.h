@@ -9,6 +9,7 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <cstdint>
 
 namespace torii {
@@ -17,6 +18,11 @@ namespace torii {
 struct ProcessorSet {
   static constexpr unsigned kWords = 16;
   uint64_t words[kWords] = {};
+  unsigned count() const {
+    unsigned n = 0;
+    for (const uint64_t word : words) n += unsigned(std::popcount(word));
+    return n;
+  }
 };
 
 struct TurnTable {

@@ -36,6 +36,7 @@ constexpr uint32_t kQuickYields = 256;       // in a row: nobody else is there a
 constexpr uint32_t kVainYields = 8;          // in a row: those who are there were not reached
 constexpr uint32_t kScarceGlances = 1;       // polls that find nothing, worth a yield
 constexpr uint32_t kAloneGlances = 128;      // the same where nobody else is there
+constexpr uint32_t kKeepsMost = 63;          // so often in a row no way is given at most
 constexpr uint32_t kTurns = 7;               // yields after one that let somebody run
 constexpr uint32_t kRobbedTurns = 4;         // in a row: somebody computes who knows no turns
 constexpr uint64_t kRobbedNs = 500 * kMs;    // that long it is believed
@@ -233,6 +234,11 @@ void Waiter::yielded(const WaitPolicy& policy, uint64_t now_ns, uint64_t took_ns
   } else if (quick_yields_ < kQuickYields && ++quick_yields_ == kQuickYields) {
     crowded_until_ns_ = 0;
   }
+}
+
+void Waiter::gave_way(uint64_t took_ns) {
+  kept_ = took_ns >= kSwitchNs ? 0 : std::min(2 * kept_ + 1, kKeepsMost);
+  keeps_ = kept_;
 }
 
 void Waiter::slept(ThreadUse (*use)()) {

@@ -20,6 +20,7 @@ struct WaitPolicy {
   bool scarce = false;   // the node has more processes than processors
   uint64_t spin_ns = 0;  // WaitMode::sleep: before the first sleep
   bool apart = false;    // a yield may not reach the job's other processes
+  double own = 1;        // processors that the threads of this process can count on
 };
 
 // What the calling thread has used so far.
@@ -67,6 +68,14 @@ class Waiter {
     allow();
     return true;
   }
+  // Shall it give way to other threads of its process? Ever less often while none wants it to.
+  bool gives_way() {
+    if (keeps_ == 0) return true;
+    --keeps_;
+    return false;
+  }
+  // It did, for so long.
+  void gave_way(uint64_t took_ns);
   // It slept.
   void slept(ThreadUse (*use)());
 
@@ -97,6 +106,8 @@ class Waiter {
   uint64_t allowed_cpu_ns_ = 0;      // that polls and rests since the sample may have used
   uint32_t quick_yields_ = 0;        // in a row
   uint32_t turns_ = 0;               // yields until one is timed again
+  uint32_t keeps_ = 0;               // times that it does not give way
+  uint32_t kept_ = 0;                // the same, after it last gave way in vain
   bool sampled_ = false;             // in this wait
   uint64_t begin_ns_ = 0;            // of the wait; 0: none
   uint64_t last_ns_ = 0;             // last question
