@@ -5,6 +5,7 @@
 #include "core/ni/ni.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <ctime>
@@ -329,6 +330,54 @@ TEST_P(UnderALock, AnInterfaceHasOne) {
   lock_.take = nullptr;
   options_.lock = &lock_;
   EXPECT_EQ(torii_open(&options_, &again), TORII_ERR_INVALID);
+}
+
+// The thread is bound to one of its processors while the object lives.
+class OneProcessor {
+ public:
+  OneProcessor() {
+    sched_getaffinity(0, sizeof(before_), &before_);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++i)
+      if (CPU_ISSET(i, &before_)) CPU_SET(i, &one);
+    sched_setaffinity(0, sizeof(one), &one);
+  }
+  ~OneProcessor() { sched_setaffinity(0, sizeof(before_), &before_); }
+
+ private:
+  cpu_set_t before_;
+};
+
+TEST(GiveWay, IsForThreadsThatShareAProcessor) {
+  const OneProcessor bound;
+  NiConfig config;
+  Ni alone(config);
+  config.threads = true;
+  Ni shared(config);
+  shared.give_way();
+  EXPECT_EQ(shared.counters().yields, 0u) << "no other thread has waited";
+  std::thread([&] {
+    shared.give_way();
+    alone.give_way();
+  }).join();
+  EXPECT_EQ(shared.counters().yields, 1u);
+  EXPECT_EQ(alone.counters().yields, 0u) << "opened for one thread";
+  for (int i = 0; i < 200; ++i) shared.give_way();
+  EXPECT_EQ(shared.counters().yields, 1u) << "the other one has ended";
+}
+
+TEST(GiveWay, NotIfWaitSaysSpin) {
+  std::string why;
+  ASSERT_EQ(param_set("wait", "spin", "test", &why), Status::ok) << why;
+  const OneProcessor bound;
+  NiConfig config;
+  config.threads = true;
+  Ni ni(config);
+  ni.give_way();
+  std::thread([&] { ni.give_way(); }).join();
+  EXPECT_EQ(ni.counters().yields, 0u);
+  ASSERT_EQ(param_set("wait", "auto", "test", &why), Status::ok) << why;
 }
 
 INSTANTIATE_TEST_SUITE_P(Waits, UnderALock, ::testing::Values("auto", "sleep"));
