@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What a NIC must do to carry Torii: six required functions, seventeen optional ones. A driver
+// What a NIC must do to carry Torii: six required functions, eighteen optional ones. A driver
 // moves frames (at most caps().mtu bytes) between processes and, if it can, reads and writes a
 // peer's memory. It knows nothing of matching, messages or MPI, and keeps no retry policy.
 //
@@ -65,8 +65,11 @@ inline constexpr uint8_t kHeardRail = 0xfe;  // Tx::rail: the one that the peer 
 inline constexpr uint64_t kNoSize = ~uint64_t{0};  // a size that no message has
 
 struct DriverCaps {
-  uint32_t flags = 0;          // Cap bits
-  uint32_t mtu = 0;            // largest frame (head and body), at least 512
+  uint32_t flags = 0;  // Cap bits
+  uint32_t mtu = 0;    // largest frame (head and body), at least 512
+  // Largest frame with a body in one piece, which is lent, or copied where lend_min is 0; 0: mtu.
+  // An unreliable driver may lose all that are longer than mtu, on some ways. See also long_max().
+  uint32_t long_max = 0;
   uint32_t inline_max = 0;     // largest body copied before send() returns; at least 256
   uint32_t lend_min = 0;       // shortest body that it would rather read later, if lent; 0: none
   uint32_t pieces_max = 1;     // most address ranges of one body, put or get
@@ -89,7 +92,7 @@ struct DriverCaps {
 // One frame to send. `head` is copied by the call; `body` is gathered from `pieces`.
 struct Tx {
   PeerId peer = kNoPeer;
-  uint32_t head_bytes = 0;  // at most kHeadMax; head and body together at most mtu
+  uint32_t head_bytes = 0;  // at most kHeadMax; head and body together at most mtu, or long_max
   const void* head = nullptr;
   const iovec* pieces = nullptr;  // at most pieces_max ranges
   uint32_t piece_count = 0;
@@ -220,6 +223,9 @@ class Driver {
   // number while the peer is connected. They may differ in speed, and end and come back at any
   // time.
   virtual uint32_t rails(PeerId peer) const;
+  // The largest frame with a lent body that gains something on the way to this peer now: longer
+  // ones than mtu, or 0. It changes at any time, and caps().long_max is taken nevertheless.
+  virtual uint32_t long_max(PeerId peer) const;
   // Its addresses, whether they answer or not; empty if the driver has nothing to look for. Asks
   // the system: not for hot paths.
   virtual std::vector<PeerAddress> peer_addresses(PeerId peer) const;

@@ -207,6 +207,37 @@ void lent_bodies_are_kept_until_done(Bed& bed) {
   serials(b);
 }
 
+// Frames that are longer than the MTU, among others: those that arrive are as they were sent.
+void long_frames_arrive_whole(Bed& bed) {
+  Node& a = bed.node();
+  Node& b = bed.node();
+  const PeerId to = a.connect(b);
+  const DriverCaps& caps = a.caps();
+  if (caps.long_max == 0) return;
+  ASSERT_GT(caps.long_max, caps.mtu);
+  constexpr uint64_t kCount = 60;
+  for (uint64_t i = 1; i <= kCount; i++) {
+    const size_t sizes[] = {caps.long_max, caps.mtu + 1, 100, caps.long_max - i, caps.mtu};
+    std::string& frame = bed.keep(pattern(i, sizes[i % std::size(sizes)]));
+    const iovec piece{frame.data() + 16, frame.size() - 16};
+    Tx tx;
+    tx.peer = to;
+    tx.head = frame.data();
+    tx.head_bytes = 16;
+    tx.pieces = &piece;
+    tx.piece_count = 1;
+    tx.body_bytes = static_cast<uint32_t>(piece.iov_len);
+    tx.cookie = a.new_cookie();
+    tx.lent = caps.lend_min > 0;
+    ASSERT_TRUE(bed.run([&] { return a.send(tx); }));
+    ASSERT_TRUE(bed.run([&] { return a.pending.empty(); })) << "rule 6: never done";
+    std::fill(frame.begin(), frame.end(), '!');
+  }
+  if (!a.has(kReliable)) return bed.settle();
+  ASSERT_TRUE(bed.run([&] { return b.frames.size() == kCount; }));
+  serials(b);
+}
+
 // Rule 6, whatever becomes of the frames.
 void every_cookie_is_done_once(Bed& bed) {
   Node& a = bed.node();
@@ -392,6 +423,7 @@ constexpr Case kCases[] = {
      long_bodies_are_kept_until_done},
     {"lent_bodies_are_kept_until_done", "rule 5", kReliable, false,
      lent_bodies_are_kept_until_done},
+    {"long_frames_arrive_whole", "long_max", 0, false, long_frames_arrive_whole},
     {"every_cookie_is_done_once", "rule 6", 0, false, every_cookie_is_done_once},
     {"refused_frames_leave_no_trace", "rule 3", kSure, false, refused_frames_leave_no_trace},
     {"short_frames", "send_short() is send()", kSure, false, short_frames},

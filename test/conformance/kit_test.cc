@@ -64,6 +64,23 @@ struct LargerMtu final : Honest {
     return below_->send({&tx, 1});
   }
 };
+struct CutsLongFrames final : Honest {
+  using Honest::Honest;
+  bool begin() override {
+    caps_.long_max = 4 * caps_.mtu;
+    return true;
+  }
+  size_t send(std::span<const Tx> batch) override {
+    Tx tx = batch[0];
+    iovec piece{tx.piece_count ? tx.pieces->iov_base : nullptr, tx.body_bytes};
+    piece.iov_len = std::min<size_t>(piece.iov_len, below_->caps().mtu - tx.head_bytes);
+    if (tx.head_bytes + tx.body_bytes > below_->caps().mtu) {
+      tx.pieces = &piece;
+      tx.body_bytes = static_cast<uint32_t>(piece.iov_len);
+    }
+    return below_->send({&tx, 1});
+  }
+};
 struct MorePieces final : Honest {
   using Honest::Honest;
   bool begin() override {
@@ -388,6 +405,7 @@ const Lie kLies[] = {
     {LIE(KeysLiveOn), "guarded_keys_end_with_their_region"},
     {LIE(Hides<kPeerDown>), "cookies_end_when_the_peer_closes"},
     {LIE(LargerMtu), "every_size"},
+    {LIE(CutsLongFrames), "long_frames_arrive_whole"},
     {LIE(MorePieces), "gather"},
     {LIE(ChangingCaps), "caps_make_sense"},
     {LIE(LongAddress), "addresses_are_stable"},

@@ -51,7 +51,7 @@ class Below final : public Decorator {
 // Of the process under attack.
 struct Victim final : Sink {
   void packet(PeerId from, std::span<const std::byte> frame) override {
-    require(from != kNoPeer && frame.size() <= kMtu, "a frame of a peer");
+    require(from != kNoPeer && frame.size() <= link::kLongMax, "a frame of a peer");
     for (const std::byte b : frame) sum += static_cast<uint8_t>(b);
   }
   void done(uint64_t cookie, Status) override {
@@ -72,8 +72,7 @@ struct Liar final : Sink {
     link::Header header;
     require(link::parse_header(frame, &header), "the link sends frames of the link");
     session = header.session;
-    if (header.kind == link::Kind::data || header.kind == link::Kind::several)
-      next = std::max(next, header.seq + 1);
+    if (link::carries_frames(header.kind)) next = std::max(next, header.seq + header.parts.count);
   }
   void done(uint64_t, Status) override {}
   void peer_down(PeerId, Status) override {}
@@ -146,7 +145,7 @@ class World {
 
   void send() {
     const uint64_t cookie = ++cookie_;
-    std::string& bytes = victim_.sent[cookie] = in_.text(driver_->caps().mtu);
+    std::string& bytes = victim_.sent[cookie] = in_.text(driver_->caps().long_max);
     const size_t head = std::min<size_t>(bytes.size(), in_.byte() % 32);
     const iovec body{bytes.data() + head, bytes.size() - head};
     Tx tx;
@@ -157,7 +156,7 @@ class World {
     tx.piece_count = 1;
     tx.body_bytes = static_cast<uint32_t>(body.iov_len);
     tx.cookie = cookie;
-    tx.lent = in_.byte() & 1;
+    tx.lent = in_.byte() & 1 || bytes.size() > driver_->caps().mtu;
     if (driver_->send({&tx, 1}) == 0) victim_.sent.erase(cookie);
   }
 
@@ -185,10 +184,24 @@ class World {
     return out;
   }
 
+  // Writes what is before parts, mostly as it ought to be.
+  link::Parts some_parts(std::string* payload) {
+    link::Parts parts;
+    const uint8_t how = in_.byte();
+    parts.count = how < 8 ? in_.byte() : how < 128 ? 1 : 1 + how % 24;
+    parts.begins = how & 1;
+    parts.ends = how & 2;
+    std::byte head[link::kPartsBytes];
+    link::write_parts(parts, head);
+    if (how == 9) head[2] = std::byte{1};
+    payload->insert(0, reinterpret_cast<const char*>(head), sizeof(head));
+    return parts;
+  }
+
   void lie() {
     link::Header header;
     header.kind = static_cast<link::Kind>(in_.byte() % 8);
-    const bool data = header.kind == link::Kind::data || header.kind == link::Kind::several;
+    const bool data = link::carries_frames(header.kind);
     header.session = in_.byte() < 8 ? in_.take<uint32_t>() : 7;
     const uint8_t to = in_.byte();
     header.to_session = to < 16 ? in_.take<uint32_t>() : to < 64 ? 0 : liar_.session;
@@ -202,14 +215,16 @@ class World {
     std::string payload = header.kind == link::Kind::several ? several() : in_.text(400);
     if (header.kind == link::Kind::ack && (flags & 8)) payload.resize(link::kSackMoreBytes);
     payload.resize(std::min<size_t>(payload.size(), kMtu - link::kHeaderBytes));
-    if (data && header.seq == next_) next_++;
+    link::Parts parts;
+    if (header.kind == link::Kind::part) parts = some_parts(&payload);
+    if (data && header.seq == next_) next_ += parts.count;
     std::string frame = test::frame_of(header, payload, header.senders_key ? test::kKey : key_);
     if (in_.byte() < 4) frame[in_.below(static_cast<uint32_t>(frame.size()))] ^= 1;
     below_->add(in_.byte() < 240 ? to_liar_ : kNoPeer, frame);
   }
 
   fuzz::Input& in_;
-  SimFabric fabric_{{.flags = kWait, .mtu = kMtu, .inline_max = kMtu}};
+  SimFabric fabric_{{.flags = kWait, .mtu = kMtu, .long_max = 8 * kMtu, .inline_max = kMtu}};
   Victim victim_;
   Liar liar_;
   Counters counters_, liars_counters_;

@@ -60,7 +60,7 @@ TEST(LinkHeader, GoldenBytes) {
     hex += "0123456789abcdef"[c >> 4];
     hex += "0123456789abcdef"[c & 15];
   }
-  EXPECT_EQ(hex.substr(0, 8), "4c4b0601");
+  EXPECT_EQ(hex.substr(0, 8), "4c4b0701");
   EXPECT_EQ(hex.substr(16, 48), "04030201080706050c0b0a09100f0e0d1817161514131211");
 }
 
@@ -241,14 +241,14 @@ TEST(LinkSlots, HoldAWindowOfFramesAndNameSome) {
     EXPECT_EQ(slots.bits(first), 0u);
     for (const uint64_t distance : {0u, 1u, 62u, 63u, 64u, 255u}) {
       EXPECT_FALSE(slots.has(first + distance));
-      slots.put(first + distance, distance == 63, one);
+      slots.put(first + distance, distance == 63 ? Kind::several : Kind::data, {}, one);
       EXPECT_TRUE(slots.has(first + distance));
     }
     EXPECT_EQ(slots.bits(first), uint64_t{3} << 62 | 3);
     const link::Slots::Frame frame = slots.take(first + 63);
     EXPECT_EQ(frame.payload.size(), 1u);
-    EXPECT_TRUE(frame.several);
-    EXPECT_FALSE(slots.take(first + 64).several);
+    EXPECT_EQ(frame.kind, Kind::several);
+    EXPECT_EQ(slots.take(first + 64).kind, Kind::data);
     EXPECT_EQ(slots.bits(first), uint64_t{1} << 62 | 3);
     EXPECT_TRUE(slots.any());
     slots.clear();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// The udp driver over loopback: what it writes and believes, how it finds the address that answers,
-// what becomes of datagrams of others. The conformance kit checks the rest.
+// The udp driver over loopback: how it finds the address that answers, what becomes of datagrams of
+// others. The conformance kit checks the rest.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -15,132 +15,13 @@
 #include "drivers/random.h"
 #include "drivers/udp/net.h"
 #include "drivers/udp/udp.h"
-#include "drivers/udp/wire.h"
 #include "recorder.h"
+#include "unit/udp_kit.h"
 
 namespace torii::udp {
 namespace {
 
 using test::End;
-using Bytes = std::vector<std::byte>;
-
-in6_addr host(const char* text) {
-  in6_addr out{};
-  const std::string mapped = std::string("::ffff:") + text;
-  EXPECT_EQ(inet_pton(AF_INET6, std::strchr(text, ':') ? text : mapped.c_str(), &out), 1) << text;
-  return out;
-}
-
-Address address_of(uint64_t number, uint16_t port, std::initializer_list<const char*> hosts) {
-  Address out;
-  out.number = number;
-  out.port = port;
-  for (const char* text : hosts) EXPECT_TRUE(add_host(&out, host(text))) << text;
-  return out;
-}
-
-Bytes written(const Address& address) {
-  Bytes out(kAddressBytes);
-  write_address(address, out.data());
-  return out;
-}
-
-// --- the wire
-// -------------------------------------------------------------------------------------
-
-TEST(UdpWire, AddressesAreReadAsTheyWereWritten) {
-  const Address in = address_of(0x1122334455667788, 0x1234, {"fd77::1", "10.1.2.3", "192.168.0.9"});
-  Address out;
-  ASSERT_TRUE(parse_address(written(in), &out));
-  EXPECT_EQ(out.number, in.number);
-  EXPECT_EQ(out.port, in.port);
-  ASSERT_EQ(out.count, 3);
-  const char* sorted[] = {"10.1.2.3", "192.168.0.9", "fd77::1"};
-  for (size_t i = 0; i < 3; i++) {
-    const in6_addr expected = host(sorted[i]);
-    EXPECT_EQ(std::memcmp(&out.hosts[i], &expected, 16), 0) << sorted[i];
-  }
-  const Bytes bytes = written(in);
-  EXPECT_EQ(bytes[6], std::byte{0x12}) << "the port is in network order";
-  EXPECT_EQ(bytes[8], std::byte{0x88}) << "the number is little-endian";
-}
-
-TEST(UdpWire, AnAddressHasRoomForSoManyHosts) {
-  Address a;
-  for (int i = 0; i < 12; i++) EXPECT_TRUE(add_host(&a, host("10.0.0.1")));
-  EXPECT_FALSE(add_host(&a, host("10.0.0.1")));
-  Address b;
-  for (int i = 0; i < 3; i++) EXPECT_TRUE(add_host(&b, host("fd77::1")));
-  EXPECT_FALSE(add_host(&b, host("fd77::1")));
-  EXPECT_FALSE(add_host(&b, host("10.0.0.1")));
-}
-
-TEST(UdpWire, PaddingIsNoLongerThanTheDatagram) {
-  Bytes datagram(kPongBytes);
-  Header in{Kind::data, 7, 8}, out;
-  in.padding = kPaddingMax;
-  write_header(in, datagram.data());
-  EXPECT_FALSE(parse_header(datagram, &out));
-  datagram.resize(kHeaderBytes + kPaddingMax);
-  ASSERT_TRUE(parse_header(datagram, &out));
-  EXPECT_EQ(out.padding, kPaddingMax);
-  EXPECT_EQ(out.kind, Kind::data);
-  in.kind = Kind::ping;
-  write_header(in, datagram.data());
-  EXPECT_FALSE(parse_header(datagram, &out)) << "only frames are padded";
-}
-
-TEST(UdpWire, WrongAddressesAreRefused) {
-  const Bytes good = written(address_of(7, 4000, {"10.1.2.3"}));
-  Address out;
-  ASSERT_TRUE(parse_address(good, &out));
-  for (const size_t zero : {0, 2, 3, 8}) {  // magic, version, count, number
-    Bytes bad = good;
-    bad[zero] = std::byte{0};
-    EXPECT_FALSE(parse_address(bad, &out)) << "byte " << zero;
-  }
-  for (const size_t set : {4, 5, 20, 63}) {  // IPv6 addresses that are not there, rests
-    Bytes bad = good;
-    bad[set] = std::byte{4};
-    EXPECT_FALSE(parse_address(bad, &out)) << "byte " << set;
-  }
-  Bytes bad = good;
-  bad[6] = bad[7] = std::byte{0};
-  EXPECT_FALSE(parse_address(bad, &out)) << "port 0";
-  bad = good;
-  bad[16] = std::byte{239};
-  EXPECT_FALSE(parse_address(bad, &out)) << "a multicast address";
-  EXPECT_FALSE(parse_address(written(address_of(7, 4000, {"ff15::1"})), &out));
-  EXPECT_FALSE(parse_address(std::span(good).first(63), &out));
-}
-
-TEST(UdpWire, DatagramsAreReadAsTheyWereWritten) {
-  for (const Kind kind : {Kind::data, Kind::group, Kind::ping, Kind::pong}) {
-    Header in;
-    in.kind = kind;
-    in.to = 0x01020304;
-    in.from = 0x1122334455667788;
-    std::byte bytes[64] = {};
-    if (kind >= Kind::ping) in.nonce = 99, in.candidate = 3;
-    if (kind == Kind::pong) in.size = 1400;
-    const size_t size = write_header(in, bytes);
-    Header out;
-    ASSERT_TRUE(parse_header(std::span(bytes).first(size), &out));
-    EXPECT_EQ(std::memcmp(&in.kind, &out.kind, sizeof(in.kind)), 0);
-    EXPECT_TRUE(out.to == in.to && out.from == in.from && out.nonce == in.nonce &&
-                out.candidate == in.candidate && out.size == in.size);
-    for (size_t cut = 0; cut < size; cut++)
-      EXPECT_FALSE(parse_header(std::span(bytes).first(cut), &out)) << "cut at " << cut;
-    if (kind == Kind::pong) {
-      EXPECT_FALSE(parse_header(std::span(bytes).first(size + 1), &out)) << "a long pong";
-    }
-    bytes[2] = std::byte{77};
-    EXPECT_FALSE(parse_header(std::span(bytes).first(size), &out)) << "another version";
-  }
-}
-
-// --- over loopback
-// --------------------------------------------------------------------------------
 
 class Udp : public testing::Test {
  protected:
@@ -573,6 +454,61 @@ TEST_F(Udp, FramesForAPeerThatHasGoneAreTaken) {
     EXPECT_TRUE(a.send(ab, "frame")) << i;
     poll({&a}, 1);
   }
+}
+
+// A frame longer than a datagram: the kernel cuts it, and joins it again.
+TEST_F(Udp, LongFramesArriveWhole) {
+  End a(open), b(open);
+  const PeerId to = a.connect(b);
+  ASSERT_TRUE(reaches(a, to, b));
+  poll({&b}, 5);
+  const DriverCaps& caps = a.driver->caps();
+  if (!caps.long_max) GTEST_SKIP() << "this kernel cuts no datagrams";
+  const size_t before = b.sink.packets.size(), mtu = caps.mtu;
+  std::vector<std::string> frames;
+  for (const size_t size : {size_t{caps.long_max}, mtu + 1, size_t{100}, 2 * mtu, mtu, 3 * mtu - 1,
+                            3 * (mtu + kHeaderBytes) - kLongerBytes, size_t{caps.long_max}, mtu})
+    frames.push_back(std::string(size, static_cast<char>('a' + frames.size())));
+  std::vector<iovec> pieces;
+  for (std::string& frame : frames) pieces.push_back({frame.data() + 9, frame.size() - 9});
+  std::vector<Tx> batch;
+  for (size_t i = 0; i < frames.size(); i++) {
+    Tx tx{to, 9, frames[i].data(), &pieces[i], 1, static_cast<uint32_t>(pieces[i].iov_len), i + 1};
+    batch.push_back(tx);
+  }
+  ASSERT_EQ(a.driver->send(batch), batch.size());
+  poll({&a, &b}, 50);
+  ASSERT_EQ(b.sink.packets.size(), before + frames.size());
+  for (size_t i = 0; i < frames.size(); i++)
+    EXPECT_TRUE(b.sink.packets[before + i].bytes == frames[i]) << i;
+  EXPECT_EQ(a.sink.dones.size(), frames.size());
+  EXPECT_EQ(b.counters.udp_cut, 0u);
+}
+
+// One of which only the beginning comes, or more than is there is said to come.
+TEST_F(Udp, CutFramesAreCountedAndDropped) {
+  End a(open);
+  Stranger stranger;
+  const Address address = parsed(a);
+  Header header;
+  header.kind = Kind::longer;
+  header.to = tag_of(address.number);
+  header.from = 99;
+  for (const uint32_t size : {5000u, 65001u, ~0u, 99u}) {
+    header.size = size;
+    Bytes bytes(kLongerBytes + 100);
+    write_header(header, bytes.data());
+    stranger.send(address.port, bytes);
+    poll({&a}, 3);
+  }
+  EXPECT_EQ(a.counters.udp_cut, 4u);
+  EXPECT_TRUE(a.sink.packets.empty());
+  header.size = 100;  // all of it
+  Bytes bytes(kLongerBytes + 100);
+  write_header(header, bytes.data());
+  stranger.send(address.port, bytes);
+  poll({&a}, 3);
+  EXPECT_EQ(a.sink.packets.size(), 1u);
 }
 
 TEST_F(Udp, InterfacesAndSizesAreChecked) {

@@ -8,6 +8,7 @@ libtorii_internal_la_SOURCES += \
 	src/core/link/link.cc \
 	src/core/link/link.h \
 	src/core/link/link_driver.h \
+	src/core/link/long_frames.h \
 	src/core/link/rails.cc \
 	src/core/link/receiving.cc \
 	src/core/link/sending.cc \

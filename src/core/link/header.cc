@@ -76,6 +76,25 @@ void write_length(size_t bytes, std::byte* out) {
 
 size_t read_length(const std::byte* in) { return load_little<uint16_t>(in); }
 
+void write_parts(const Parts& parts, std::byte* out) {
+  store_little<uint32_t>(
+      out, uint32_t{parts.count} | uint32_t{parts.begins} << 8 | uint32_t{parts.ends} << 9);
+}
+
+namespace {
+
+// False: not what write_parts() writes, or nothing follows.
+bool parse_parts(std::span<const std::byte> payload, Parts* out) {
+  if (payload.size() <= kPartsBytes) return false;
+  const auto word = load_little<uint32_t>(payload.data());
+  out->count = static_cast<uint8_t>(word);
+  out->begins = word >> 8 & 1;
+  out->ends = word >> 9 & 1;
+  return out->count > 0 && out->count <= kPartsMax && !(word >> 10);
+}
+
+}  // namespace
+
 bool parse_header(std::span<const std::byte> frame, Header* out) {
   if (frame.size() < kHeaderBytes) return false;
   const std::byte* bytes = frame.data();
@@ -91,11 +110,14 @@ bool parse_header(std::span<const std::byte> frame, Header* out) {
   out->seq = load_little<uint32_t>(bytes + 16);
   out->ack = load_little<uint32_t>(bytes + 20);
   out->sack = load_little<uint64_t>(bytes + 24);
-  const bool known = out->kind >= Kind::data && out->kind <= Kind::several &&
+  out->parts = {};
+  const bool known = out->kind >= Kind::data && out->kind <= Kind::part &&
                      !(kind & ~(kKindBits | kSendersKey | kWhole | kAsk));
   const bool more =
       out->kind == Kind::ack && out->whole && frame.size() == kHeaderBytes + kSackMoreBytes;
-  const bool payload = out->kind == Kind::data || out->kind == Kind::several;
+  if (out->kind == Kind::part && !parse_parts(frame.subspan(kHeaderBytes), &out->parts))
+    return false;
+  const bool payload = carries_frames(out->kind);
   return known && out->session && (payload || more || frame.size() == kHeaderBytes);
 }
 

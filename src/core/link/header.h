@@ -13,7 +13,8 @@
 // session     the sender's, one for each opening of a driver; a restarted process has another
 // to session  the receiver's as far as the sender knows it, else 0; `ack` and `sack` count only
 //             with it
-// seq         data, several: the number of this frame, from 0 for each pair and direction; its low
+// seq         data, several, part: the number of this frame, from 0 for each pair and direction;
+// its low
 //             half
 // ack         all frames before this number have arrived; its low half
 // sack        bit i: frame ack + 1 + i has arrived; the 192 after those follow an ack, if any has
@@ -32,7 +33,7 @@
 namespace torii::link {
 
 inline constexpr uint16_t kMagic = 0x4b4c;
-inline constexpr uint8_t kVersion = 6;
+inline constexpr uint8_t kVersion = 7;
 inline constexpr size_t kHeaderBytes = 40;
 inline constexpr uint32_t kSackBits = 256;
 inline constexpr size_t kSackMoreBytes = (kSackBits - 64) / 8;
@@ -44,7 +45,23 @@ enum class Kind : uint8_t {
   bye,       // nothing follows: the sender closes
   probe,     // nothing follows: the sender asks for an ack, a sign of life
   several,   // as data; several frames of the core follow, each behind its length in 16 bits
+  part,      // as data; parts of a long frame of the core's follow, behind 4 bytes (Parts)
 };
+
+// Consecutive parts of one frame of the core's. Each has a number; `seq` is that of the first.
+struct Parts {
+  uint8_t count = 1;   // at most kPartsMax
+  bool begins = true;  // the first one is the frame's first
+  bool ends = true;    // the last one is its last
+};
+inline constexpr size_t kPartsBytes = 4;  // count, bit 0: begins, bit 1: ends, 0, 0
+inline constexpr uint8_t kPartsMax = 64;
+inline constexpr size_t kLongMax = 1 << 16;  // a frame of the core's in parts
+
+// Has a number.
+inline bool carries_frames(Kind kind) {
+  return kind == Kind::data || kind == Kind::several || kind == Kind::part;
+}
 
 struct Header {
   Kind kind = Kind::ack;
@@ -56,6 +73,7 @@ struct Header {
   bool senders_key = false;
   bool whole = false;  // the tag covers the payload
   bool ask = false;    // acknowledge it at once
+  Parts parts = {};    // of what was parsed
 };
 
 // Writes the header of a frame; `payload_crc` is the CRC-32C of the payload, which need only be
@@ -89,6 +107,8 @@ bool checksum_is_right(std::span<const std::byte> frame);
 inline constexpr size_t kLengthBytes = 2;
 void write_length(size_t bytes, std::byte* out);
 size_t read_length(const std::byte* in);
+
+void write_parts(const Parts& parts, std::byte* out);
 
 // The rest of `sack` behind an ack, 64 bits a word.
 using MoreSack = std::array<uint64_t, kSackMoreBytes / 8>;

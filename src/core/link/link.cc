@@ -63,10 +63,12 @@ bool LinkDriver::open(const OpenBelow& open_below, const DriverEnv& env) {
   pool_.set_capacity(caps_.mtu);
   window_ = std::clamp(kBytesUnderWay / caps_.mtu, kWindowLeast, kWindow);
   batch_ = std::min<size_t>(caps_.batch_max, kBatchMax);
+  const uint32_t long_below = caps_.lend_min ? 0 : caps_.long_max;
   caps_.mtu -= kHeaderBytes;
   // A frame with lent memory is read by the driver below in two pieces, and at once.
   const bool lends = !whole_tags_ && caps_.pieces_max > 0 && caps_.inline_max >= caps_.mtu;
   caps_.lend_min = lends ? kLendMin : 0;
+  caps_.long_max = lends && batch_ > 1 ? long_max_over(long_below) : 0;
   caps_.inline_max = caps_.mtu;
   caps_.pieces_max = 16;
   // Differs between processes, and between openings in one process.
@@ -77,6 +79,15 @@ bool LinkDriver::open(const OpenBelow& open_below, const DriverEnv& env) {
   session_ = crc32c(crc32c(0, address.data(), address.size()), salt, sizeof(salt)) | 1;
   caps_.address_bytes += sizeof(Key);
   return true;
+}
+
+// Parts as many as leave at a time. None if the driver below takes no long frames: there parts cost
+// what frames do.
+uint32_t LinkDriver::long_max_over(uint32_t long_below) const {
+  const size_t most = std::min<size_t>(long_below, kLongMax + kHeaderBytes);
+  if (most < kHeaderBytes + kPartsBytes + 2 * part_max()) return 0;
+  const size_t parts = (most - kHeaderBytes - kPartsBytes) / part_max();
+  return static_cast<uint32_t>(std::min({parts, batch_, size_t{kPartsMax}}) * part_max());
 }
 
 LinkDriver::~LinkDriver() {
@@ -273,6 +284,7 @@ void LinkDriver::end(PeerId id, Peer& peer, Status status) {
   peer.down = status;
   drop_sent(peer, status);
   peer.slots.clear();
+  peer.assembly.reset();
   activate(id, peer);
 }
 

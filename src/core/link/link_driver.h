@@ -15,6 +15,7 @@
 #include "core/link/congestion.h"
 #include "core/link/header.h"
 #include "core/link/link.h"
+#include "core/link/long_frames.h"
 #include "core/link/sent_frames.h"
 #include "core/link/speed.h"
 #include "core/link/timer.h"
@@ -26,21 +27,32 @@ namespace torii::link {
 class Slots {
  public:
   struct Frame {
-    bool several = false;  // of the core's
+    Kind kind = Kind::data;
+    Parts parts;
     std::vector<std::byte> payload;
   };
   bool any() const { return count_ != 0; }
   bool has(uint64_t number) const { return count_ && memory_->present[word(number)] & bit(number); }
-  void put(uint64_t number, bool several, std::span<const std::byte> payload) {
+  // One of `count` numbers from this one on?
+  bool has_any(uint64_t number, uint32_t count) const {
+    for (uint32_t i = 0; count_ && i < count; i++)
+      if (has(number + i)) return true;
+    return false;
+  }
+  // Numbers of further parts in it are present with it.
+  void put(uint64_t number, Kind kind, const Parts& parts, std::span<const std::byte> payload) {
     if (!memory_) memory_ = std::make_unique<Memory>();
-    memory_->frames[number % kWindow] = {several, {payload.begin(), payload.end()}};
-    memory_->present[word(number)] |= bit(number);
-    count_++;
+    memory_->frames[number % kWindow] = {kind, parts, {payload.begin(), payload.end()}};
+    for (uint32_t i = 0; i < parts.count; i++)
+      memory_->present[word(number + i)] |= bit(number + i);
+    count_ += parts.count;
   }
   Frame take(uint64_t number) {
-    memory_->present[word(number)] &= ~bit(number);
-    count_--;
-    return std::exchange(memory_->frames[number % kWindow], {});
+    Frame frame = std::exchange(memory_->frames[number % kWindow], {});
+    for (uint32_t i = 0; i < frame.parts.count; i++)
+      memory_->present[word(number + i)] &= ~bit(number + i);
+    count_ -= frame.parts.count;
+    return frame;
   }
   // Bit i: frame first + i is here. Numbers beyond the window are those of its begin.
   uint64_t bits(uint64_t first) const {
@@ -76,6 +88,7 @@ struct Rail {
   RetransmitTimer timer;
   CongestionWindow window;
   Speed speed;
+  LongFrames long_frames;
   uint32_t flying = 0;        // frames under way by it
   uint32_t turns = 0;         // frames that were sent by it, also again
   uint32_t arrived = 0;       // the turn of the latest that is known to have arrived
@@ -108,6 +121,7 @@ struct Peer {
   uint32_t session = 0;  // the peer's; 0: never heard of it
   uint64_t expected = 0;
   Slots slots;
+  std::unique_ptr<std::vector<std::byte>> assembly;  // the first parts of a long frame
 
   Key key{};  // the peer's, if it was connected
   bool has_key = false;
@@ -148,6 +162,7 @@ class LinkDriver final : public Decorator {
   size_t send(std::span<const Tx> batch) override;
   unsigned poll(uint64_t now_ns, unsigned budget) override;
   std::string path_text(PeerId peer) const override;
+  uint32_t long_max(PeerId peer) const override;
   Status reg(void* base, uint64_t bytes, uint32_t access, Region* out) override {
     return remote() ? below_->reg(base, bytes, access, out) : Status::unsupported;
   }
@@ -181,6 +196,8 @@ class LinkDriver final : public Decorator {
   void peer_down(PeerId id, Status status) override;
 
   bool remote() const { return caps_.flags & (kPut | kGet); }
+  uint32_t long_max_over(uint32_t long_below) const;
+  size_t part_max() const { return caps_.mtu - kPartsBytes; }
   Peer* find(PeerId id) { return id < peers_.size() ? peers_[id].get() : nullptr; }
   Peer& peer_of(PeerId id);
   void look_at_clock();
@@ -200,8 +217,10 @@ class LinkDriver final : public Decorator {
   static std::byte* append(const Tx& tx, std::byte* out, bool body = true);
   void fill(const Tx& tx, Sent* out);
   bool join(Peer& peer, const Tx& tx);
+  void fill_long(const Tx& tx, Peer& peer);
+  size_t numbers_of(const Tx& tx) const;
   static void set_crc(Sent* frame);
-  static void read_lent(Sent* frame);
+  void read_lent(Sent* frame);
   size_t send_to(PeerId id, std::span<const Tx> batch);
   Header header_for(const Peer& peer, Kind kind, uint64_t seq) const;
   const Key& key_for(const Peer& peer) const { return peer.has_key ? peer.key : key_; }
@@ -209,10 +228,19 @@ class LinkDriver final : public Decorator {
   static size_t first_waiting(const Peer& peer) {
     return peer.lost ? 0 : static_cast<size_t>(peer.next - peer.first);
   }
-  size_t room_for(const Peer& peer, const Rail& rail, size_t at) const;
-  void send_waiting(PeerId id, Peer& peer, uint32_t most);
-  void write_tags(Peer& peer, std::span<const size_t> indices, const Numbered* headers);
+  // Frames of the window that leave in one frame of the driver's below.
+  struct Group {
+    size_t first;
+    size_t count;
+  };
+  bool starts_long(Peer& peer, const Rail& rail, size_t at) const;
+  size_t room_for(Peer& peer, const Rail& rail, size_t at) const;
+  void send_waiting(PeerId id, Peer& peer, size_t most);
+  size_t group_at(Peer& peer, Rail& rail, std::span<const size_t> indices) const;
+  Header prepare(Peer& peer, const Rail& rail, const Group& group, iovec* body);
+  void write_tags(Peer& peer, std::span<const Group> groups, const Numbered* headers);
   size_t transmit(PeerId id, Peer& peer, uint8_t rail, std::span<const size_t> indices);
+  void has_left(Peer& peer, uint8_t rail, const Group& group);
   bool send_control(PeerId id, const Peer& peer, Kind kind, uint8_t rail);
   void find_losses(PeerId id, Peer& peer);
   void find_overtaken(Peer& peer);
@@ -241,7 +269,11 @@ class LinkDriver final : public Decorator {
   void retire(Peer& peer, Sent& sent);
   void owe_ack(Peer& peer, bool at_once);
   void received(PeerId from, Peer& peer, const Header& header, std::span<const std::byte> payload);
-  void hand_up(PeerId from, bool several, std::span<const std::byte> payload);
+  void hand_up(PeerId from, Peer& peer, Kind kind, const Parts& parts,
+               std::span<const std::byte> payload);
+  void hand_up_several(PeerId from, std::span<const std::byte> payload);
+  void hand_up_parts(PeerId from, Peer& peer, const Parts& parts,
+                     std::span<const std::byte> payload);
   void hand_up_waiting(PeerId from, Peer& peer);
 
   Counters& counters_;
@@ -269,6 +301,7 @@ class LinkDriver final : public Decorator {
   std::vector<std::pair<uint64_t, Status>> completed_;  // done() for the next poll
   std::vector<std::pair<uint64_t, Status>> spare_;      // its memory
   FramePool pool_;
+  std::unique_ptr<std::vector<std::byte>> spare_assembly_;  // empty, with memory
   Alarm alarm_;
   std::unordered_map<uint64_t, Operation> operations_;
   uint64_t next_operation_ = 1;

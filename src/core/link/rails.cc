@@ -57,6 +57,15 @@ uint8_t LinkDriver::rail_for(PeerId id, Peer& peer, size_t frames) {
   return static_cast<uint8_t>(best >= 0 ? best : std::countr_zero(good));
 }
 
+// Where long frames are not on their way as such, they only cost a copy at their end.
+uint32_t LinkDriver::long_max(PeerId id) const {
+  if (!caps_.long_max || id >= peers_.size() || !peers_[id]) return 0;
+  const Peer& peer = *peers_[id];
+  for (size_t i = 0; i < peer.rails.size(); i++)
+    if (peer.answering >> i & 1 && peer.rails[i].long_frames.may_go(now_ns_)) return caps_.long_max;
+  return 0;
+}
+
 void LinkDriver::lose_all(Peer& peer, uint8_t rail) {
   const auto under_way = static_cast<size_t>(peer.next - peer.first);
   for (size_t i = 0; i < under_way && peer.rails[rail].flying; i++) {

@@ -119,7 +119,7 @@ void LinkDriver::take_genuine(const Packet& packet, const Header& header) {
   if (acknowledges && header.ack - peer.first <= kWindow)
     acknowledged(peer, header, read_more(frame.subspan(kHeaderBytes)));
   if (header.kind == Kind::probe) owe_ack(peer, true);
-  if (header.kind == Kind::data || header.kind == Kind::several) {
+  if (carries_frames(header.kind)) {
     watch(peer);
     owe_ack(peer, header.ask);
     received(from, peer, header, frame.subspan(kHeaderBytes));
@@ -137,6 +137,7 @@ void LinkDriver::acknowledged(Peer& peer, const Header& header, const MoreSack& 
   };
   for (; peer.first != header.ack; peer.first++) {
     arrived(peer.sent.front());
+    if (peer.sent.front().cookie) completed_.push_back({peer.sent.front().cookie, Status::ok});
     peer.sent.pop_front();
   }
   const size_t under_way = static_cast<size_t>(peer.next - peer.first);
@@ -153,6 +154,7 @@ void LinkDriver::acknowledged(Peer& peer, const Header& header, const MoreSack& 
     for (size_t i = 0; i < more.size(); i++) look_at(more[i], 65 + 64 * i);
   // Known to be there is enough: nothing would make the peer say so again.
   while (!peer.sent.empty() && peer.sent.front().stage == Sent::Stage::arrived) {
+    if (peer.sent.front().cookie) completed_.push_back({peer.sent.front().cookie, Status::ok});
     peer.sent.pop_front();
     peer.first++;
   }
@@ -174,19 +176,20 @@ void LinkDriver::retire(Peer& peer, Sent& sent) {
     peer.lost--;
     if (sent.transmissions == 1) rail.window.was_late();
   }
+  if (sent.transmissions == 1 && sent.together > 1) rail.long_frames.arrived();
   sent.stage = Sent::Stage::arrived;
   rail.delivered++;
   // After a second transmission nobody knows which one was answered, unless it is too soon for the
   // last one.
   const bool last = sent.transmissions == 1 || now_ns_ - sent.sent_ns >= rail.speed.least_ns();
   if (last && static_cast<int32_t>(sent.turn - rail.arrived) > 0) rail.arrived = sent.turn;
-  if (sent.transmissions == 1) {
+  if (sent.transmissions == 1 && sent.together) {
     rail.timer.measured(now_ns_ - sent.sent_ns);
     rail.speed.measured(now_ns_, now_ns_ - sent.sent_ns, rail.delivered - sent.delivered);
   }
-  if (sent.cookie) completed_.push_back({sent.cookie, Status::ok});
-  sent.cookie = 0;
-  pool_.put(std::exchange(sent.memory, nullptr));
+  // The memory of a long frame is needed until all of its parts have arrived.
+  if (sent.cookie && !sent.part) completed_.push_back({std::exchange(sent.cookie, 0), Status::ok});
+  if (sent.memory) pool_.put(std::exchange(sent.memory, nullptr));
 }
 
 // Something arrived that is to be acknowledged: with the next frame that goes there anyway, or by a
@@ -199,34 +202,66 @@ void LinkDriver::owe_ack(Peer& peer, bool at_once) {
 void LinkDriver::received(PeerId from, Peer& peer, const Header& header,
                           std::span<const std::byte> payload) {
   const uint64_t seq = header.seq;
-  const bool several = header.kind == Kind::several;
+  const uint32_t count = header.parts.count;
   const uint64_t distance = seq - peer.expected;
-  if (distance >= kWindow || peer.slots.has(seq)) {
+  // Of parts together none may have come before: if one is missing, all go again, one by one.
+  if (distance >= kWindow || distance + count > kWindow || peer.slots.has_any(seq, count)) {
     counters_.link_duplicates++;
     peer.ack_at_once = true;
     return;
   }
   if (distance == 0) {
-    peer.expected++;
-    hand_up(from, several, payload);
+    peer.expected += count;
+    hand_up(from, peer, header.kind, header.parts, payload);
     if (peer.slots.any()) hand_up_waiting(from, peer);
     return;
   }
-  peer.slots.put(seq, several, payload);
+  peer.slots.put(seq, header.kind, header.parts, payload);
   peer.ack_at_once = true;
 }
 
 void LinkDriver::hand_up_waiting(PeerId from, Peer& peer) {
   for (; peer.slots.has(peer.expected) && budget_; budget_--) {
     const Slots::Frame frame = peer.slots.take(peer.expected);
-    peer.expected++;
+    peer.expected += frame.parts.count;
     owe_ack(peer, false);  // a frame sent by an earlier upcall did not tell of this one
-    hand_up(from, frame.several, frame.payload);
+    hand_up(from, peer, frame.kind, frame.parts, frame.payload);
   }
 }
 
-void LinkDriver::hand_up(PeerId from, bool several, std::span<const std::byte> payload) {
-  if (!several) return upper_.packet(from, payload);
+void LinkDriver::hand_up(PeerId from, Peer& peer, Kind kind, const Parts& parts,
+                         std::span<const std::byte> payload) {
+  // Only who does not keep to the rules leaves a long frame unfinished.
+  if (peer.assembly && (kind != Kind::part || parts.begins)) {
+    counters_.link_corrupt++;
+    peer.assembly.reset();
+  }
+  if (kind == Kind::data) return upper_.packet(from, payload);
+  if (kind == Kind::several) return hand_up_several(from, payload);
+  hand_up_parts(from, peer, parts, payload.subspan(kPartsBytes));
+}
+
+void LinkDriver::hand_up_parts(PeerId from, Peer& peer, const Parts& parts,
+                               std::span<const std::byte> payload) {
+  if (parts.begins && parts.ends) return upper_.packet(from, payload);
+  if (parts.begins) {
+    peer.assembly = std::move(spare_assembly_);
+    if (!peer.assembly) peer.assembly = std::make_unique<std::vector<std::byte>>();
+  }
+  if (!peer.assembly || peer.assembly->size() + payload.size() > kLongMax) {
+    counters_.link_corrupt++;
+    peer.assembly.reset();
+    return;
+  }
+  peer.assembly->insert(peer.assembly->end(), payload.begin(), payload.end());
+  if (!parts.ends) return;
+  auto whole = std::move(peer.assembly);  // upcalls may end the peer
+  upper_.packet(from, *whole);
+  whole->clear();
+  spare_assembly_ = std::move(whole);
+}
+
+void LinkDriver::hand_up_several(PeerId from, std::span<const std::byte> payload) {
   while (payload.size() >= kLengthBytes) {
     const size_t bytes = read_length(payload.data());
     if (bytes > payload.size() - kLengthBytes) break;

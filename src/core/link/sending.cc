@@ -50,6 +50,38 @@ void LinkDriver::fill(const Tx& tx, Sent* out) {
   if (!frame.open && !lent) set_crc(&frame);
 }
 
+// Each part has a number, and its place in the core's memory, from where it is sent and sent again.
+void LinkDriver::fill_long(const Tx& tx, Peer& peer) {
+  const size_t count = numbers_of(tx);
+  const auto* body = static_cast<const std::byte*>(tx.pieces[0].iov_base);
+  // Of one length, so that drivers and cards can send many at once.
+  const size_t each = (tx.head_bytes + tx.body_bytes + count - 1) / count;
+  size_t left = tx.body_bytes;
+  for (size_t i = 0; i < count; i++) {
+    Sent& frame = peer.sent.emplace_back();
+    frame.part = true;
+    size_t room = each;
+    if (i == 0) {
+      frame.parts = static_cast<uint8_t>(count);
+      frame.memory = pool_.get();
+      append(tx, frame.memory->bytes + kHeaderBytes + kPartsBytes, false);
+      frame.memory->size = static_cast<uint32_t>(kHeaderBytes + kPartsBytes + tx.head_bytes);
+      room -= tx.head_bytes;
+    }
+    frame.lent = body;
+    frame.lent_bytes = static_cast<uint32_t>(std::min(left, room));
+    body += frame.lent_bytes;
+    left -= frame.lent_bytes;
+  }
+  peer.sent.back().ends = true;
+  peer.sent.back().cookie = tx.cookie;
+}
+
+size_t LinkDriver::numbers_of(const Tx& tx) const {
+  const size_t bytes = tx.head_bytes + tx.body_bytes;
+  return bytes <= caps_.mtu ? 1 : (bytes + part_max() - 1) / part_max();
+}
+
 // Short frames that wait share one of the link's, and with it the way through two kernels. False:
 // this one does not join the last one that was taken.
 bool LinkDriver::join(Peer& peer, const Tx& tx) {
@@ -115,116 +147,205 @@ size_t LinkDriver::send_to(PeerId id, std::span<const Tx> batch) {
   if (peer.sent.empty()) peer.waiting_since_ns = now_ns_;
   peer.refused = false;
   size_t taken = 0;
+  const size_t before = peer.sent.size();
   for (const Tx& tx : batch) {
-    TORII_ASSERT(tx.head_bytes <= kHeadMax && tx.body_bytes <= caps_.mtu - tx.head_bytes);
-    if (!join(peer, tx)) {
-      peer.refused = peer.sent.size() >= window_;
+    const size_t numbers = numbers_of(tx);
+    TORII_ASSERT(tx.head_bytes <= kHeadMax);
+    TORII_ASSERT(numbers == 1 || (tx.lent && tx.piece_count == 1 && tx.cookie &&
+                                  tx.head_bytes + tx.body_bytes <= caps_.long_max));
+    if (numbers > 1 || !join(peer, tx)) {
+      peer.refused = peer.sent.size() + numbers > window_;
       if (peer.refused) break;
-      fill(tx, &peer.sent.emplace_back());
+      if (numbers > 1) {
+        fill_long(tx, peer);
+      } else {
+        fill(tx, &peer.sent.emplace_back());
+      }
     }
     taken++;
   }
   if (taken == 0) return 0;
-  if (at_once) send_waiting(id, peer, static_cast<uint32_t>(taken));
+  if (at_once) send_waiting(id, peer, std::max<size_t>(peer.sent.size() - before, 1));
   activate(id, peer);
   return taken;
 }
 
 Header LinkDriver::header_for(const Peer& peer, Kind kind, uint64_t seq) const {
-  return {kind,          session_,      peer.session,
-          seq,           peer.expected, peer.slots.bits(peer.expected + 1),
-          !peer.has_key, whole_tags_,   false};
+  Header header;
+  header.kind = kind;
+  header.session = session_;
+  header.to_session = peer.session;
+  header.seq = seq;
+  header.ack = peer.expected;
+  header.sack = peer.slots.bits(peer.expected + 1);
+  header.senders_key = !peer.has_key;
+  header.whole = whole_tags_;
+  return header;
+}
+
+// A long frame that may leave as one?
+bool LinkDriver::starts_long(Peer& peer, const Rail& rail, size_t at) const {
+  const Sent& frame = peer.sent[at];
+  return frame.parts && !frame.transmissions && rail.long_frames.may_go(now_ns_);
 }
 
 // How many frames from `at` on may go. While more is to come and something is under way, a wide
-// window is used in whole batches.
-size_t LinkDriver::room_for(const Peer& peer, const Rail& rail, size_t at) const {
+// window is used in whole batches, and one of twice a long frame in whole long frames.
+size_t LinkDriver::room_for(Peer& peer, const Rail& rail, size_t at) const {
   const uint32_t window = rail.window.frames();
   const size_t waiting = peer.sent.size() - at;
   size_t room = std::min<size_t>(waiting, window > rail.flying ? window - rail.flying : 0);
+  if (room && starts_long(peer, rail, at)) {
+    const size_t parts = peer.sent[at].parts;
+    return rail.flying && room < parts && window >= 2 * parts ? 0 : room;
+  }
   const bool more = peer.refused || room < waiting;
   if (more && rail.flying && !peer.lost && window >= kBatches * batch_) room -= room % batch_;
   return room;
 }
 
 // Sends frames that wait, at most `most`, as far as the window allows.
-void LinkDriver::send_waiting(PeerId id, Peer& peer, uint32_t most) {
+void LinkDriver::send_waiting(PeerId id, Peer& peer, size_t most) {
   size_t at = first_waiting(peer);
   while (most > 0 && at < peer.sent.size()) {
     size_t indices[kBatchMax], count = 0;
     const uint8_t number = rail_for(id, peer, peer.sent.size() - at);
     Rail& rail = peer.rails[number];
     const size_t room = std::min<size_t>(most, room_for(peer, rail, at));
-    for (; at < peer.sent.size() && count < std::min(room, batch_); at++) {
+    const size_t limit = std::min(room, batch_);
+    for (; at < peer.sent.size() && count < limit; at++) {
       const Sent& frame = peer.sent[at];
+      if (frame.stage != Sent::Stage::waiting) continue;
+      if (count && count + frame.parts > limit && starts_long(peer, rail, at)) break;
       // The driver below may still read an earlier transmission.
-      if (frame.stage == Sent::Stage::waiting && frame.memory->users == 1) indices[count++] = at;
+      if (!frame.memory || frame.memory->users == 1) indices[count++] = at;
     }
     if (room == 0 && peer.first + peer.sent.size() > peer.next) rail.held_back = true;
     if (count == 0 || transmit(id, peer, number, {indices, count}) < count) return;
-    most -= static_cast<uint32_t>(count);
+    most -= std::min(count, most);
   }
 }
 
-void LinkDriver::write_tags(Peer& peer, std::span<const size_t> indices, const Numbered* headers) {
-  for (size_t at = 0; at < indices.size(); at += kSipLanes) {
-    const size_t count = std::min(kSipLanes, indices.size() - at);
+void LinkDriver::write_tags(Peer& peer, std::span<const Group> groups, const Numbered* headers) {
+  for (size_t at = 0; at < groups.size(); at += kSipLanes) {
+    const size_t count = std::min(kSipLanes, groups.size() - at);
     uint64_t tags[kSipLanes];
     tags_of({headers + at, count}, key_for(peer), tags);
-    for (size_t i = 0; i < count; i++) write_tag(tags[i], peer.sent[indices[at + i]].memory->bytes);
+    for (size_t i = 0; i < count; i++)
+      write_tag(tags[i], peer.sent[groups[at + i].first].memory->bytes);
   }
+}
+
+// How many of these frames leave in one of the driver's below: parts of a long one, the first time.
+size_t LinkDriver::group_at(Peer& peer, Rail& rail, std::span<const size_t> indices) const {
+  if (!peer.sent[indices[0]].part || !rail.long_frames.may_go(now_ns_)) return 1;
+  size_t count = 0;
+  while (count < indices.size() && indices[count] == indices[0] + count) {
+    const Sent& frame = peer.sent[indices[count]];
+    if (!frame.part || frame.transmissions || (frame.parts && count)) break;
+    count++;
+    if (frame.ends) break;
+  }
+  return std::max<size_t>(count, 1);
+}
+
+// The header, and the frames as they leave: a head in the first one's memory, and a body that is
+// the rest of that memory, or lent.
+Header LinkDriver::prepare(Peer& peer, const Rail& rail, const Group& group, iovec* body) {
+  Sent& frame = peer.sent[group.first];
+  const Sent& last = peer.sent[group.first + group.count - 1];
+  if (frame.part && !frame.memory) {
+    frame.memory = pool_.get();
+    frame.memory->size = kHeaderBytes + kPartsBytes;
+  }
+  std::byte* bytes = frame.memory->bytes;
+  if (frame.part)
+    write_parts({static_cast<uint8_t>(group.count), frame.parts > 0, last.ends},
+                bytes + kHeaderBytes);
+  uint32_t crc = frame.payload_crc;
+  size_t lent_bytes = frame.lent_bytes;
+  if (group.count > 1) {
+    lent_bytes = static_cast<size_t>(static_cast<const std::byte*>(last.lent) -
+                                     static_cast<const std::byte*>(frame.lent)) +
+                 last.lent_bytes;
+    crc = crc32c(0, bytes + kHeaderBytes, frame.memory->size - kHeaderBytes);
+    crc = crc32c(crc, frame.lent, lent_bytes);
+  } else if (frame.lent) {
+    read_lent(&frame);
+    crc = frame.payload_crc;
+    lent_bytes = frame.lent_bytes;
+  } else if (std::exchange(frame.open, false)) {
+    set_crc(&frame);
+    crc = frame.payload_crc;
+  }
+  const Kind kind = frame.part ? Kind::part : frame.several ? Kind::several : Kind::data;
+  Header header = header_for(peer, kind, peer.first + group.first);
+  // Four times in a window the sender has to hear what has arrived.
+  const uint32_t part = std::max(rail.window.frames() / kAcksPerWindow, 1u);
+  const uint64_t end = header.seq + group.count;
+  header.ask = frame.transmissions > 0 || (group.count > 1 && !rail.long_frames.proven()) ||
+               (end - peer.first >= part && end - peer.asked >= part);
+  if (header.ask) peer.asked = std::max(peer.asked, end);
+  if (whole_tags_) {
+    write_header(header, crc, key_for(peer),
+                 {bytes + kHeaderBytes, frame.memory->size - kHeaderBytes}, bytes);
+  } else {
+    write_untagged(header, crc, bytes);
+  }
+  const size_t head = std::min<size_t>(frame.memory->size, kHeadMax);
+  *body = {bytes + head, frame.memory->size - head};
+  if (frame.lent) *body = {const_cast<void*>(frame.lent), lent_bytes};
+  return header;
 }
 
 // Hands frames of the window to the driver below; returns how many it took.
 size_t LinkDriver::transmit(PeerId id, Peer& peer, uint8_t number,
                             std::span<const size_t> indices) {
   InplaceVector<Tx, kBatchMax> batch;
+  InplaceVector<Group, kBatchMax> groups;
   iovec pieces[kBatchMax];
   InplaceVector<Numbered, kBatchMax> headers;
   Rail& rail = peer.rails[number];
-  // Four times in a window the sender has to hear what has arrived.
-  const uint32_t part = std::max(rail.window.frames() / kAcksPerWindow, 1u);
-  for (size_t i = 0; i < indices.size(); i++) {
-    Sent& frame = peer.sent[indices[i]];
-    std::byte* bytes = frame.memory->bytes;
-    if (frame.lent) {
-      read_lent(&frame);
-    } else if (std::exchange(frame.open, false)) {
-      set_crc(&frame);
-    }
-    const Kind kind = frame.several ? Kind::several : Kind::data;
-    Header header = header_for(peer, kind, peer.first + indices[i]);
-    header.ask = frame.transmissions > 0 ||
-                 (peer.flying + i + 1 >= part && header.seq + 1 - peer.asked >= part);
-    if (header.ask) peer.asked = std::max(peer.asked, header.seq + 1);
-    if (whole_tags_) {
-      write_header(header, frame.payload_crc, key_for(peer),
-                   {bytes + kHeaderBytes, frame.memory->size - kHeaderBytes}, bytes);
-    } else {
-      write_untagged(header, frame.payload_crc, bytes);
-    }
-    headers.emplace_back(bytes, header.seq, header.ack);
-    const size_t head = std::min<size_t>(frame.memory->size, kHeadMax);
-    pieces[i] = {bytes + head, frame.memory->size - head};
-    if (frame.lent) pieces[i] = {const_cast<void*>(frame.lent), frame.lent_bytes};
+  const DriverCaps& below = below_->caps();
+  for (size_t i = 0; i < indices.size();) {
+    const size_t at = batch.size();
+    const Group& group = groups.emplace_back(indices[i], group_at(peer, rail, indices.subspan(i)));
+    i += group.count;
+    if (group.count > 1) rail.long_frames.left();
+    const Header header = prepare(peer, rail, group, &pieces[at]);
+    const FrameMemory& memory = *peer.sent[group.first].memory;
+    headers.emplace_back(memory.bytes, header.seq, header.ack);
     Tx& tx = batch.emplace_back();
     tx.peer = id;
-    tx.head = bytes;
-    tx.head_bytes = static_cast<uint32_t>(head);
-    tx.pieces = &pieces[i];
-    tx.piece_count = pieces[i].iov_len ? 1 : 0;
-    tx.body_bytes = static_cast<uint32_t>(pieces[i].iov_len);
+    tx.head = memory.bytes;
+    tx.head_bytes = static_cast<uint32_t>(std::min<size_t>(memory.size, kHeadMax));
+    tx.pieces = &pieces[at];
+    tx.piece_count = pieces[at].iov_len ? 1 : 0;
+    tx.body_bytes = static_cast<uint32_t>(pieces[at].iov_len);
     tx.rail = number;
-    if (tx.body_bytes > below_->caps().inline_max) tx.cookie = next_operation_++;
+    if (group.count == 1 && tx.body_bytes > below.inline_max) tx.cookie = next_operation_++;
   }
-  if (!whole_tags_) write_tags(peer, indices, headers.data());
+  if (!whole_tags_) write_tags(peer, groups, headers.data());
   const size_t taken = below_->send(batch);
+  size_t numbers = 0;
   for (size_t i = 0; i < taken; i++) {
-    Sent& frame = peer.sent[indices[i]];
     if (batch[i].cookie) {
-      operations_[batch[i].cookie] = {id, 0, frame.memory};
-      frame.memory->users++;
+      FrameMemory* const memory = peer.sent[groups[i].first].memory;
+      operations_[batch[i].cookie] = {id, 0, memory};
+      memory->users++;
     }
+    has_left(peer, number, groups[i]);
+    numbers += groups[i].count;
+  }
+  if (taken < batch.size() && !rail.long_frames.proven()) rail.long_frames.refused();
+  return numbers;
+}
+
+void LinkDriver::has_left(Peer& peer, uint8_t number, const Group& group) {
+  Rail& rail = peer.rails[number];
+  const bool on_trial = group.count > 1 && !rail.long_frames.proven();
+  for (size_t at = group.first; at < group.first + group.count; at++) {
+    Sent& frame = peer.sent[at];
     if (frame.transmissions++) {
       counters_.link_retransmits++;
       peer.lost--;
@@ -234,12 +355,14 @@ size_t LinkDriver::transmit(PeerId id, Peer& peer, uint8_t number,
     frame.rail = number;
     frame.delivered = rail.delivered;
     frame.turn = ++rail.turns;
-    rail.flying++;
-    peer.flying++;
-    peer.next = std::max(peer.next, peer.first + indices[i] + 1);
-    acknowledgement_left(peer);
+    frame.together = 0;
+    frame.on_trial = on_trial;
   }
-  return taken;
+  peer.sent[group.first + group.count - 1].together = static_cast<uint8_t>(group.count);
+  rail.flying += static_cast<uint32_t>(group.count);
+  peer.flying += static_cast<uint32_t>(group.count);
+  peer.next = std::max(peer.next, peer.first + group.first + group.count);
+  acknowledgement_left(peer);
 }
 
 // A frame that goes to the peer tells it what has arrived.
@@ -289,6 +412,7 @@ void LinkDriver::send_ack(PeerId id, Peer& peer) {
 }
 
 void LinkDriver::lost(Peer& peer, Sent& frame) {
+  if (frame.together > 1) peer.rails[frame.rail].long_frames.lost(now_ns_);
   frame.stage = Sent::Stage::waiting;
   peer.rails[frame.rail].flying--;
   peer.flying--;
@@ -317,7 +441,8 @@ void LinkDriver::find_overtaken(Peer& peer) {
     // Its own second try may still be on its way.
     if (age_ns <= (frame.transmissions == 1 ? 1 : 2) * rail.timer.smoothed_ns()) continue;
     lost(peer, frame);
-    rail.window.lost(peer.first + i, peer.next);
+    // That says nothing about other traffic.
+    if (!frame.on_trial) rail.window.lost(peer.first + i, peer.next);
   }
 }
 

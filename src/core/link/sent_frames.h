@@ -66,14 +66,21 @@ struct Sent {
     arrived,  // but not all before it
   };
 
-  FrameMemory* memory = nullptr;  // begins with room for the header; null: arrived
-  const void* lent = nullptr;     // the rest of the payload, in the core's memory
+  // Begins with room for the header; null: arrived, or a part that never left by itself.
+  FrameMemory* memory = nullptr;
+  const void* lent = nullptr;  // the rest of the payload, in the core's memory
   uint32_t lent_bytes = 0;
   uint32_t payload_crc = 0;
   uint16_t transmissions = 0;
   bool open = false;     // never sent, and short: more of the core's may join
   bool several = false;  // of the core's, each behind its length
-  uint8_t rail = 0;      // by which it went, the last time
+  // Part of a long frame of the core's. The cookie is the last one's.
+  bool part = false;
+  bool ends = false;
+  uint8_t parts = 0;      // of the frame, if this is its first
+  uint8_t together = 0;   // so many left in one frame of the driver's below; 0: see the next one
+  bool on_trial = false;  // in such a one, to see whether it arrives
+  uint8_t rail = 0;       // by which it went, the last time
   Stage stage = Stage::waiting;
   uint64_t sent_ns = 0;    // the last time
   uint32_t delivered = 0;  // Rail::delivered then

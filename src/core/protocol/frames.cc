@@ -18,18 +18,19 @@ constexpr uint32_t kStreamTurnBytes = 64 << 10;  // of a stream, before others h
 
 // How many of `want` bytes go with this frame. Where all payload travels in frames, those of a
 // message have the same length: drivers and cards send many frames of one length more cheaply.
-uint64_t share_of_frame(const DriverCaps& caps, uint32_t head_bytes, uint64_t want) {
-  const uint64_t most = caps.mtu - head_bytes;
+uint64_t share_of_frame(const DriverCaps& caps, uint32_t frame_max, uint32_t head_bytes,
+                        uint64_t want) {
+  const uint64_t most = frame_max - head_bytes;
   if (want <= most) return want;
   if (caps.flags & (kGet | kPut)) return most;
-  const uint64_t later = caps.mtu - sizeof(wire::Control);
+  const uint64_t later = frame_max - sizeof(wire::Control);
   const uint64_t more = (want - most + later - 1) / later;
   const uint64_t all = want + head_bytes + more * sizeof(wire::Control);
   return (all + more) / (more + 1) - head_bytes;
 }
 
-// Frames of a stream before others have their turn: whole batches of the driver's, if they are not
-// too long.
+// Frames of the driver's mtu that a stream fills before others have their turn: whole batches, if
+// they are not too long.
 uint32_t stream_turn(const DriverCaps& caps) {
   const uint32_t frames = std::max(kStreamTurnBytes / caps.mtu, 1u);
   return frames < caps.batch_max ? frames : frames - frames % caps.batch_max;
@@ -123,7 +124,7 @@ uint32_t Protocol::send_next(Op* op) {
   return sent;
 }
 
-// At most `most` frames of a stream.
+// At most about `most` frames of a stream; how many went.
 uint32_t Protocol::stream_next(Op* op, uint32_t most) {
   const uint64_t before = op->moved;
   const uint64_t left = op->accepted - op->moved;
@@ -135,7 +136,10 @@ uint32_t Protocol::stream_next(Op* op, uint32_t most) {
     sent =
         send_frame(op, head, payload_head(op, wire::Kind::data, op->moved, head), op->moved, left);
   }
-  counters_->streamed_bytes += op->moved - before;
+  const auto bytes = uint32_t(op->moved - before);
+  counters_->streamed_bytes += bytes;
+  // Long frames count for as many as they are long.
+  sent = std::max(sent, bytes / op->peer->driver->caps().mtu);
   if (op->moved < op->accepted || sent == 0) return sent;
   op->peer->streams.remove(op);
   if (op->announced) {
@@ -167,6 +171,12 @@ bool Protocol::lends(const Op* op, const DriverCaps& caps, uint64_t bytes) {
          (op->announced || op->stage == OpStage::streaming);
 }
 
+// The longest frame for a contiguous payload.
+uint32_t Protocol::longest(const Op* op, const DriverCaps& caps) {
+  if (!caps.long_max || !lends(op, caps, caps.mtu)) return caps.mtu;
+  return std::max(caps.mtu, op->peer->driver->long_max(op->peer->route));
+}
+
 // Frames of a message in one piece, in one call: a driver that sends many at once more cheaply sees
 // them all. Advances op->moved; returns how many the driver took.
 uint32_t Protocol::send_run(Op* op, wire::Kind kind, uint32_t most) {
@@ -175,15 +185,17 @@ uint32_t Protocol::send_run(Op* op, wire::Kind kind, uint32_t most) {
   std::byte heads[kRunMost][sizeof(wire::Control)];
   iovec pieces[kRunMost];
   InplaceVector<Tx, kRunMost> frames;
+  const uint32_t frame_max = longest(op, caps);
+  most = std::max(std::min(most, caps.batch_max) * caps.mtu / frame_max, 1u);
   uint64_t at = op->moved;
-  while (frames.size() < std::min(most, caps.batch_max) && at < op->accepted) {
+  while (frames.size() < most && at < op->accepted) {
     const size_t count = frames.size();
     Tx& tx = frames.emplace_back();
     const bool first = kind == wire::Kind::more && at == 0;
     tx.peer = op->peer->route;
     tx.head = first ? op->head.data() : heads[count];
     tx.head_bytes = first ? op->head_bytes : payload_head(op, kind, at, heads[count]);
-    const uint64_t bytes = share_of_frame(caps, tx.head_bytes, op->accepted - at);
+    const uint64_t bytes = share_of_frame(caps, frame_max, tx.head_bytes, op->accepted - at);
     pieces[count] = {op->data.at(at), bytes};
     tx.pieces = &pieces[count];
     tx.piece_count = 1;
@@ -207,7 +219,7 @@ bool Protocol::send_frame(Op* op, const std::byte* head, uint32_t head_bytes, ui
                           uint64_t want) {
   Driver& driver = *op->peer->driver;
   const DriverCaps& caps = driver.caps();
-  const uint64_t room = share_of_frame(caps, head_bytes, want);
+  const uint64_t room = share_of_frame(caps, caps.mtu, head_bytes, want);
   iovec pieces[kPieces];
   Tx tx;
   uint64_t bytes = 0;

@@ -309,6 +309,7 @@ class Protocol final {
   static uint32_t payload_head(const Op* op, wire::Kind kind, uint64_t offset, std::byte* out);
   static bool in_run(const Op* op, uint64_t left);
   static bool lends(const Op* op, const DriverCaps& caps, uint64_t bytes);
+  static uint32_t longest(const Op* op, const DriverCaps& caps);
   uint32_t send_run(Op* op, wire::Kind kind, uint32_t most);
   bool send_frame(Op* op, const std::byte* head, uint32_t head_bytes, uint64_t offset,
                   uint64_t want);

@@ -117,9 +117,9 @@ std::string limit_text(uint64_t value) {
 std::vector<std::string> caps_cells(const DriverCaps& caps) {
   std::vector<std::string> cells;
   for (const CapName& cap : kCapNames) cells.push_back(caps.flags & cap.flag ? "yes" : "-");
-  for (uint64_t value :
-       {uint64_t{caps.mtu}, uint64_t{caps.inline_max}, uint64_t{caps.pieces_max},
-        uint64_t{caps.batch_max}, uint64_t{caps.address_bytes}, uint64_t{caps.key_bytes}}) {
+  for (uint64_t value : {uint64_t{caps.mtu}, uint64_t{caps.long_max}, uint64_t{caps.inline_max},
+                         uint64_t{caps.pieces_max}, uint64_t{caps.batch_max},
+                         uint64_t{caps.address_bytes}, uint64_t{caps.key_bytes}}) {
     cells.push_back(std::to_string(value));
   }
   cells.push_back(limit_text(caps.peers_max));
@@ -168,10 +168,11 @@ Table driver_table(const std::vector<Look>& looks) {
   table.transposed = true;
   table.columns = {"driver", "state"};
   for (const CapName& cap : kCapNames) table.columns.push_back(cap.name);
-  for (const char* name : {"largest frame, bytes", "largest inline body, bytes", "pieces of a body",
-                           "frames of a batch", "address, bytes", "memory key, bytes", "most peers",
-                           "largest remote transfer, bytes", "remote transfers pay from, bytes",
-                           "eager advice, bytes", "latency hint, ns", "bandwidth hint, MB/s"}) {
+  for (const char* name :
+       {"largest frame, bytes", "largest long frame, bytes", "largest inline body, bytes",
+        "pieces of a body", "frames of a batch", "address, bytes", "memory key, bytes",
+        "most peers", "largest remote transfer, bytes", "remote transfers pay from, bytes",
+        "eager advice, bytes", "latency hint, ns", "bandwidth hint, MB/s"}) {
     table.columns.push_back(name);
   }
   for (const Look& look : looks) {

@@ -27,6 +27,7 @@ SimDriver::SimDriver(SimFabric::Net& net, uint32_t number, const DriverEnv& env)
   const SimOptions& options = net.options;
   caps_.flags = options.flags;
   caps_.mtu = options.mtu;
+  caps_.long_max = options.long_max;
   caps_.inline_max = std::min(options.inline_max, options.mtu);
   caps_.pieces_max = options.pieces_max;
   caps_.batch_max = 16;
@@ -129,8 +130,9 @@ size_t SimDriver::send(std::span<const Tx> batch) {
   if (dead()) return 0;
   for (const Tx& tx : batch) {
     TORII_ASSERT(tx.peer < peers_.size() && peers_[tx.peer].connected);
-    TORII_ASSERT(tx.head_bytes <= kHeadMax && tx.body_bytes <= caps_.mtu - tx.head_bytes);
-    TORII_ASSERT(tx.cookie || tx.body_bytes <= caps_.inline_max);
+    const uint64_t bytes = uint64_t{tx.head_bytes} + tx.body_bytes;
+    TORII_ASSERT(tx.head_bytes <= kHeadMax && bytes <= std::max(caps_.mtu, caps_.long_max));
+    TORII_ASSERT(tx.cookie || tx.body_bytes <= caps_.inline_max || bytes > caps_.mtu);
     TORII_ASSERT(tx.piece_count <= caps_.pieces_max);
     Peer& peer = peers_[tx.peer];
     if (peer.in_flight >= net_.options.depth) break;
@@ -149,7 +151,8 @@ void SimDriver::send_one(const Tx& tx, Peer& peer) {
   frame.cookie = tx.cookie;
   const auto* head = static_cast<const std::byte*>(tx.head);
   frame.bytes.assign(head, head + tx.head_bytes);
-  const bool copy = tx.body_bytes <= caps_.inline_max || !peer.group.empty();
+  const bool copy = tx.body_bytes <= caps_.inline_max || !peer.group.empty() ||
+                    uint64_t{tx.head_bytes} + tx.body_bytes > caps_.mtu;
   if (copy) {
     sim_gather(frame.bytes, std::span(tx.pieces, tx.piece_count));
   } else {

@@ -20,6 +20,7 @@ struct SimOptions {
   uint32_t flags =
       kReliable | kOrdered | kPeerDown | kPut | kGet | kMulticast | kWait | kAlloc | kGuard;
   uint32_t mtu = 4096;         // at least 512
+  uint32_t long_max = 0;       // as in DriverCaps; longer frames than mtu are copied
   uint32_t inline_max = 1024;  // longer bodies are read from the sender's memory on arrival
   uint32_t pieces_max = 8;
   uint32_t peers_max = 1u << 24;

@@ -124,6 +124,10 @@ bool UdpDriver::open(std::string* why) {
   set_multicast_interface(socket_, interfaces_[0].index);
   caps_.flags = kMulticast | kWait;
   caps_.mtu = datagram_max_ - kHeaderBytes;
+  // In datagrams as many as the kernel cuts a buffer into.
+  if (segments_)
+    caps_.long_max =
+        std::min(kBufferMax, kBatchMax * datagram_max_) - static_cast<uint32_t>(kLongerBytes);
   caps_.inline_max = caps_.mtu;
   caps_.pieces_max = 16;
   caps_.batch_max = std::min<uint32_t>(kBufferMax / datagram_max_, kBatchMax);

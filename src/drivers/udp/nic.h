@@ -45,6 +45,9 @@ class Inbox {
   bool empty() const { return index_ == count_; }
   // The next datagram; valid until the next fill(). False: it was cut short, or nothing is left.
   bool next(std::span<const std::byte>* datagram, const sockaddr_in6** from);
+  // Makes the datagram that next() gave last so long, by those that the kernel joined to it. False:
+  // they are not there, and all of the buffer is passed over.
+  bool extend(std::span<const std::byte>* datagram, size_t bytes);
 
  private:
   void begin(msghdr& m, size_t total);
@@ -170,6 +173,8 @@ class UdpDriver final : public Driver {
   // receive.cc
   unsigned receive(unsigned budget);
   bool take(std::span<const std::byte> datagram, const sockaddr_in6& from);
+  bool take_longer(std::span<const std::byte> datagram, const Header& header,
+                   const sockaddr_in6& from);
   void hand_up();
   PeerId sender_of(const Header& header, const sockaddr_in6& from);
 

@@ -84,6 +84,25 @@ bool Inbox::next(std::span<const std::byte>* datagram, const sockaddr_in6** from
   return !cut;
 }
 
+// The datagram's own bytes are the last ones before offset_, or before the end of the buffer.
+bool Inbox::extend(std::span<const std::byte>* datagram, size_t bytes) {
+  const size_t had = datagram->size();
+  if (bytes < had) return false;
+  if (bytes == had) return true;
+  // The last one of a buffer has none behind it.
+  if (empty() || offset_ == 0) return false;
+  const size_t begin = offset_ - had, total = messages_[index_].msg_len;
+  const bool there = had == one_ && bytes <= total - begin;
+  // What is joined behind it begins behind a whole datagram.
+  const bool ends = begin + bytes == total;
+  if (there) *datagram = {datagram->data(), bytes};
+  offset_ = begin + bytes;
+  if (there && !ends && bytes % one_ == 0) return true;
+  index_++;
+  offset_ = 0;
+  return there && ends;
+}
+
 unsigned UdpDriver::poll(uint64_t now_ns, unsigned budget) {
   now_ns_ = now_ns;
   unsigned count = 0;
@@ -163,10 +182,21 @@ bool UdpDriver::take(std::span<const std::byte> datagram, const sockaddr_in6& fr
     counters_.udp_foreign++;
     return false;
   }
+  if (header.kind == Kind::longer) return take_longer(datagram, header, from);
   if (header.kind == Kind::ping) answer_ping(header, datagram.size(), from);
   if (header.kind == Kind::pong) take_pong(header);
   if (header.kind != Kind::data) return false;
   packets_[packet_count_++] = {sender_of(header, from), frame_in(datagram, header)};
+  return true;
+}
+
+bool UdpDriver::take_longer(std::span<const std::byte> datagram, const Header& header,
+                            const sockaddr_in6& from) {
+  if (header.size > kBufferMax || !inbox_.extend(&datagram, kLongerBytes + header.size)) {
+    counters_.udp_cut++;
+    return false;
+  }
+  packets_[packet_count_++] = {sender_of(header, from), datagram.subspan(kLongerBytes)};
   return true;
 }
 

@@ -40,6 +40,7 @@ class UdpDriver::Outbox {
     if (frames_ && socket.fd != socket_.fd) return false;
     socket_ = socket;
     const size_t size = kHeaderBytes + tx.head_bytes + tx.body_bytes;
+    if (size > nic_.datagram_max_) return add_longer(tx, rail);
     Message* m = count_ ? &messages_[count_ - 1] : nullptr;
     const bool joins = m && m->peer == tx.peer && m->rail == rail && peer.rails[rail].segments &&
                        !m->closed && size <= m->size && m->bytes + m->size <= kBufferMax;
@@ -68,7 +69,7 @@ class UdpDriver::Outbox {
   // Returns how many messages the kernel took, or -1 with errno.
   int flush() {
     for (size_t i = 0; i < count_; i++) {
-      if (messages_[i].frames == 1) continue;
+      if (messages_[i].bytes <= messages_[i].size) continue;
       msghdr& h = native_[i].msg_hdr;
       h.msg_control = &control_[i];
       h.msg_controllen = sizeof(control_[i]);
@@ -94,6 +95,27 @@ class UdpDriver::Outbox {
   const Message& message(size_t i) const { return messages_[i]; }
 
  private:
+  // A buffer of its own, whose first datagram alone has a header.
+  bool add_longer(const Tx& tx, uint8_t rail) {
+    const Peer& peer = nic_.peers_[tx.peer];
+    Message* m = begin(tx.peer, rail, nic_.datagram_max_);
+    Header header;
+    header.kind = Kind::longer;
+    header.to = tag_of(peer.number);
+    header.from = nic_.own_.number;
+    header.size = tx.head_bytes + tx.body_bytes;
+    std::byte* bytes = headers_[frames_++];
+    write_header(header, bytes);
+    std::memcpy(bytes + kLongerBytes, tx.head, tx.head_bytes);
+    add_piece(bytes, kLongerBytes + tx.head_bytes);
+    for (uint32_t i = 0; i < tx.piece_count; i++)
+      add_piece(tx.pieces[i].iov_base, tx.pieces[i].iov_len);
+    m->frames = 1;
+    m->bytes = kLongerBytes + header.size;
+    m->closed = true;
+    return true;
+  }
+
   Message* begin(PeerId id, uint8_t rail, size_t size) {
     msghdr& h = native_[count_].msg_hdr;
     h = {};
@@ -123,7 +145,7 @@ class UdpDriver::Outbox {
   size_t frames_ = 0;
   size_t pieces_used_ = 0;
   size_t count_ = 0;
-  std::byte headers_[kBatchMax][kHeaderBytes + kHeadMax];
+  std::byte headers_[kBatchMax][kLongerBytes + kHeadMax];
   iovec pieces_[kBatchMax * 3];
   Message messages_[kBatchMax];
   mmsghdr native_[kBatchMax];
@@ -137,7 +159,8 @@ size_t UdpDriver::send(std::span<const Tx> batch) {
     Outbox out(*this);
     for (const Tx& tx : batch.subspan(taken)) {
       Peer& peer = peer_at(tx.peer);
-      TORII_ASSERT(tx.head_bytes <= kHeadMax && tx.body_bytes <= caps_.mtu - tx.head_bytes);
+      TORII_ASSERT(tx.head_bytes <= kHeadMax &&
+                   tx.head_bytes + tx.body_bytes <= std::max(caps_.mtu, caps_.long_max));
       TORII_ASSERT(tx.piece_count <= caps_.pieces_max);
       if (!peer.has_path()) look_for(tx.peer);
       if (!peer.has_path()) break;
@@ -152,11 +175,11 @@ size_t UdpDriver::send(std::span<const Tx> batch) {
     if (error == EINTR) continue;
     if (error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS || error == ENOMEM)
       return taken;
-    const bool segmented = sent < 0 && out.message(0).frames > 1;
+    const bool segmented = sent < 0 && out.message(0).bytes > out.message(0).size;
     if (segmented && (error == EINVAL || error == EMSGSIZE || error == EIO)) {
       // This path's packets are smaller.
       peers_[out.message(0).peer].rails[out.message(0).rail].segments = false;
-      continue;
+      if (out.message(0).frames > 1) continue;
     }
     if (sent < 0) lost(out, 0, error);
     size_t frames = 0;

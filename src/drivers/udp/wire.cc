@@ -11,7 +11,7 @@ namespace torii::udp {
 namespace {
 
 constexpr uint16_t kMagic = 0x4455;
-constexpr uint8_t kVersion = 2;
+constexpr uint8_t kVersion = 3;
 constexpr unsigned kKindBits = 3;
 constexpr size_t kHostsAt = 16;  // in an address
 constexpr size_t kMappedAt = 12;
@@ -38,6 +38,10 @@ size_t write_header(const Header& header, std::byte* out) {
                                   uint64_t{header.to} << 32);
   store_little<uint64_t>(out + 8, header.from);
   if (header.kind == Kind::data || header.kind == Kind::group) return kHeaderBytes;
+  if (header.kind == Kind::longer) {
+    store_little<uint32_t>(out + kHeaderBytes, header.size);
+    return kLongerBytes;
+  }
   store_little<uint64_t>(out + 16, header.nonce);
   store_little<uint8_t>(out + 24, header.candidate);
   if (header.kind == Kind::ping) return kPingBytes;
@@ -51,7 +55,7 @@ bool parse_header(std::span<const std::byte> datagram, Header* out) {
   const std::byte* in = datagram.data();
   if (load_little<uint16_t>(in) != kMagic || load_little<uint8_t>(in + 2) != kVersion) return false;
   const unsigned kind = load_little<uint8_t>(in + 3) & ((1u << kKindBits) - 1);
-  if (kind < static_cast<uint8_t>(Kind::data) || kind > static_cast<uint8_t>(Kind::pong))
+  if (kind < static_cast<uint8_t>(Kind::data) || kind > static_cast<uint8_t>(Kind::longer))
     return false;
   *out = Header{};
   out->kind = static_cast<Kind>(kind);
@@ -62,6 +66,11 @@ bool parse_header(std::span<const std::byte> datagram, Header* out) {
   if (out->kind == Kind::data || out->kind == Kind::group)
     return datagram.size() - kHeaderBytes >= out->padding;
   if (out->padding) return false;
+  if (out->kind == Kind::longer) {
+    if (datagram.size() < kLongerBytes) return false;
+    out->size = load_little<uint32_t>(in + kHeaderBytes);
+    return out->size > 0;
+  }
   if (datagram.size() < kPingBytes) return false;
   out->nonce = load_little<uint64_t>(in + 16);
   out->candidate = load_little<uint8_t>(in + 24);

@@ -14,6 +14,9 @@
 // from   the sender's number, drawn by lot when it opened
 //
 // data, group   a frame follows, then zeros, as many as the upper five bits of `kind` say
+// longer        its length (4), then a frame that goes on in the next datagrams, which have no
+//               header: all but the last are as long as this one. It arrives if the system joins
+//               them again (UDP_GRO), and is lost otherwise.
 // ping          nonce (8), candidate (1), zeros up to the largest datagram: does this path carry
 // it? pong          nonce (8), candidate (1), zeros (3), size of the ping (4)
 //
@@ -31,13 +34,14 @@
 namespace torii::udp {
 
 inline constexpr size_t kHeaderBytes = 16;
+inline constexpr size_t kLongerBytes = kHeaderBytes + 4;
 inline constexpr size_t kPingBytes = kHeaderBytes + 9;  // without the zeros
 inline constexpr size_t kPongBytes = kHeaderBytes + 16;
 inline constexpr size_t kPaddingMax = 31;
 inline constexpr size_t kAddressBytes = 64;
 inline constexpr size_t kCandidatesMax = 12;
 
-enum class Kind : uint8_t { data = 1, group, ping, pong };
+enum class Kind : uint8_t { data = 1, group, ping, pong, longer };
 
 struct Header {
   Kind kind = Kind::data;
@@ -46,14 +50,15 @@ struct Header {
   // ping and pong
   uint64_t nonce = 0;
   uint8_t candidate = 0;
-  uint32_t size = 0;  // pong
+  uint32_t size = 0;  // pong; longer: of the frame
   // data and group: zeros behind the frame, at most kPaddingMax
   uint8_t padding = 0;
 };
 
 inline uint32_t tag_of(uint64_t number) { return static_cast<uint32_t>(number); }
 
-// Writes what `kind` has before its frame or zeros: kHeaderBytes, kPingBytes or kPongBytes.
+// Writes what `kind` has before its frame or zeros: kHeaderBytes, kLongerBytes, kPingBytes or
+// kPongBytes.
 size_t write_header(const Header& header, std::byte* out);
 // False: not a datagram of this driver, or damaged in a field that can be checked.
 bool parse_header(std::span<const std::byte> datagram, Header* out);
