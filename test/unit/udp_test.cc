@@ -456,6 +456,23 @@ TEST_F(Udp, FramesForAPeerThatHasGoneAreTaken) {
   }
 }
 
+// What a peer sent before it went is received, whatever the system tells of it afterwards.
+TEST_F(Udp, LastWordsOfAPeerThatHasGoneAreReceived) {
+  End a(open);
+  auto b = std::make_unique<End>(open);
+  const PeerId ab = a.connect(*b), ba = b->connect(a);
+  ASSERT_TRUE(reaches(a, ab, *b));
+  ASSERT_TRUE(reaches(*b, ba, a));
+  send_many(a, ab);  // by a socket of its own
+  poll({&a, b.get()}, 5);
+  const size_t before = a.sink.packets.size();
+  for (int i = 0; i < 8; i++) ASSERT_TRUE(b->send(ba, "last words"));
+  b.reset();
+  for (int i = 0; i < 6; i++) ASSERT_TRUE(a.send(ab, "refused"));
+  poll({&a}, 50);
+  EXPECT_EQ(a.sink.packets.size(), before + 8);
+}
+
 // A frame longer than a datagram: the kernel cuts it, and joins it again.
 TEST_F(Udp, LongFramesArriveWhole) {
   End a(open), b(open);

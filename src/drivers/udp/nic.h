@@ -50,6 +50,7 @@ class Inbox {
   bool extend(std::span<const std::byte>* datagram, size_t bytes);
 
  private:
+  bool ask(int fd, size_t most);
   void begin(msghdr& m, size_t total);
 
   std::unique_ptr<std::byte[]> memory_;  // pages that are never used are never there

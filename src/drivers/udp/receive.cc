@@ -15,6 +15,7 @@ namespace {
 
 constexpr unsigned kSkippedPolls = 7;
 constexpr unsigned kSinglesInARow = 16;
+constexpr int kErrorsMax = 16;        // of one socket, in a row
 constexpr unsigned kEagerPolls = 64;  // after a datagram: more may be coming
 
 std::span<const std::byte> frame_in(std::span<const std::byte> datagram, const Header& header) {
@@ -43,6 +44,14 @@ bool Inbox::fill(const Source& source, size_t most) {
     messages_[i].msg_hdr.msg_controllen = sizeof(control_[i]);
   }
   index_ = offset_ = count_ = 0;
+  // The system tells first, once each, that somebody has refused what was sent: there may be
+  // something behind that.
+  for (int i = 0; i < kErrorsMax && !ask(fd, most); i++)
+    if (errno == EAGAIN || errno == EWOULDBLOCK) break;
+  return count_ > 0;
+}
+
+bool Inbox::ask(int fd, size_t most) {
   if (most == 1) {
     const ssize_t bytes = recvmsg(fd, &messages_[0].msg_hdr, MSG_DONTWAIT);
     if (bytes >= 0) messages_[0].msg_len = static_cast<unsigned>(bytes);
