@@ -1,20 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026, the Torii authors
  *
- * bulk MEGABYTES [both]: rank 0 sends so much to rank 1 (and "both": rank 1 to rank 0) in messages
- * of 4 MiB, and every byte is looked at. Says "ok", and how fast it was.
+ * bulk MEGABYTES [both [FILE]]: rank 0 sends so much to rank 1 (and "both": rank 1 to rank 0) in
+ * messages of 4 MiB, and goes on until there is such a file on its node; every byte is looked at.
+ * Says how far it is, at last "ok", and how fast it was.
  */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define BYTES (4 << 20)
 #define WORDS (BYTES / 8)
 
 static uint64_t word_of(int from, long message, long at) {
   return (uint64_t)(message * 2 + from + 1) * 0x9e3779b97f4a7c15ull + (uint64_t)at;
+}
+
+/* Rank 0 decides. */
+static int is_over(long message, long messages, const char* file) {
+  int over = message >= messages && (NULL == file || 0 == access(file, F_OK));
+  MPI_Bcast(&over, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  return over;
 }
 
 int main(int argc, char** argv) {
@@ -25,11 +34,13 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (argc < 2 || NULL == out || NULL == in) MPI_Abort(MPI_COMM_WORLD, 2);
-  const long messages = atol(argv[1]) / (BYTES >> 20);
+  const long least = atol(argv[1]) / (BYTES >> 20);
   const int both = argc > 2 && 0 == strcmp(argv[2], "both");
+  const char* file = argc > 3 ? argv[3] : NULL;
   MPI_Barrier(MPI_COMM_WORLD);
   const double begin = MPI_Wtime();
-  for (long m = 0; m < messages; ++m) {
+  long messages = 0;
+  for (long m = 0; !is_over(m, least, file); messages = ++m) {
     MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
     const int sends = 0 == rank || both, receives = 1 == rank || both;
     if (receives) {
@@ -42,6 +53,8 @@ int main(int argc, char** argv) {
     }
     MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
     for (long i = 0; receives && i < WORDS; ++i) wrong += in[i] != word_of(1 - rank, m, i);
+    if (0 == rank) printf("at %ld MB\n", (m + 1) * (BYTES >> 20));
+    fflush(stdout);
   }
   MPI_Barrier(MPI_COMM_WORLD);
   const double seconds = MPI_Wtime() - begin;

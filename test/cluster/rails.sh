@@ -17,6 +17,40 @@ limit() {
   done
 }
 
+# told PATTERN: waits until the present output has such a line, at most a minute
+told() {
+  local try
+  for try in $(seq 600); do
+    grep -qE "$1" "$work/output" && return
+    sleep 0.1
+  done
+  return 1
+}
+
+# Waits until 8 MB more have arrived.
+moved() {
+  local before try
+  before=$(grep -c '^at .* MB$' "$work/output")
+  for try in $(seq 600); do
+    [ "$(grep -c '^at .* MB$' "$work/output")" -lt $((before + 2)) ] || return 0
+    sleep 0.1
+  done
+  return 1
+}
+
+# Each step waits for what the one before has done to the transfer, which then may end.
+cut_and_restore() {
+  moved && cluster cut n2 0 &&
+    told 'does not answer by eth0 to 10\.77\.0\.2:[0-9]+ any more, but by eth1' && moved &&
+    cluster restore n2 0 &&
+    told 'answers by eth0 to 10\.77\.0\.2:.* again' && told 'answers by eth0 to 10\.77\.0\.1:.* again' &&
+    moved && cluster cut n1 1 &&
+    told 'does not answer by eth1 to 10\.77\.1\.2:[0-9]+ any more, but by eth0' && moved
+  cluster restore n2 0
+  cluster restore n1 1
+  touch "$work/bulk-may-end"
+}
+
 # share CASE LEAST MOST: 64 MB go from n1 to n2, so many percent of them by the second rail
 share() {
   local before0 before1 by0 by1 percent
@@ -41,9 +75,11 @@ torii_uses_rails() {
   limit 200 200
   # A cable is pulled in the middle, and plugged in again. Only who then goes back to it gets through
   # when the other one is pulled.
-  (sleep 2; cluster cut n2 0; sleep 2; cluster restore n2 0; sleep 2; cluster cut n1 1; sleep 3
-    cluster restore n1 1) &
-  judge_torii "torii-rails: cut and restored" n1:1,n2:1 -- "$work/bulk" 256 both
+  rm -f "$work/bulk-may-end"
+  : >"$work/output"
+  cut_and_restore &
+  limit=300 judge_torii "torii-rails: cut and restored" n1:1,n2:1 -- \
+    "$work/bulk" 64 both "$work/bulk-may-end"
   output_has "torii-rails: cut and restored" \
     'does not answer by eth0 to 10\.77\.0\.2:[0-9]+ any more, but by eth1 to 10\.77\.1\.2'
   output_has "torii-rails: cut and restored" 'answers by eth0 to .* again'
