@@ -14,8 +14,7 @@
 // to session  the receiver's as far as the sender knows it, else 0; `ack` and `sack` count only
 //             with it
 // seq         data, several, part: the number of this frame, from 0 for each pair and direction;
-// its low
-//             half
+//             its low half
 // ack         all frames before this number have arrived; its low half
 // sack        bit i: frame ack + 1 + i has arrived; the 192 after those follow an ack, if any has
 // checksum    CRC-32C of the payload, then of the header with this field 0, without the tag
