@@ -216,9 +216,12 @@ void long_frames_arrive_whole(Bed& bed) {
   if (caps.long_max == 0) return;
   ASSERT_GT(caps.long_max, caps.mtu);
   constexpr uint64_t kCount = 60;
-  for (uint64_t i = 1; i <= kCount; i++) {
+  const auto size_of = [&](uint64_t i) {
     const size_t sizes[] = {caps.long_max, caps.mtu + 1, 100, caps.long_max - i, caps.mtu};
-    std::string& frame = bed.keep(pattern(i, sizes[i % std::size(sizes)]));
+    return sizes[i % std::size(sizes)];
+  };
+  for (uint64_t i = 1; i <= kCount; i++) {
+    std::string& frame = bed.keep(pattern(i, size_of(i)));
     const iovec piece{frame.data() + 16, frame.size() - 16};
     Tx tx;
     tx.peer = to;
@@ -235,7 +238,9 @@ void long_frames_arrive_whole(Bed& bed) {
   }
   if (!a.has(kReliable)) return bed.settle();
   ASSERT_TRUE(bed.run([&] { return b.frames.size() == kCount; }));
-  serials(b);
+  const std::vector<uint64_t> got = serials(b);
+  for (size_t i = 0; i < got.size(); i++)
+    EXPECT_EQ(b.frames[i].bytes.size(), size_of(got[i])) << "of frame " << got[i];
 }
 
 // Rule 6, whatever becomes of the frames.
