@@ -164,6 +164,43 @@ TEST_F(ReadOrEager, LongOnesThatMeetAreRead) {
   take_all();
 }
 
+// One frame is enough to see that long messages come while others wait to leave.
+TEST_F(ReadOrEager, LongOnesOfOneFrameThatMeetAreRead) {
+  open_with_advice();
+  wire::Tagged tagged{};
+  tagged.kind = wire::Kind::tagged;
+  for (const uint64_t bytes : {kCrossing - 1, kCrossing}) {
+    (void)announces(kAlone);
+    driver_->takes = 0;
+    EXPECT_EQ(put(kAlone - 1, false), Status::pending);
+    arrive(encoded(tagged) + std::string(bytes, 't'));
+    driver_->takes = ~0u;
+    protocol_->progress(++now_ns_);
+    EXPECT_EQ(announces(kCrossing), bytes == kCrossing) << bytes;
+    take_all();
+  }
+}
+
+// Many reads that are over in their call leave room for frames; all get their turn.
+TEST_F(ProtocolFrames, ReadsInTheCallAreMadeAFewInARound) {
+  constexpr unsigned kMessages = 8;
+  constexpr uint64_t kLong = 100000, kOnce = 1 << 16, kRound = 256 << 10;
+  open(kGet);
+  driver_->refusals = kMessages;
+  for (unsigned i = 0; i < kMessages; i++)
+    driver_->arrive(kPeer, announcement(kLong, std::string(FakeDriver::kKeyBytes, 'k')));
+  protocol_->progress(++now_ns_);
+  EXPECT_EQ(counters_.pulled_bytes, kRound) << kOnce;
+  for (uint64_t before = 0; counters_.pulled_bytes != before;) {
+    before = counters_.pulled_bytes;
+    protocol_->progress(++now_ns_);
+    EXPECT_LE(counters_.pulled_bytes - before, kRound + kOnce);
+  }
+  EXPECT_EQ(counters_.pulled_bytes, kMessages * kLong);
+  EXPECT_EQ(notes_.size(), kMessages);
+  EXPECT_EQ(protocol_->ops().used(), 0u);
+}
+
 // Streams take turns of many frames, also if the driver takes them one by one, and all get theirs.
 TEST_F(ProtocolFrames, StreamsTakeTurnsOfManyFrames) {
   open(0);

@@ -64,7 +64,7 @@ TEST(SwitchPoints, CheapAttachReadsWhatIsAlone) {
   const auto points = switch_points(Params(), machine, false);
   EXPECT_EQ(points.eager_limit, 32u << 10);
   EXPECT_EQ(points.read_alone_min, 8u << 10);
-  EXPECT_EQ(points.read_crossing_min, 16u << 10);
+  EXPECT_EQ(points.read_crossing_min, 8u << 10);
   EXPECT_EQ(points.split_min, 64u << 10);
   EXPECT_EQ(points.ask_alone_most, 512u);
   EXPECT_EQ(points.ask_get_most, 8u << 10);

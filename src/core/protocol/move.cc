@@ -96,6 +96,7 @@ unsigned Protocol::move_step(Op* op) {
     if (reading) counters_->pulled_bytes += covered;
     if (op->role == OpRole::access && !reading) counters_->pushed_bytes += covered;
     in_call = status == Status::ok;
+    if (in_call) moved_in_call_ += covered;
     if (!in_call) ++op->pending_dones;
   }
   if (op->moved == op->accepted && op->pending_dones == 0) move_finished(op);
@@ -158,12 +159,14 @@ void Protocol::access_over(Op* op, Status status) {
   }
 }
 
-// Where the driver has no room for one of a peer, the others of that peer need not ask.
+// Where the driver has no room for one of a peer, the others of that peer need not ask. Who has
+// copied for long looks first at what has arrived meanwhile.
 unsigned Protocol::step_moves() {
   unsigned events = 0;
   const Peer* full = nullptr;
   Op* op = moves_.head;
-  while (op) {
+  moved_in_call_ = 0;
+  while (op && moved_in_call_ < kMovedAtOnce) {
     Op* const next = op->queue.next;
     if (op->moved < op->accepted && op->peer != full) {
       const Peer* const peer = op->peer;

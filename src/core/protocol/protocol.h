@@ -240,6 +240,7 @@ class Protocol final {
  private:
   static constexpr unsigned kPollBudget = 64;  // events of one driver in a round of progress
   static constexpr uint8_t kCrossing = 2;
+  static constexpr uint64_t kMovedAtOnce = 256 << 10;
   static constexpr uint32_t kRunMost = 64;  // frames of a message for the driver at a time
   static constexpr uint8_t kRun = 16;
   static constexpr uint8_t kRunUnread = 255;  // after one that was announced in vain
@@ -357,6 +358,7 @@ class Protocol final {
   std::unordered_map<uint64_t, Peer*> by_process_;
   SlotPool<Op> ops_;
   SlotPool<Region> regions_;
+  uint64_t moved_in_call_ = 0;           // bytes, by drivers that move data inside the call
   OpList<&Op::queue> moves_;             // remote reads and writes with bytes left to issue
   uint64_t move_max_ = ~uint64_t{0};     // bytes of one of them
   uint32_t announced_ = 0;               // own messages that wait to be read, or are about to be

@@ -69,6 +69,8 @@ inline bool Protocol::take_window(Peer& peer, uint64_t bytes, uint32_t* units) {
   if (__builtin_expect(!protocol->take_window(*peer, payload.size(), &units), 0))
     return protocol->bad_frame(peer, "eager message beyond the granted window");
   peer->credit += tagged.credit;
+  if (__builtin_expect(payload.size() >= peer->crossing_min, 0) && !peer->backlog.empty())
+    peer->crossing = kCrossing;
   protocol->upper_->on_tagged(*peer, tagged, payload);
 }
 

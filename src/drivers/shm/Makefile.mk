@@ -7,6 +7,7 @@ libtorii_internal_la_SOURCES += \
 	src/drivers/shm/attach.cc \
 	src/drivers/shm/attach.h \
 	src/drivers/shm/direct.cc \
+	src/drivers/shm/gather.cc \
 	src/drivers/shm/handover.cc \
 	src/drivers/shm/handover.h \
 	src/drivers/shm/layout.h \

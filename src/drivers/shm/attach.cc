@@ -7,6 +7,9 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
 
 #include <algorithm>
 
@@ -58,17 +61,17 @@ iovec remote_range(uint64_t address, uint64_t bytes) {
 
 }  // namespace
 
-Status attach_read(const Transfer& t, int* error) {
+Status attach_read(const Target& target, const Transfer& t, int* error) {
   Cookie seen{};
   const iovec lead{&seen, sizeof(seen)};
-  Remaining local(t, t.cookie ? &lead : nullptr);
+  Remaining local(t, target.cookie ? &lead : nullptr);
   uint64_t moved = 0;
   while (moved < t.bytes) {
-    const bool prove = t.cookie && moved == 0;
-    const iovec remote[2] = {remote_range(t.cookie_address, sizeof(Cookie)),
+    const bool prove = target.cookie && moved == 0;
+    const iovec remote[2] = {remote_range(target.cookie_address, sizeof(Cookie)),
                              remote_range(t.remote_base + moved, t.bytes - moved)};
-    const ssize_t n =
-        process_vm_readv(t.pid, local.ranges(), local.count(), remote + !prove, prove ? 2 : 1, 0);
+    const ssize_t n = process_vm_readv(target.pid, local.ranges(), local.count(), remote + !prove,
+                                       prove ? 2 : 1, 0);
     if (n < 0) {
       *error = errno;
       // The cookie comes first: if not even that is mapped, the driver there is closed.
@@ -76,7 +79,7 @@ Status attach_read(const Transfer& t, int* error) {
     }
     size_t got = static_cast<size_t>(n);
     if (prove) {
-      if (got < sizeof(seen) || !(seen == *t.cookie)) return Status::peer_dead;
+      if (got < sizeof(seen) || !(seen == *target.cookie)) return Status::peer_dead;
       if (got == sizeof(seen)) return status_of(*error = EFAULT);
       local.advance(sizeof(seen));
       got -= sizeof(seen);
@@ -88,22 +91,51 @@ Status attach_read(const Transfer& t, int* error) {
   return Status::ok;
 }
 
-Status attach_write(const Transfer& t, int* error) {
-  if (t.cookie) {
-    const Status same = attach_prove(t.pid, t.cookie_address, *t.cookie, error);
+Status attach_read_all(const Target& target, const iovec* local, const iovec* remote,
+                       uint32_t count, uint64_t bytes, int* error) {
+  TORII_ASSERT(count <= kAttachPieces);
+  Cookie seen{};
+  iovec here[kAttachPieces + 1], there[kAttachPieces + 1];
+  uint32_t ranges = 0;
+  uint64_t wanted = bytes;
+  if (target.cookie) {
+    here[ranges] = {&seen, sizeof(seen)};
+    there[ranges++] = remote_range(target.cookie_address, sizeof(Cookie));
+    wanted += sizeof(seen);
+  }
+  std::copy(local, local + count, here + ranges);
+  std::copy(remote, remote + count, there + ranges);
+  ranges += count;
+  const ssize_t n = process_vm_readv(target.pid, here, ranges, there, ranges, 0);
+  if (n < 0) return status_of(*error = errno);
+  if (target.cookie && !(seen == *target.cookie)) return Status::peer_dead;
+  return static_cast<uint64_t>(n) == wanted ? Status::ok : status_of(*error = EFAULT);
+}
+
+Status attach_write(const Target& target, const Transfer& t, int* error) {
+  if (target.cookie) {
+    const Status same = attach_prove(target.pid, target.cookie_address, *target.cookie, error);
     if (same != Status::ok) return same;
   }
   Remaining local(t, nullptr);
   uint64_t moved = 0;
   while (moved < t.bytes) {
     const iovec remote = remote_range(t.remote_base + moved, t.bytes - moved);
-    const ssize_t n = process_vm_writev(t.pid, local.ranges(), local.count(), &remote, 1, 0);
+    const ssize_t n = process_vm_writev(target.pid, local.ranges(), local.count(), &remote, 1, 0);
     if (n < 0) return status_of(*error = errno);
     if (n == 0) return status_of(*error = EFAULT);
     local.advance(static_cast<size_t>(n));
     moved += static_cast<size_t>(n);
   }
   return Status::ok;
+}
+
+uint64_t attach_moment() {
+#if defined(__x86_64__)
+  return __rdtsc() >> 24;
+#else
+  return 0;
+#endif
 }
 
 Status attach_prove(pid_t pid, uint64_t address, const Cookie& cookie, int* error) {

@@ -18,23 +18,34 @@ namespace torii::shm {
 
 inline constexpr uint32_t kAttachPieces = 256;  // most local ranges of one transfer
 
-// One transfer between `bytes` bytes at `remote_base` of process `pid` and local memory.
-struct Transfer {
+// Whose memory is reached. The process must have this cookie at this address, which proves that the
+// pid still names the process it was: on a read in the same call, on a write in a call before.
+struct Target {
   pid_t pid;
+  const Cookie* cookie;  // null: proved already
+  uint64_t cookie_address;
+};
+
+// One transfer between `bytes` bytes at `remote_base` there and local memory.
+struct Transfer {
   uint64_t remote_base;
   const iovec* pieces;  // at most kAttachPieces, `bytes` bytes together
   uint32_t piece_count;
   uint64_t bytes;
-  // The process must have this cookie at this address. It proves that the pid still names the
-  // process it was: on a read in the same call, on a write in a call before. Null: proved already.
-  const Cookie* cookie;
-  uint64_t cookie_address;
 };
 
 // ok; peer_dead: the process is gone or its pid names another one now; denied: the system forbids
 // it (*error says why); invalid: memory of either side is not mapped; no_memory.
-Status attach_read(const Transfer& transfer, int* error);
-Status attach_write(const Transfer& transfer, int* error);
+Status attach_read(const Target& target, const Transfer& transfer, int* error);
+Status attach_write(const Target& target, const Transfer& transfer, int* error);
+
+// Reads `count` ranges there, each into the local one of the same number and length, `bytes` bytes
+// together, by one system call. An error: some were read, and the others may be readable alone.
+Status attach_read_all(const Target& target, const iovec* local, const iovec* remote,
+                       uint32_t count, uint64_t bytes, int* error);
+
+// Counts spans of 3 to 10 ms; always 0 where the processor has no counter for it.
+uint64_t attach_moment();
 
 // Reads the peer's cookie at `address`; ok, denied or peer_dead as above.
 Status attach_prove(pid_t pid, uint64_t address, const Cookie& cookie, int* error);

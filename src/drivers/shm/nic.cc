@@ -335,6 +335,7 @@ inline bool ShmDriver::quiet(uint64_t now_ns) const {
 // Hands up at most `most` frames of that peer.
 [[gnu::always_inline]] inline unsigned ShmDriver::drain(Peer& peer, unsigned most) {
   unsigned count = 0;
+  draining_ = &peer;
   do {
     const std::byte* bytes;
     uint32_t length;
@@ -354,8 +355,11 @@ inline bool ShmDriver::quiet(uint64_t now_ns) const {
     }
     // The sender may be asleep because it had no room.
     if (__builtin_expect(peer.in.consume(), 0) && peer.there) wake_if_sleeping(peer);
-    if (__builtin_expect(peer.broken, 0)) return count + 1;
-  } while (++count < most);
+    ++count;
+    if (__builtin_expect(peer.broken, 0)) break;
+  } while (__builtin_expect(gathered_count_ == 0, 1) ? count < most : gathers_on(count));
+  draining_ = nullptr;
+  if (__builtin_expect(gathered_count_ != 0, 0)) finish_gathered(peer);
   if (count) peer.last_frame = ++ticks_;
   return count;
 }

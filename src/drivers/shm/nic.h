@@ -141,6 +141,11 @@ class ShmDriver final : public Driver {
     Rma rma{};
     iovec piece{};
   };
+  struct Gathered {
+    uint64_t cookie;
+    uint64_t remote;  // address there
+    iovec piece;
+  };
   struct CookieHash {
     size_t operator()(const shm::Cookie& c) const { return c.words[0]; }
   };
@@ -196,8 +201,14 @@ class ShmDriver final : public Driver {
   Status move(const Rma& rma, Peer& peer, bool write);
   Status attach(Peer& peer, bool write, uint64_t remote, const iovec* pieces, uint32_t piece_count,
                 uint64_t bytes, int* error);
+  static Status attach_target(const Peer& peer, uint64_t moment, shm::Target* out);
   void downgrade(Peer& peer, int error);
   Status refuse_key(const Peer& peer, const char* what);
+
+  // gather.cc
+  Status gather_get(const Rma& rma, const Peer& peer);
+  bool gathers_on(unsigned frames) const;
+  void finish_gathered(Peer& peer);
 
   // direct.cc
   bool make_arena();
@@ -263,6 +274,8 @@ class ShmDriver final : public Driver {
   unsigned idle_next_ = 0;
   bool armed_ = false;
   Peer* hot_[kHotMax] = {};
+  unsigned gathered_count_ = 0;  // gets put off; none outside of drain()
+  Peer* draining_ = nullptr;     // whose frames are being handed up
   std::vector<Peer*> idle_;
   std::vector<Peer> peers_;        // never moves: reserved for peers_max
   std::vector<uint64_t> cookies_;  // frames taken whose done() is due
@@ -290,6 +303,9 @@ class ShmDriver final : public Driver {
   unsigned pidfds_ = 0;
   unsigned awaited_ = 0;  // peers whose segments are awaited
   PeerId next_stat_ = 0;  // the next peer without a pidfd to check
+
+  Gathered gathered_[shm::kGatherMost];
+  uint64_t gathered_bytes_ = 0;
 
   OpenSplit splits_[shm::kSplits];
   unsigned splits_open_ = 0;   // gets that wait for the other process's part

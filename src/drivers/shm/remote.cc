@@ -3,9 +3,6 @@
 //
 // Put and get: by cross-memory attach, unless the memory is mapped (direct.cc).
 #include <unistd.h>
-#if defined(__x86_64__)
-#include <x86intrin.h>
-#endif
 
 #include <cstring>
 #include <utility>
@@ -15,19 +12,6 @@
 #include "drivers/shm/nic.h"
 
 namespace torii {
-
-namespace {
-
-// Counts spans of 3 to 10 ms; always 0 where the processor has no counter for it.
-uint64_t moment() {
-#if defined(__x86_64__)
-  return __rdtsc() >> 24;
-#else
-  return 0;
-#endif
-}
-
-}  // namespace
 
 Status ShmDriver::reg(void* base, uint64_t bytes, uint32_t access, Region* out) {
   if (!(caps_.flags & kGet)) return Status::unsupported;
@@ -126,8 +110,13 @@ Status ShmDriver::transfer(const Rma& rma, bool write) {
     status = ask(rma, *peer, write);
     if (status != Status::unsupported) return status;
   }
+  if (draining_ && rma.bytes > shm::kGatherLongest && peer->in.more()) return Status::again;
   if (!write && rma.bytes >= points_.split_min && side_by_side_ && worth_splitting(rma, *peer))
     return get_split(rma, *peer);
+  if (!write && __builtin_expect(draining_ != nullptr, 0)) {
+    status = gather_get(rma, *peer);
+    if (status != Status::unsupported) return status;
+  }
   return move(rma, *peer, write);
 }
 
@@ -164,26 +153,31 @@ Status ShmDriver::move(const Rma& rma, Peer& peer, bool write) {
   return status;
 }
 
-// By cross-memory attach. A proof of the peer holds for a moment: its pid names nobody else before
-// it has ended, was waited for, and all other pids have been given out.
-Status ShmDriver::attach(Peer& peer, bool write, uint64_t remote, const iovec* pieces,
-                         uint32_t piece_count, uint64_t bytes, int* error) {
+// Whom a call of cross-memory attach is to reach. A proof that the pid is the peer's holds for a
+// moment: it names nobody else before the peer has ended, was waited for, and all other pids have
+// been given out. peer_dead: it has closed, there is nothing to reach.
+Status ShmDriver::attach_target(const Peer& peer, uint64_t moment, shm::Target* out) {
   if (!peer.there ||
       peer.there->life.load(std::memory_order_acquire) != static_cast<uint32_t>(shm::Life::open))
     return Status::peer_dead;
-  const uint64_t now = moment();
-  const bool proved = now != 0 && now == peer.proved;
+  const bool proved = moment != 0 && moment == peer.proved;
   const shm::Segment& segment = peer.details->segment;
-  const shm::Transfer transfer{static_cast<pid_t>(segment.address.pid),
-                               remote,
-                               pieces,
-                               piece_count,
-                               bytes,
-                               proved ? nullptr : &segment.address.cookie,
-                               segment.self_address + shm::kCookieOffset};
-  const Status status =
-      write ? shm::attach_write(transfer, error) : shm::attach_read(transfer, error);
-  if (status == Status::ok) peer.proved = now;
+  *out = {static_cast<pid_t>(segment.address.pid), proved ? nullptr : &segment.address.cookie,
+          segment.self_address + shm::kCookieOffset};
+  return Status::ok;
+}
+
+// By cross-memory attach.
+Status ShmDriver::attach(Peer& peer, bool write, uint64_t remote, const iovec* pieces,
+                         uint32_t piece_count, uint64_t bytes, int* error) {
+  const uint64_t moment = shm::attach_moment();
+  const shm::Transfer transfer{remote, pieces, piece_count, bytes};
+  shm::Target target;
+  Status status = attach_target(peer, moment, &target);
+  if (status != Status::ok) return status;
+  status = write ? shm::attach_write(target, transfer, error)
+                 : shm::attach_read(target, transfer, error);
+  if (status == Status::ok) peer.proved = moment;
   return status;
 }
 

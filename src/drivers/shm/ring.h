@@ -228,6 +228,13 @@ struct RingReceiver {
     return true;
   }
 
+  // Has another one arrived behind the frame found last?
+  bool more() const {
+    const uint32_t next = position + span;
+    const uint64_t word = control_at(base, next & (lines - 1)).load(std::memory_order_relaxed);
+    return static_cast<uint32_t>(word) == next && word >> 56 != 0;
+  }
+
   bool empty() const {
     return !is_next(control_at(base, position & (lines - 1)).load(std::memory_order_acquire));
   }

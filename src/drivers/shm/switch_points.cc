@@ -17,7 +17,6 @@ constexpr uint64_t kUsualCache = 1 << 20;  // of the second level, if the machin
 constexpr uint64_t kCheapAttachNs = 900;
 constexpr uint64_t kCheapEager = 32 << 10;
 constexpr uint64_t kCheapAlone = 8 << 10;
-constexpr uint64_t kCheapCrossing = 16 << 10;
 constexpr uint64_t kCheapSplit = 64 << 10;
 constexpr uint64_t kCheapAsk = 512;
 constexpr uint64_t kGet = 512 << 10;
@@ -72,7 +71,7 @@ SwitchPoints switch_points(const Params& params, const Hardware& machine, bool t
   points.remote_min = chosen(params.shm_remote_min, kCheapAlone);
   points.split_min = chosen(params.shm_split_min, kCheapSplit);
   points.read_alone_min = std::max(points.remote_min, kCheapAlone);
-  points.read_crossing_min = std::max(points.remote_min, kCheapCrossing);
+  points.read_crossing_min = points.read_alone_min;
   return points;
 }
 

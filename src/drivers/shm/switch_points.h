@@ -14,6 +14,11 @@
 
 namespace torii::shm {
 
+// Gets made together (gather.cc): how many, how many bytes, and the longest of them.
+inline constexpr unsigned kGatherMost = 32;
+inline constexpr uint64_t kGatherBytes = 256 << 10;
+inline constexpr uint64_t kGatherLongest = 128 << 10;
+
 struct SwitchPoints {
   uint32_t eager_limit;  // longest message to be sent eagerly
   uint64_t remote_min;   // shortest message to go by cross-memory attach, of those announced

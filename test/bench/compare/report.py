@@ -79,7 +79,8 @@ def print_table(kind, rows, outcome):
     if limited and kind.bound:
         print(f"limit: {kind.bound_text}")
     elif limited:
-        print("limit: both processes read from each other by process_vm_readv, and do nothing else")
+        print("limit: both processes read from each other by process_vm_readv, each block by a call "
+              "of its own, and do nothing else")
 
 
 def write_csv(path, rows):
