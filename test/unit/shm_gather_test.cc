@@ -173,6 +173,33 @@ TEST_F(Gather, OneThatCannotBeReadFailsAlone) {
   EXPECT_TRUE(reader_.sink.downs.empty());
 }
 
+// A frame may ask for memory of a process that has never sent one.
+TEST_F(Gather, OthersMemoryIsReadAtOnce) {
+  End other(open_shm_end);
+  std::string memory(kLongest, 'o'), local(kLongest, '.');
+  Region region;
+  uint32_t remote = 0;
+  const PeerId peer = connect_to(reader_, other.address());
+  ASSERT_NE(peer, kNoPeer);
+  ASSERT_EQ(other.driver->reg(memory.data(), kLongest, kRemoteRead, &region), Status::ok);
+  const auto key = std::span(region.key).first(reader_.driver->caps().key_bytes);
+  ASSERT_EQ(reader_.driver->import(peer, key, &remote), Status::ok);
+  for (const uint64_t bytes : {kBytes, kLongest}) {
+    std::vector<Status> answers;
+    reader_.sink.on_packet = [&](PeerId, const std::string&) {
+      const iovec piece{local.data(), bytes};
+      answers.push_back(reader_.driver->get({peer, remote, 0, &piece, 1, bytes, 7, true}));
+    };
+    say("one");
+    say("two");
+    while (poll(64) > 0) {
+    }
+    EXPECT_EQ(answers, (std::vector<Status>{Status::ok, Status::ok})) << bytes;
+  }
+  EXPECT_EQ(local, memory);
+  EXPECT_EQ(dones().size(), 0u);
+}
+
 // What the owner of the memory sent before it was killed still asks for gets: each fails once.
 TEST(GatherEnd, OfTheOwner) {
   End reader(open_shm_end);

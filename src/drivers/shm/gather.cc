@@ -12,11 +12,11 @@ namespace torii {
 
 static_assert(shm::kGatherMost <= shm::kAttachPieces);
 
-// `unsupported`: to be done at once.
+// Of the peer whose frames are being handed up. `unsupported`: to be done at once.
 Status ShmDriver::gather_get(const Rma& rma, const Peer& peer) {
   const Import& import = imports_[rma.remote];
-  if (draining_ != &peer || rma.cookie == 0 || rma.piece_count != 1 || !peer.direct ||
-      import.guarded || import.key.arena.serial || rma.bytes > shm::kGatherLongest ||
+  if (rma.cookie == 0 || rma.piece_count != 1 || !peer.direct || import.guarded ||
+      import.key.arena.serial || rma.bytes > shm::kGatherLongest ||
       gathered_count_ == shm::kGatherMost || (gathered_count_ == 0 && !peer.in.more()))
     return Status::unsupported;
   gathered_[gathered_count_++] = {rma.cookie, import.key.base + rma.remote_offset, rma.pieces[0]};

@@ -110,10 +110,11 @@ Status ShmDriver::transfer(const Rma& rma, bool write) {
     status = ask(rma, *peer, write);
     if (status != Status::unsupported) return status;
   }
-  if (draining_ && rma.bytes > shm::kGatherLongest && peer->in.more()) return Status::again;
+  const bool among_frames = !write && draining_ == peer;
+  if (among_frames && rma.bytes > shm::kGatherLongest && peer->in.more()) return Status::again;
   if (!write && rma.bytes >= points_.split_min && side_by_side_ && worth_splitting(rma, *peer))
     return get_split(rma, *peer);
-  if (!write && __builtin_expect(draining_ != nullptr, 0)) {
+  if (__builtin_expect(among_frames, 0)) {
     status = gather_get(rma, *peer);
     if (status != Status::unsupported) return status;
   }
