@@ -79,7 +79,7 @@ assert all(0 < float(r["least round trip, us"]) <= float(r["median, us"]) < 1e5 
 }
 
 under_launchers() {
-  local case="torii-check: under mpirun"
+  local killer case="torii-check: under mpirun"
   if ! command -v "$MPIRUN" >/dev/null; then
     report SKIP "$case" "$MPIRUN is missing"
   else
@@ -94,8 +94,9 @@ under_launchers() {
     says "$case, with the remedy" '^1 pair of nodes: by udp'
     case="torii-check: a rank dies under mpirun"
     kill_check n2 &
+    killer=$!
     checked "$case" 137 20 "$MPIRUN" --host n1:1,n2:1,n3:1 "$check"
-    wait $!
+    wait $killer
   fi
   case="torii-check: under hydra"
   if ! command -v "$MPIEXEC" >/dev/null; then
@@ -163,7 +164,7 @@ assert any(f["severity"] == "warning" and f["thing"].startswith("loss from n")
 }
 
 bad_nodes() {
-  local node case="torii-check: a dead host"
+  local node killer case="torii-check: a dead host"
   by_hand "$case" 1 12 n1,n9,n2
   says "$case" '^FAILURE: torii-check on n9: ended, exit status 255: agent: there is no node n9$' \
     '^1 pair of nodes: by udp'
@@ -176,8 +177,9 @@ bad_nodes() {
 
   case="torii-check: a process dies"
   kill_check n2 &
+  killer=$!
   by_hand "$case" 1 12 n1,n2,n3
-  wait $!
+  wait $killer
   says "$case" '^FAILURE: (results of|torii-check on) n2: .*(137|signal 9|exit status)' '^torii-check: a job would fail'
 
   case="torii-check: attach is refused"

@@ -81,9 +81,10 @@ def private_mounts(state, shared, hosts):
     linux.mount("proc", "/proc", "proc")
 
 
-def quick_ipv6():
-    """Addresses are unique by construction: no second of waiting for objections."""
-    for name in ("all", "default"):
+def quick_ipv6(*devices):
+    """Addresses are unique by construction: no second of waiting for objections. Devices that are
+    there already have settings of their own."""
+    for name in ("all", "default", *devices):
         sysctl(f"net/ipv6/conf/{name}/accept_dad", "0")
         sysctl(f"net/ipv6/conf/{name}/accept_ra", "0")
         sysctl(f"net/ipv6/conf/{name}/disable_ipv6", "0")
@@ -96,10 +97,10 @@ def run_node(plan, number, ready):
     private_mounts(plan["state"], plan["shared"], os.path.join(plan["state"], "hosts"))
     os.read(ready, 1)
     os.close(ready)
-    quick_ipv6()
+    devices = [f"eth{rail}" for rail in range(plan["rails"])]
+    quick_ipv6(*devices)
     ip("link", "set", "lo", "up")
-    for rail in range(plan["rails"]):
-        device = f"eth{rail}"
+    for rail, device in enumerate(devices):
         ip("link", "set", device, "mtu", str(plan["mtu"]), "up")
         ip("addr", "add", f"{ipv4(rail, number)}/24", "dev", device)
         ip("-6", "addr", "add", f"{ipv6(rail, number)}/64", "dev", device)

@@ -64,6 +64,7 @@ share() {
 
 torii_uses_rails() {
   chosen torii-rails || return 0
+  local puller
   torii_ready torii-rails bulk exchange || return 0
   cluster up 2 --rails 2 --share "$work" --share "$components"
   limit 200 200
@@ -78,6 +79,7 @@ torii_uses_rails() {
   rm -f "$work/bulk-may-end"
   : >"$work/output"
   cut_and_restore &
+  puller=$!
   limit=300 judge_torii "torii-rails: cut and restored" n1:1,n2:1 -- \
     "$work/bulk" 64 both "$work/bulk-may-end"
   output_has "torii-rails: cut and restored" \
@@ -86,7 +88,7 @@ torii_uses_rails() {
   output_has "torii-rails: cut and restored" \
     'does not answer by eth1 to 10\.77\.1\.2:[0-9]+ any more, but by eth0'
   output_has "torii-rails: cut and restored" 'counters:.* udp_rails_lost=[1-9].* udp_rails_back=[1-9]'
-  wait $!
+  wait $puller
   limit 0 0
   nothing_configured
   cluster down

@@ -5,6 +5,7 @@
 // others. The conformance kit checks the rest.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <net/if.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -526,6 +527,22 @@ TEST_F(Udp, CutFramesAreCountedAndDropped) {
   stranger.send(address.port, bytes);
   poll({&a}, 3);
   EXPECT_EQ(a.sink.packets.size(), 1u);
+}
+
+TEST_F(Udp, TheSystemTellsByWhichInterfaceItSends) {
+  for (const char* text : {"127.0.0.1", "127.7.7.7", "::1"}) {
+    Route route;
+    sockaddr_in6 to{};
+    to.sin6_family = AF_INET6;
+    to.sin6_port = htons(9);
+    to.sin6_addr = host(text);
+    if (!find_route(to, &route)) {
+      EXPECT_EQ(text[0], ':') << "loopback may be without IPv6 only";
+      continue;
+    }
+    EXPECT_EQ(route.interface, if_nametoindex("lo")) << text;
+    EXPECT_GE(route.path_mtu, 1280u);
+  }
 }
 
 TEST_F(Udp, InterfacesAndSizesAreChecked) {

@@ -6,6 +6,7 @@ libtorii_internal_la_SOURCES += \
 	src/drivers/udp/nic.h \
 	src/drivers/udp/paths.cc \
 	src/drivers/udp/receive.cc \
+	src/drivers/udp/routes.cc \
 	src/drivers/udp/send.cc \
 	src/drivers/udp/sockets.cc \
 	src/drivers/udp/udp.h \

@@ -244,23 +244,4 @@ std::string to_text(const sockaddr_in6& address) {
   return format_text("[%s]:%u", host, port);
 }
 
-bool find_route(const sockaddr_in6& to, Route* out) {
-  const bool ipv6 = !is_ipv4(to);
-  const int fd = socket(ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return false;
-  NativeAddress native;
-  to_native(to, ipv6, &native);
-  bool good = connect(fd, reinterpret_cast<sockaddr*>(&native.ipv6), native.length) == 0;
-  NativeAddress own;
-  own.length = sizeof(own.ipv6);
-  good = good && getsockname(fd, reinterpret_cast<sockaddr*>(&own.ipv6), &own.length) == 0;
-  int mtu = 0;
-  socklen_t length = sizeof(mtu);
-  good = good && getsockopt(fd, ipv6 ? IPPROTO_IPV6 : IPPROTO_IP, ipv6 ? IPV6_MTU : IP_MTU, &mtu,
-                            &length) == 0;
-  close(fd);
-  if (good) *out = {from_native(own).sin6_addr, static_cast<uint32_t>(mtu)};
-  return good;
-}
-
 }  // namespace torii::udp

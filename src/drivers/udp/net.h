@@ -66,7 +66,8 @@ std::string to_text(const sockaddr_in6& address);  // host and port
 // How the system reaches an address; false if it knows no way.
 struct Route {
   in6_addr source{};
-  uint32_t path_mtu = 0;  // bytes of an IP packet
+  unsigned interface = 0;  // its index; 0: unknown
+  uint32_t path_mtu = 0;   // bytes of an IP packet
 };
 bool find_route(const sockaddr_in6& to, Route* out);
 

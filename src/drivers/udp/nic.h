@@ -155,6 +155,7 @@ class UdpDriver final : public Driver {
     return wanted < peer.rails.size() && peer.rails[wanted].answers ? wanted : peer.first;
   }
   size_t interface_to(const sockaddr_in6& path, uint32_t* path_mtu) const;
+  bool may_use(const sockaddr_in6& path) const;
   std::string name_of(const Rail& rail) const;
   void send_small(const sockaddr_in6& to, std::span<const std::byte> datagram);
 

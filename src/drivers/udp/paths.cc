@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "core/base/log.h"
+#include "core/base/param.h"
 #include "drivers/udp/nic.h"
 
 namespace torii::udp {
@@ -74,7 +75,7 @@ void UdpDriver::ping(Peer& peer) {
   header.from = own_.number;
   header.nonce = peer.nonce;
   for (size_t i = 0; i < peer.candidates.size(); i++) {
-    if (peer.candidates[i].answered) continue;
+    if (peer.candidates[i].answered || !may_use(peer.candidates[i].where)) continue;
     header.candidate = static_cast<uint8_t>(i);
     write_header(header, datagram.data());
     send_small(peer.candidates[i].where, datagram);
@@ -250,7 +251,7 @@ std::vector<PeerAddress> UdpDriver::peer_addresses(PeerId id) const {
 // A datagram of the peer's.
 void UdpDriver::heard_from(PeerId id, const sockaddr_in6& from) {
   Peer& peer = peers_[id];
-  if (!peer.has_path()) answers(peer, from, interface_to(from, nullptr));
+  if (!peer.has_path() && may_use(from)) answers(peer, from, interface_to(from, nullptr));
   if (peer.heard >= peer.rails.size() || !same_place(peer.rails[peer.heard].path, from)) {
     const auto rail = std::find_if(peer.rails.begin(), peer.rails.end(),
                                    [&](const Rail& one) { return same_place(one.path, from); });
@@ -260,21 +261,32 @@ void UdpDriver::heard_from(PeerId id, const sockaddr_in6& from) {
   peer.rails[peer.heard].heard_ns = now_ns_;
 }
 
-// The interface by which the system sends there.
+// The interface by which the system sends there. The source address tells it only if the system
+// names none: it may be another interface's, where that of this one is not settled yet.
 size_t UdpDriver::interface_to(const sockaddr_in6& path, uint32_t* path_mtu) const {
   Route route;
   if (!find_route(path, &route)) return kNoInterface;
   if (path_mtu) *path_mtu = route.path_mtu;
-  for (size_t i = 0; i < interfaces_.size(); i++) {
-    const Interface& one = interfaces_[i];
+  const auto first = [&](const auto& wanted) {
+    const auto found = std::find_if(interfaces_.begin(), interfaces_.end(), wanted);
+    return found == interfaces_.end() ? kNoInterface
+                                      : static_cast<size_t>(found - interfaces_.begin());
+  };
+  const size_t outgoing = first([&](const Interface& one) { return one.index == route.interface; });
+  if (outgoing != kNoInterface) return outgoing;
+  return first([&](const Interface& one) {
     const auto has = [&](const std::vector<in6_addr>& hosts) {
       return std::any_of(hosts.begin(), hosts.end(), [&](const in6_addr& host) {
         return std::memcmp(&host, &route.source, sizeof(host)) == 0;
       });
     };
-    if (has(one.ipv4) || has(one.ipv6) || has(one.link_local)) return i;
-  }
-  return kNoInterface;
+    return has(one.ipv4) || has(one.ipv6) || has(one.link_local);
+  });
+}
+
+// Who names interfaces wants no others used.
+bool UdpDriver::may_use(const sockaddr_in6& path) const {
+  return params().udp_interfaces.empty() || interface_to(path, nullptr) != kNoInterface;
 }
 
 std::string UdpDriver::name_of(const Rail& rail) const {

@@ -17,8 +17,9 @@
 // longer        its length (4), then a frame that goes on in the next datagrams, which have no
 //               header: all but the last are as long as this one. It arrives if the system joins
 //               them again (UDP_GRO), and is lost otherwise.
-// ping          nonce (8), candidate (1), zeros up to the largest datagram: does this path carry
-// it? pong          nonce (8), candidate (1), zeros (3), size of the ping (4)
+// ping          nonce (8), candidate (1), zeros up to the largest datagram, to see whether this
+//               path carries it
+// pong          nonce (8), candidate (1), zeros (3), size of the ping (4)
 //
 // An address, 64 bytes: magic (2), version (1), number of IPv4 addresses (1), of IPv6 addresses
 // (1), zero (1), port (2, in network order), number of the process (8), the addresses, zeros.
