@@ -9,9 +9,9 @@
 // Prints "line NS" (one way; each direction has a line of its own), "memcpy MB/S" (10^6 bytes,
 // one thread, 4 MiB past what the caches hold of it), "readv-1 NS", "readv-65536 NS" (one call of
 // process_vm_readv), and if asked "both-BYTES MB/S" (both processes at once read blocks of that
-// size from each other by process_vm_readv, both directions together: what a transport without a
-// copy of its own can reach at most). The last two are missing where the kernel refuses. Medians of
-// short batches.
+// size from each other by process_vm_readv, both directions together, in windows, batches and
+// buffers like those of mpi_windows: what a transport without a copy of its own can reach at most).
+// The last two are missing where the kernel refuses. Medians of short batches.
 #define _GNU_SOURCE
 #include <sched.h>
 #include <signal.h>
@@ -38,13 +38,17 @@ enum {
   kBothMost = 4 << 20,
   kBothBlocks = 64,      // as many as mpi_windows has in flight,
   kBothArea = 16 << 20,  // or fewer
-  kBothBatches = 7,
+  kBothBatches = 5,
+  kBothCalibration = 4,  // windows
 };
+
+static const double kBothBatchNs = 10e6;
 
 struct shared {
   _Alignas(128) _Atomic unsigned long ball[2][16];
   _Alignas(128) atomic_int waiting[2];  // times that this side came to a meeting
   _Alignas(128) atomic_int refused;
+  atomic_int windows;  // of a batch
   _Alignas(128) char page[kReadBytes];
 };
 
@@ -126,10 +130,32 @@ static void show_reads(pid_t child, void* address, size_t bytes) {
   printf("readv-%zu %.1f\n", bytes, median(batch));
 }
 
+static char* pages(size_t bytes) {
+  void* memory = NULL;
+  if (posix_memalign(&memory, 4096, bytes) != 0) stop("floor: posix_memalign");
+  return memory;
+}
+
 static void meet(struct shared* shared, int side) {
   const int number = atomic_fetch_add(&shared->waiting[side], 1) + 1;
   while (atomic_load(&shared->waiting[1 - side]) < number) {
   }
+}
+
+// Windows in which each side reads as many blocks; returns the time of one in nanoseconds.
+static double read_windows(struct shared* shared, int side, pid_t peer, char* from, char* to,
+                           size_t bytes, size_t blocks, int windows) {
+  meet(shared, side);
+  const double begin = now_ns();
+  for (int w = 0; w < windows; ++w) {
+    for (size_t k = 0; k < blocks; ++k) {
+      struct iovec local = {to + k * bytes, bytes}, remote = {from + k * bytes, bytes};
+      if (process_vm_readv(peer, &local, 1, &remote, 1, 0) != (ssize_t)bytes)
+        atomic_store(&shared->refused, 1);
+    }
+    meet(shared, side);
+  }
+  return (now_ns() - begin) / windows;
 }
 
 // Both sides call it; `from` and `to` have the same addresses in both.
@@ -139,17 +165,15 @@ static void show_both(struct shared* shared, int side, pid_t peer, char* from, c
   for (size_t bytes = kBothLeast; bytes <= kBothMost; bytes *= 2) {
     const size_t blocks = kBothArea / bytes < kBothBlocks ? kBothArea / bytes : kBothBlocks;
     double batch[kBothBatches];
-    for (int b = 0; b < kBothBatches; ++b) {
-      meet(shared, side);
-      const double begin = now_ns();
-      for (size_t k = 0; k < blocks; ++k) {
-        struct iovec local = {to + k * bytes, bytes}, remote = {from + k * bytes, bytes};
-        if (process_vm_readv(peer, &local, 1, &remote, 1, 0) != (ssize_t)bytes)
-          atomic_store(&shared->refused, 1);
-      }
-      meet(shared, side);
-      batch[b] = 2 * (double)(blocks * bytes) / (now_ns() - begin) * 1e3;
-    }
+    read_windows(shared, side, peer, from, to, bytes, blocks, kBothCalibration);
+    const double one = read_windows(shared, side, peer, from, to, bytes, blocks, kBothCalibration);
+    if (side == 0)
+      atomic_store(&shared->windows, one < kBothBatchNs ? (int)(kBothBatchNs / one) : 1);
+    meet(shared, side);
+    const int windows = atomic_load(&shared->windows);
+    for (int b = 0; b < kBothBatches; ++b)
+      batch[b] = 2 * (double)(blocks * bytes) * 1e3 /
+                 read_windows(shared, side, peer, from, to, bytes, blocks, windows);
     if (atomic_load(&shared->refused)) return;
     if (to[blocks * bytes - 1] != 6 - side) stop("floor: process_vm_readv read something else");
     if (side == 0) printf("both-%zu %.1f\n", bytes, middle(batch, kBothBatches));
@@ -179,8 +203,7 @@ int main(int argc, char** argv) {
       mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) stop("floor: mmap");
   memset(shared->page, 3, sizeof(shared->page));
-  char *from = both ? malloc(kBothArea) : NULL, *to = both ? malloc(kBothArea) : NULL;
-  if (both && (!from || !to)) stop("floor: malloc");
+  char *from = both ? pages(kBothArea) : NULL, *to = both ? pages(kBothArea) : NULL;
   prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);  // refused where it is not needed
   fflush(stdout);
   const pid_t child = fork();
