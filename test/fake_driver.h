@@ -198,7 +198,8 @@ class FakeDriver final : public Driver {
   Status access(const Rma& rma, bool reads) {
     require(caps_.flags & (reads ? kGet : kPut));
     require(imports_.count(rma.remote) == 1 && rma.bytes <= caps_.remote_max && rma.bytes > 0);
-    require(rma.piece_count <= caps_.pieces_max && rma.cookie != 0);
+    require(rma.piece_count <= caps_.pieces_max);
+    if (!rma.cookie && remote == Status::pending) return Status::again;
     if (refuse()) return Status::again;
     const std::vector<iovec> pieces(rma.pieces, rma.pieces + rma.piece_count);
     if (remote == Status::pending) lent_.push_back({rma.cookie, pieces, reads});

@@ -136,29 +136,50 @@ static int answer(int code, btl_torii_operation_t* operation) {
   return btl_torii_code(code);
 }
 
+/* What is complete inside the call takes no operation. */
+static inline int transfer(btl_torii_endpoint_t* endpoint, void* local, uint64_t remote_address,
+                           mca_btl_base_registration_handle_t* local_handle,
+                           mca_btl_base_registration_handle_t* remote_handle, size_t size, bool put,
+                           mca_btl_base_rdma_completion_fn_t done, void* context, void* data) {
+  const uint64_t offset = remote_address - remote_handle->base;
+  btl_torii_operation_t* operation = NULL;
+  torii_import_t* import;
+  int code = TORII_ERR_INVALID;
+  endpoint = btl_torii_endpoint(endpoint);
+  if (OPAL_UNLIKELY(NULL == endpoint)) return OPAL_ERR_UNREACH;
+  OPAL_THREAD_LOCK(&btl_torii.lock);
+  import = import_of(endpoint, remote_handle);
+  if (OPAL_LIKELY(NULL != import))
+    code = put ? torii_write_now(import, offset, local, size)
+               : torii_read_now(import, offset, local, size);
+  if (TORII_EMPTY == code) {
+    operation = take_operation(endpoint, local, local_handle, done, context, data);
+    if (OPAL_UNLIKELY(NULL == operation)) {
+      code = TORII_ERR_NO_MEMORY;
+    } else if (put) {
+      code = torii_write(import, offset, local, size, TORII_COMPLETE_REMOTE, over, operation);
+    } else {
+      code = torii_read(import, offset, local, size, over, operation);
+    }
+  }
+  OPAL_THREAD_UNLOCK(&btl_torii.lock);
+  if (NULL != operation) return answer(code, operation);
+  if (OPAL_LIKELY(TORII_OK == code) && NULL != done)
+    done(&btl_torii.super, endpoint, local, local_handle, context, data, OPAL_SUCCESS);
+  return btl_torii_code(code);
+}
+
 int btl_torii_put(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* endpoint,
                   void* local_address, uint64_t remote_address,
                   mca_btl_base_registration_handle_t* local_handle,
                   mca_btl_base_registration_handle_t* remote_handle, size_t size, int flags,
                   int order, mca_btl_base_rdma_completion_fn_t cbfunc, void* cbcontext,
                   void* cbdata) {
-  btl_torii_operation_t* operation;
-  torii_import_t* import;
-  int code = TORII_ERR_INVALID;
   (void)btl;
   (void)flags;
   (void)order;
-  endpoint = btl_torii_endpoint(endpoint);
-  if (OPAL_UNLIKELY(NULL == endpoint)) return OPAL_ERR_UNREACH;
-  operation = take_operation(endpoint, local_address, local_handle, cbfunc, cbcontext, cbdata);
-  if (OPAL_UNLIKELY(NULL == operation)) return OPAL_ERR_OUT_OF_RESOURCE;
-  OPAL_THREAD_LOCK(&btl_torii.lock);
-  import = import_of(endpoint, remote_handle);
-  if (OPAL_LIKELY(NULL != import))
-    code = torii_write(import, remote_address - remote_handle->base, local_address, size,
-                       TORII_COMPLETE_REMOTE, over, operation);
-  OPAL_THREAD_UNLOCK(&btl_torii.lock);
-  return answer(code, operation);
+  return transfer(endpoint, local_address, remote_address, local_handle, remote_handle, size, true,
+                  cbfunc, cbcontext, cbdata);
 }
 
 int btl_torii_get(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* endpoint,
@@ -167,24 +188,12 @@ int btl_torii_get(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* endpoint,
                   mca_btl_base_registration_handle_t* remote_handle, size_t size, int flags,
                   int order, mca_btl_base_rdma_completion_fn_t cbfunc, void* cbcontext,
                   void* cbdata) {
-  btl_torii_operation_t* operation;
-  torii_import_t* import;
-  int code = TORII_ERR_INVALID;
   (void)btl;
   (void)flags;
   (void)order;
-  endpoint = btl_torii_endpoint(endpoint);
-  if (OPAL_UNLIKELY(NULL == endpoint)) return OPAL_ERR_UNREACH;
-  if (sizeof(uint64_t) == size) btl_torii_relock_get(endpoint, remote_address);
-  operation = take_operation(endpoint, local_address, local_handle, cbfunc, cbcontext, cbdata);
-  if (OPAL_UNLIKELY(NULL == operation)) return OPAL_ERR_OUT_OF_RESOURCE;
-  OPAL_THREAD_LOCK(&btl_torii.lock);
-  import = import_of(endpoint, remote_handle);
-  if (OPAL_LIKELY(NULL != import))
-    code = torii_read(import, remote_address - remote_handle->base, local_address, size, over,
-                      operation);
-  OPAL_THREAD_UNLOCK(&btl_torii.lock);
-  return answer(code, operation);
+  if (sizeof(uint64_t) == size) btl_torii_relock_get(btl_torii_endpoint(endpoint), remote_address);
+  return transfer(endpoint, local_address, remote_address, local_handle, remote_handle, size, false,
+                  cbfunc, cbcontext, cbdata);
 }
 
 /* --- atomic operations --------------------------------------------------------------------- */

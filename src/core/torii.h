@@ -353,6 +353,14 @@ TORII_PUBLIC int torii_read(torii_import_t* import, uint64_t offset, void* base,
 TORII_PUBLIC int torii_write(torii_import_t* import, uint64_t offset, const void* base,
                              uint64_t bytes, torii_completion_t when, torii_done_t done, void* arg);
 
+/* The short way of torii_read and torii_write. TORII_OK: complete, at the target too. TORII_EMPTY:
+ * nothing happened, because it would rather go on after the call, or an argument makes no sense;
+ * torii_read or torii_write then does it, or says what is wrong. */
+TORII_PUBLIC int torii_read_now(torii_import_t* import, uint64_t offset, void* base,
+                                uint64_t bytes);
+TORII_PUBLIC int torii_write_now(torii_import_t* import, uint64_t offset, const void* base,
+                                 uint64_t bytes);
+
 typedef enum torii_atomic_op {
   TORII_ATOMIC_ADD = 0,
   TORII_ATOMIC_AND = 1,

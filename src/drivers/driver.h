@@ -140,7 +140,7 @@ struct Rma {
   const iovec* pieces = nullptr;  // local memory, at most pieces_max ranges
   uint32_t piece_count = 0;
   uint64_t bytes = 0;   // at most remote_max
-  uint64_t cookie = 0;  // nonzero, for done() if the call answers `pending`
+  uint64_t cookie = 0;  // for done() if the call answers `pending`; 0: it answers `again` instead
   bool alone = false;   // the other process has moves of its own: do not ask for its help
 };
 

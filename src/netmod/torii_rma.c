@@ -84,7 +84,9 @@ static int transfer(struct netmod_torii_target* target, uint64_t offset, void* b
                     bool write, MPIR_Request** request) {
   torii_done_t done = transfer_done;
   void* arg = target;
-  int code;
+  int code = write ? torii_write_now(target->import, offset, base, bytes)
+                   : torii_read_now(target->import, offset, base, bytes);
+  if (TORII_OK == code) return end_request(request);
   if (NULL != request) {
     MPIR_Request* made = MPIR_Request_create_from_pool(MPIR_REQUEST_KIND__RMA, 0, 2);
     if (NULL == made) return netmod_torii_error(TORII_ERR_NO_MEMORY, "a request");

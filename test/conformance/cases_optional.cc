@@ -90,9 +90,9 @@ struct Remote {
   }
   // Runs one transfer to its end.
   Status move(bool write, uint64_t offset, std::span<const iovec> pieces, uint64_t bytes) {
-    Rma rma{to,    handle,        offset, pieces.data(), static_cast<uint32_t>(pieces.size()),
-            bytes, a.new_cookie()};
-    Status status = Status::again;
+    Rma rma{to, handle, offset, pieces.data(), static_cast<uint32_t>(pieces.size()), bytes, 0};
+    Status status = a.move(write, rma);  // without a cookie; then once more
+    rma.cookie = a.new_cookie();
     EXPECT_TRUE(bed.run([&] {
       status = a.move(write, rma);
       return status != Status::again;

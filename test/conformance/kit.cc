@@ -106,6 +106,7 @@ bool Node::send_short(PeerId to, std::string_view frame) {
 Status Node::move(bool write, const Rma& rma) {
   const Inside inside;
   const Status status = write ? driver_->put(rma) : driver_->get(rma);
+  EXPECT_TRUE(status != Status::pending || rma.cookie) << "pending, but there is no cookie";
   if (status == Status::pending) pending[rma.cookie] = rma.peer;
   return status;
 }

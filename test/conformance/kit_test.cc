@@ -443,6 +443,8 @@ const Lie kLies[] = {
     {LIE(LeaksDescriptors), "closing_gives_everything_back"},
     {LIE(MovesNothing), "put_writes"},
     {LIE(MovesNothing), "get_reads"},
+    {LIE(NeedsNoCookie), "put_writes"},
+    {LIE(NeedsNoCookie), "get_reads"},
     {LIE(IgnoresBounds), "bad_puts"},
     {LIE(IgnoresBounds), "bad_gets"},
     {LIE(IgnoresRights), "bad_puts"},

@@ -37,6 +37,11 @@ struct MovesNothing final : Honest {
   Status put(const Rma&) override { return Status::ok; }
   Status get(const Rma&) override { return Status::ok; }
 };
+struct NeedsNoCookie final : Honest {  // and says so of what it never does
+  using Honest::Honest;
+  Status put(const Rma& rma) override { return rma.cookie ? below_->put(rma) : Status::pending; }
+  Status get(const Rma& rma) override { return rma.cookie ? below_->get(rma) : Status::pending; }
+};
 struct IgnoresBounds final : Honest {
   using Honest::Honest;
   Status put(const Rma& rma) override {

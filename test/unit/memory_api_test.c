@@ -186,6 +186,11 @@ static void remote(int allocated) {
   due += torii_read(import, 100, back, sizeof(back), count, &done);
   await(&done, due);
   CHECK(strcmp(back, text) == 0 && strcmp((char*)memory + 100, text) == 0);
+  CHECK(torii_write_now(import, 4090, text, sizeof(text)) == TORII_EMPTY); /* out of bounds */
+  if (torii_write_now(import, 200, text, sizeof(text)) == TORII_OK)
+    CHECK(strcmp((char*)memory + 200, text) == 0);
+  memset(back, 0, sizeof(back));
+  if (torii_read_now(import, 100, back, sizeof(back)) == TORII_OK) CHECK(strcmp(back, text) == 0);
   due += torii_atomic(import, 8, TORII_ATOMIC_ADD, 8, 5, 0, &old, count, &done);
   await(&done, due);
   memcpy(&word, (char*)memory + 8, sizeof(word));

@@ -198,6 +198,38 @@ class ShmAskFew : public ShmAsk {
   static void SetUpTestSuite() { set_points("1000", "1"); }
 };
 
+// Who gives no cookie wants no help: `again`, unless the owner is not asked anyhow.
+TEST_F(ShmAskFew, WithoutACookieNothingFollows) {
+  std::vector<std::byte> back(1001);
+  EXPECT_EQ(put(0, 0, 1000, 0), Status::again) << "it is short";
+  EXPECT_EQ(get(0, back.data(), 1000, 0), Status::again);
+  EXPECT_EQ(put(0, 5, 1001, 0), Status::ok) << "it is the first";
+  EXPECT_TRUE(equal(0, 5, 1001));
+  EXPECT_EQ(get(1001, back.data(), 1001, 0), Status::again);
+  EXPECT_EQ(put(1001, 0, 1001, 0), Status::again);
+  for (int i = 0; i < 64; i++) owner.driver->poll(1, 64);
+  EXPECT_EQ(memory[1002], std::byte{}) << "it was asked all the same";
+  EXPECT_EQ(claim().seen.load(), 0u);
+  ASSERT_EQ(put(0, 0, 1001, 1), Status::pending);
+  ASSERT_TRUE(alone(1)) << "absent from now on";
+  EXPECT_EQ(put(0, 7, 1001, 0), Status::ok);
+  EXPECT_EQ(get(0, back.data(), 1001, 0), Status::ok);
+  EXPECT_EQ(std::memcmp(back.data(), local.data() + 7, 1001), 0);
+}
+
+// Who had several the last time has several again, until there was one.
+TEST_F(ShmAskFew, TheFirstOfSeveralIsAskedForTheNextTime) {
+  EXPECT_EQ(put(0, 0, 1001, 0), Status::ok);
+  user.driver->poll(1, 64);
+  EXPECT_EQ(put(0, 0, 1001, 0), Status::ok) << "there was one";
+  EXPECT_EQ(put(1001, 0, 1001, 1), Status::pending);
+  ASSERT_TRUE(together(1));
+  EXPECT_EQ(put(0, 0, 1001, 0), Status::again) << "there were two";
+  EXPECT_EQ(put(0, 0, 1001, 2), Status::pending);
+  ASSERT_TRUE(together(2));
+  EXPECT_EQ(put(0, 0, 1001, 0), Status::ok) << "there was one, told twice";
+}
+
 TEST_F(ShmAskFew, OneThatIsAloneAndLongIsNotAskedFor) {
   for (int round = 0; round < 3; round++) {
     EXPECT_EQ(put(0, 0, 1001, 1), Status::ok);
@@ -208,7 +240,10 @@ TEST_F(ShmAskFew, OneThatIsAloneAndLongIsNotAskedFor) {
       user.driver->poll(1, 64);
     }
     EXPECT_EQ(std::memcmp(memory.data(), local.data(), 2002), 0);
-    EXPECT_EQ(get(0, local.data() + 5000, 1001, 4), Status::ok);
+    EXPECT_EQ(get(0, local.data() + 5000, 1001, 4), Status::pending) << "there were several";
+    ASSERT_TRUE(together(4));
+    user.driver->poll(1, 64);
+    EXPECT_EQ(get(0, local.data() + 5000, 1001, 5), Status::ok);
     user.driver->poll(1, 64);
     user.sink.dones.clear();
   }

@@ -120,6 +120,22 @@ int torii_write(torii_import_t* import, uint64_t offset, const void* base, uint6
                                     when == TORII_COMPLETE_LOCAL, done, arg));
 }
 
+[[gnu::hot]] int torii_read_now(torii_import_t* import, uint64_t offset, void* base,
+                                uint64_t bytes) {
+  if (!import || (!base && bytes > 0)) return TORII_EMPTY;
+  Ni& ni = ni_of(import_of(import));
+  NiGuard guard(ni);
+  return ni.imports().read_now(*import_of(import), offset, base, bytes) ? TORII_OK : TORII_EMPTY;
+}
+
+[[gnu::hot]] int torii_write_now(torii_import_t* import, uint64_t offset, const void* base,
+                                 uint64_t bytes) {
+  if (!import || (!base && bytes > 0)) return TORII_EMPTY;
+  Ni& ni = ni_of(import_of(import));
+  NiGuard guard(ni);
+  return ni.imports().write_now(*import_of(import), offset, base, bytes) ? TORII_OK : TORII_EMPTY;
+}
+
 int torii_atomic(torii_import_t* import, uint64_t offset, torii_atomic_op_t op, unsigned width,
                  uint64_t operand, uint64_t compare, void* old, torii_done_t done, void* arg) {
   if (!import || !done) return bad_argument("torii_atomic", "null pointer");

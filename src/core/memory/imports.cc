@@ -126,6 +126,7 @@ Imports::Operation* Imports::begin(Import& import, Kind kind, uint64_t offset, u
   op->epoch = traffic.first + traffic.epochs.size() - 1;
   ++traffic.epochs.back().pending;
   ++traffic.pending;
+  ++pending_;
   ++import.pending;
   return op;
 }
@@ -135,6 +136,7 @@ void Imports::forget(Operation* op) {
   Import* const import = op->import;
   Traffic& traffic = *import->traffic;
   --traffic.pending;
+  --pending_;
   --traffic.epochs[op->epoch - traffic.first].pending;
   operations_.put(op);
   while (traffic.epochs.size() > 1 && traffic.epochs.front().pending == 0) {
@@ -173,6 +175,7 @@ void Imports::end(Operation* op, Status status) {
     completions_.push(op->done, op->arg, result);
   } else if (status != Status::ok) {
     op->import->traffic->failed = status;
+    failed_ = true;
   }
   forget(op);
 }
@@ -194,15 +197,30 @@ Status Imports::write_any(Import& import, uint64_t offset, const void* base, uin
   return transfer(op);
 }
 
-// By the driver if it can and the export allows it, else by frames.
+// The driver can, and the export allows it.
+inline bool Imports::by_driver(const Import& import, uint64_t offset, uint64_t bytes,
+                               bool reading) {
+  const bool allowed = (import.access & (reading ? kMayRead : kMayWrite)) &&
+                       offset <= import.bytes && bytes <= import.bytes - offset;
+  return import.remote != kNoRemote && allowed && bytes != 0 && !import.ending &&
+         (import.peer->driver->caps().flags & (reading ? kGet : kPut));
+}
+
+// While something is under way, the driver may rather have the owner's help, which takes a while.
+[[gnu::hot]] bool Imports::transfer_now(Import& import, uint64_t offset, void* base, uint64_t bytes,
+                                        bool reading) {
+  if (import.pending > 0 || !by_driver(import, offset, bytes, reading) ||
+      !protocol_.access_now(*import.peer, import.remote, offset, base, bytes, reading))
+    return false;
+  ++counters_.direct_accesses;
+  return true;
+}
+
+// By the driver, else by frames.
 Status Imports::transfer(Operation* op) {
   const Import& import = *op->import;
   const bool reading = op->kind == Kind::read;
-  const bool allowed = (import.access & (reading ? kMayRead : kMayWrite)) &&
-                       op->offset <= import.bytes && op->bytes <= import.bytes - op->offset;
-  if (import.remote == kNoRemote || !allowed || op->bytes == 0 || import.ending ||
-      !(import.peer->driver->caps().flags & (reading ? kGet : kPut)))
-    return transfer_by_frames(op);
+  if (!by_driver(import, op->offset, op->bytes, reading)) return transfer_by_frames(op);
   const Owner owner{&Imports::driver_event, this, op, {0, 0}};
   const Status status = protocol_.access(*import.peer, import.remote, op->offset,
                                          Data(op->base, op->bytes), reading, owner);
@@ -306,8 +324,10 @@ void Imports::frame_event(Op* op, OpEvent event, Status status, uint64_t bytes) 
 
 // --- flush ---------------------------------------------------------------------------------
 
+// What was stored is seen by all from here. System calls and atomic instructions need no fence.
 Status Imports::flush(Peer* peer, torii_done_t done, void* arg) {
-  std::atomic_thread_fence(std::memory_order_seq_cst);  // what was stored is seen by all from here
+  if (std::exchange(stored_, false)) std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (pending_ == 0 && !failed_) return Status::ok;
   Status status = Status::ok;
   Flush* flush = nullptr;
   const auto wait_for = [&](Traffic& traffic) {
@@ -325,6 +345,7 @@ Status Imports::flush(Peer* peer, torii_done_t done, void* arg) {
     if (it != traffic_.end()) wait_for(*it->second);
   } else {
     for (auto& [other, traffic] : traffic_) wait_for(*traffic);
+    failed_ = false;
   }
   if (!flush) return status;
   if (status != Status::ok) flush->status = status;

@@ -84,21 +84,21 @@ class Imports {
   // As torii_read, torii_write, torii_atomic and torii_flush.
   Status read(Import& import, uint64_t offset, void* base, uint64_t bytes, torii_done_t done,
               void* arg) {
-    if (const std::byte* const at = import.direct(offset, bytes, kMayRead)) {
-      load_bytes(base, at, bytes);
-      ++counters_.direct_accesses;
-      return Status::ok;
-    }
+    if (load(import, offset, base, bytes)) return Status::ok;
     return read_any(import, offset, base, bytes, done, arg);
   }
   Status write(Import& import, uint64_t offset, const void* base, uint64_t bytes, bool local,
                torii_done_t done, void* arg) {
-    if (std::byte* const at = import.direct(offset, bytes, kMayWrite)) {
-      store_bytes(at, base, bytes);
-      ++counters_.direct_accesses;
-      return Status::ok;
-    }
+    if (store(import, offset, base, bytes)) return Status::ok;
     return write_any(import, offset, base, bytes, local, done, arg);
+  }
+  // If it is over in the call, and so needs no operation. False: nothing happened.
+  bool read_now(Import& import, uint64_t offset, void* base, uint64_t bytes) {
+    return load(import, offset, base, bytes) || transfer_now(import, offset, base, bytes, true);
+  }
+  bool write_now(Import& import, uint64_t offset, const void* base, uint64_t bytes) {
+    return store(import, offset, base, bytes) ||
+           transfer_now(import, offset, const_cast<void*>(base), bytes, false);
   }
   Status atomic(Import& import, uint64_t offset, AtomicOp op, unsigned width, uint64_t operand,
                 uint64_t compare, void* old, torii_done_t done, void* arg) {
@@ -135,6 +135,22 @@ class Imports {
     uint64_t old = 0;
   };
 
+  // False: the memory is not mapped, or the owner has to be asked.
+  bool load(const Import& import, uint64_t offset, void* base, uint64_t bytes) {
+    const std::byte* const at = import.direct(offset, bytes, kMayRead);
+    if (!at) return false;
+    load_bytes(base, at, bytes);
+    ++counters_.direct_accesses;
+    return true;
+  }
+  bool store(const Import& import, uint64_t offset, const void* base, uint64_t bytes) {
+    std::byte* const at = import.direct(offset, bytes, kMayWrite);
+    if (!at) return false;
+    store_bytes(at, base, bytes);
+    stored_ = true;
+    ++counters_.direct_accesses;
+    return true;
+  }
   static void store_old(void* old, unsigned width, uint64_t value) {
     if (!old) return;
     const uint32_t half = uint32_t(value);
@@ -147,6 +163,8 @@ class Imports {
   Status atomic_any(Import& import, uint64_t offset, AtomicOp op, unsigned width, uint64_t operand,
                     uint64_t compare, void* old, torii_done_t done, void* arg);
   void reach(Import* import, const ExportKey& key);
+  static bool by_driver(const Import& import, uint64_t offset, uint64_t bytes, bool reading);
+  bool transfer_now(Import& import, uint64_t offset, void* base, uint64_t bytes, bool reading);
   Traffic& traffic_with(Peer& peer);
   Operation* begin(Import& import, Kind kind, uint64_t offset, uint64_t bytes, torii_done_t done,
                    void* arg);
@@ -167,6 +185,9 @@ class Imports {
   SlotPool<Import> imports_;
   SlotPool<Operation> operations_;
   std::unordered_map<Peer*, std::unique_ptr<Traffic>> traffic_;
+  uint32_t pending_ = 0;  // operations with all peers
+  bool failed_ = false;   // there may be a Traffic::failed
+  bool stored_ = false;   // by this process itself, since the last fence
 };
 
 }  // namespace torii

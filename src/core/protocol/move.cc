@@ -149,6 +149,26 @@ Status Protocol::access(Peer& peer, uint32_t remote, uint64_t offset, const Data
   return over ? status : Status::pending;
 }
 
+[[gnu::hot]] bool Protocol::access_now(Peer& peer, uint32_t remote, uint64_t offset, void* base,
+                                       uint64_t bytes, bool reading) {
+  Driver& driver = *peer.driver;
+  if (peer.state != PeerState::up || peer.remote_denied ||
+      bytes > std::min(driver.caps().remote_max, move_max_))
+    return false;
+  const iovec piece{base, bytes};
+  Rma rma;
+  rma.peer = peer.route;
+  rma.remote = remote;
+  rma.remote_offset = offset;
+  rma.pieces = &piece;
+  rma.piece_count = 1;
+  rma.bytes = bytes;
+  rma.alone = announced_ > 0;
+  if ((reading ? driver.get(rma) : driver.put(rma)) != Status::ok) return false;
+  (reading ? counters_->pulled_bytes : counters_->pushed_bytes) += bytes;
+  return true;
+}
+
 void Protocol::access_over(Op* op, Status status) {
   if (op == starting_) {
     started_done_ = true;

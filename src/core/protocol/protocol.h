@@ -167,6 +167,10 @@ class Protocol final {
   // or with the event: not this way, use frames.
   Status access(Peer& peer, uint32_t remote, uint64_t offset, const Data& data, bool reading,
                 const Owner& owner);
+  // The same for memory in one piece, if it is over when this returns. False: nothing happened that
+  // access() would not do again.
+  bool access_now(Peer& peer, uint32_t remote, uint64_t offset, void* base, uint64_t bytes,
+                  bool reading);
   // As put_now, for all of `peers` that are up, by one frame: `group` is their driver's name for
   // them, and all of them have joined it. Asks for no acknowledgement.
   bool multicast_now(PeerId group, std::span<Peer* const> peers, const Envelope& env,

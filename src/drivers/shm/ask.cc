@@ -90,14 +90,14 @@ bool ShmDriver::may_ask(const Rma& rma, const Peer& peer, bool write) {
   const Import& import = imports_[rma.remote];
   const Asks* const asks = peer.asks.get();
   const bool getting_long = !write && rma.bytes > kGetMax;
-  if ((getting_long || rma.bytes > points_.ask_alone_most) && lone_++ == 0 &&
+  if ((getting_long || rma.bytes > points_.ask_alone_most) && lone_++ == 0 && !crowded_ &&
       !(asks && asks->count > 0))
     return false;
   if (!write && rma.bytes > points_.ask_get_most &&
       (rma.bytes > points_.deliver_most || (asks && busy(*asks))))
     return false;
   return rma.bytes > 0 && import.guarded && !import.key.arena.serial && side_by_side_ &&
-         rma.cookie != 0 && rma.piece_count == 1 && !peer.fence && peer.direct && peer.out.base &&
+         rma.piece_count == 1 && !peer.fence && peer.direct && peer.out.base &&
          peer.there->sleeping.load(std::memory_order_relaxed) == 0;
 }
 
@@ -116,9 +116,8 @@ bool ShmDriver::ask_now(Peer& peer) {
   return true;
 }
 
-// `unsupported`: do it another way.
+// The peer may be asked, now.
 Status ShmDriver::ask(const Rma& rma, Peer& peer, bool write) {
-  if (!ask_now(peer)) return Status::unsupported;
   Asks& asks = *peer.asks;
   if (asks.count == shm::kAsks) return Status::again;
   const GuardedImport& region = *imports_[rma.remote].guarded;

@@ -83,7 +83,6 @@ Status ShmDriver::reach(uint32_t remote, Reach* out) {
 Status ShmDriver::move_direct(Peer& peer, const Rma& rma, bool write) {
   const Key& key = imports_[rma.remote].key;
   std::byte* at = nullptr;
-  if (!key.arena.serial) return Status::unsupported;
   const Status status = find_direct(peer, key.arena, key.base + rma.remote_offset, rma.bytes, &at);
   if (status != Status::ok) return status;
   for (uint32_t i = 0; i < rma.piece_count; i++) {

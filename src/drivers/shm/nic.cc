@@ -303,7 +303,10 @@ inline bool ShmDriver::quiet(uint64_t now_ns) const {
 
 // Whoever asks for one event gets a frame of the peer whose turn it is, if it has one, at once.
 [[gnu::hot]] unsigned ShmDriver::poll(uint64_t now_ns, unsigned budget) {
-  lone_ = 0;
+  if (__builtin_expect(lone_ > 0, 0)) {
+    crowded_ = lone_ > 1;
+    lone_ = 0;
+  }
   if (quiet(now_ns)) return 0;
   if (budget == 1 && !armed_ && cookies_.empty() && hot_count_ > 0)
     if (const unsigned count = drain(*hot_[hot_next_], 1)) return count;

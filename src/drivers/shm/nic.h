@@ -311,6 +311,7 @@ class ShmDriver final : public Driver {
   unsigned splits_open_ = 0;   // gets that wait for the other process's part
   bool side_by_side_ = false;  // each process of the job has a processor
   unsigned lone_ = 0;          // puts and gets since the last poll, of those not asked for alone
+  bool crowded_ = false;       // the last time there were several: so there will be now
   std::vector<Peer*> asking_;  // of whom something was asked that is not over
 
   std::vector<Export> exports_;  // readable memory, by Region::driver_data

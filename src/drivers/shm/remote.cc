@@ -98,30 +98,7 @@ void ShmDriver::drop(uint32_t remote) {
   free_imports_.push_back(remote);
 }
 
-Status ShmDriver::put(const Rma& rma) { return transfer(rma, true); }
-
-Status ShmDriver::get(const Rma& rma) { return transfer(rma, false); }
-
-Status ShmDriver::transfer(const Rma& rma, bool write) {
-  Peer* peer = nullptr;
-  Status status = check_rma(rma, write ? kRemoteWrite : kRemoteRead, &peer);
-  if (status != Status::ok) return status;
-  if (may_ask(rma, *peer, write)) {
-    status = ask(rma, *peer, write);
-    if (status != Status::unsupported) return status;
-  }
-  const bool among_frames = !write && draining_ == peer;
-  if (among_frames && rma.bytes > shm::kGatherLongest && peer->in.more()) return Status::again;
-  if (!write && rma.bytes >= points_.split_min && side_by_side_ && worth_splitting(rma, *peer))
-    return get_split(rma, *peer);
-  if (__builtin_expect(among_frames, 0)) {
-    status = gather_get(rma, *peer);
-    if (status != Status::unsupported) return status;
-  }
-  return move(rma, *peer, write);
-}
-
-Status ShmDriver::check_rma(const Rma& rma, uint32_t access, Peer** peer) const {
+inline Status ShmDriver::check_rma(const Rma& rma, uint32_t access, Peer** peer) const {
   if (!(caps_.flags & kGet)) return Status::unsupported;
   if (rma.remote >= imports_.size() || rma.piece_count > caps_.pieces_max ||
       rma.bytes > caps_.remote_max)
@@ -143,8 +120,9 @@ Status ShmDriver::check_rma(const Rma& rma, uint32_t access, Peer** peer) const 
 }
 
 // A transfer that was checked.
-Status ShmDriver::move(const Rma& rma, Peer& peer, bool write) {
-  Status status = move_direct(peer, rma, write);
+[[gnu::hot]] Status ShmDriver::move(const Rma& rma, Peer& peer, bool write) {
+  Status status = Status::unsupported;
+  if (imports_[rma.remote].key.arena.serial) status = move_direct(peer, rma, write);
   if (status != Status::unsupported) return status;
   if (!peer.direct) return Status::denied;
   int error = 0;
@@ -152,6 +130,33 @@ Status ShmDriver::move(const Rma& rma, Peer& peer, bool write) {
                   rma.piece_count, rma.bytes, &error);
   if (status == Status::denied) downgrade(peer, error);
   return status;
+}
+
+[[gnu::hot]] Status ShmDriver::put(const Rma& rma) { return transfer(rma, true); }
+
+[[gnu::hot]] Status ShmDriver::get(const Rma& rma) { return transfer(rma, false); }
+
+inline Status ShmDriver::transfer(const Rma& rma, bool write) {
+  if (rma.cookie == 0 && rma.bytes <= points_.ask_alone_most && side_by_side_ &&
+      rma.remote < imports_.size() && imports_[rma.remote].guarded)
+    return Status::again;  // as a rule it is asked for
+  Peer* peer = nullptr;
+  Status status = check_rma(rma, write ? kRemoteWrite : kRemoteRead, &peer);
+  if (status != Status::ok) return status;
+  if (may_ask(rma, *peer, write) && ask_now(*peer)) {
+    if (rma.cookie) return ask(rma, *peer, write);
+    if (lone_ > 0) lone_--;  // it comes again
+    return Status::again;
+  }
+  const bool among_frames = !write && draining_ == peer;
+  if (among_frames && rma.bytes > shm::kGatherLongest && peer->in.more()) return Status::again;
+  if (!write && rma.bytes >= points_.split_min && side_by_side_ && worth_splitting(rma, *peer))
+    return rma.cookie ? get_split(rma, *peer) : Status::again;
+  if (__builtin_expect(among_frames, 0)) {
+    status = gather_get(rma, *peer);
+    if (status != Status::unsupported) return status;
+  }
+  return move(rma, *peer, write);
 }
 
 // Whom a call of cross-memory attach is to reach. A proof that the pid is the peer's holds for a
@@ -169,8 +174,8 @@ Status ShmDriver::attach_target(const Peer& peer, uint64_t moment, shm::Target* 
 }
 
 // By cross-memory attach.
-Status ShmDriver::attach(Peer& peer, bool write, uint64_t remote, const iovec* pieces,
-                         uint32_t piece_count, uint64_t bytes, int* error) {
+[[gnu::hot]] Status ShmDriver::attach(Peer& peer, bool write, uint64_t remote, const iovec* pieces,
+                                      uint32_t piece_count, uint64_t bytes, int* error) {
   const uint64_t moment = shm::attach_moment();
   const shm::Transfer transfer{remote, pieces, piece_count, bytes};
   shm::Target target;

@@ -55,7 +55,7 @@ bool take_pages(shm::Split& split, uint32_t serial, uint32_t pages, uint32_t* fi
 // A reader that has the memory mapped is as fast alone, unless the other process has the reader's
 // memory mapped as well.
 bool ShmDriver::worth_splitting(const Rma& rma, const Peer& peer) const {
-  if (rma.cookie == 0 || rma.alone || rma.piece_count != 1 || peer.out.room < 2) return false;
+  if (rma.alone || rma.piece_count != 1 || peer.out.room < 2) return false;
   if (!imports_[rma.remote].key.arena.serial) return true;
   return rma.bytes >= kMappedMin && arena_key(rma.pieces[0].iov_base, rma.bytes).serial != 0;
 }

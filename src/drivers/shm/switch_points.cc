@@ -18,7 +18,7 @@ constexpr uint64_t kCheapAttachNs = 900;
 constexpr uint64_t kCheapEager = 32 << 10;
 constexpr uint64_t kCheapAlone = 8 << 10;
 constexpr uint64_t kCheapSplit = 64 << 10;
-constexpr uint64_t kCheapAsk = 512;
+constexpr uint64_t kCheapAsk = 64;
 constexpr uint64_t kGet = 512 << 10;
 constexpr uint64_t kGetAmongDelivered = 8 << 10;
 

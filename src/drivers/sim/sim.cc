@@ -324,6 +324,7 @@ Status SimDriver::transfer(const Rma& rma, Cap cap) {
   const auto import = imports_.find(rma.remote);
   if (import == imports_.end() || dead()) return Status::invalid;
   if (net_.random.chance(net_.options.again_ppm)) return Status::again;
+  if (net_.options.pending_rma && !rma.cookie) return Status::again;
   SimEvent event;
   event.kind = SimEvent::Kind::rma;
   event.write = cap == kPut;
@@ -334,7 +335,6 @@ Status SimDriver::transfer(const Rma& rma, Cap cap) {
   event.cookie = rma.cookie;
   event.pieces.assign(rma.pieces, rma.pieces + rma.piece_count);
   if (!net_.options.pending_rma) return move(event);
-  TORII_ASSERT(rma.cookie);
   event.at_ns = net_.now_ns + net_.random_latency();
   last_event_ns_ = std::max(last_event_ns_, event.at_ns);
   net_.post(number_, std::move(event));
