@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 mpi_tests = \
 	test/mpi/allocmem.c \
+	test/mpi/btl_dump.c \
 	test/mpi/bypass.c \
 	test/mpi/check.h \
 	test/mpi/collectives.c \

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026, the Torii authors
+ *
+ * What btl/torii says when ob1's dump asks every byte transfer layer about every process: once
+ * without details, once with them. It goes to standard error; whoever runs this looks at it. */
+#include <stdbool.h>
+
+#include "check.h"
+/* Open MPI's own; after mpi.h. */
+#include <ompi/mca/pml/pml.h>
+
+int main(int argc, char** argv) {
+  start(&argc, &argv, MPI_THREAD_SINGLE);
+  int value = world_rank, sum = -1;
+  MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  CHECK(sum == world_size * (world_size - 1) / 2, "sum %d", sum);
+  for (int details = 0; world_rank == 0 && details < 2; ++details) {
+    const int code = mca_pml.pml_dump((struct ompi_communicator_t*)MPI_COMM_WORLD, details);
+    CHECK(code == 0, "code %d", code);
+  }
+  return finish();
+}
