@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// Gets asked for while frames are handed up: those of frames that arrived together are made by one
-// system call.
+// Puts and gets made by one system call: those that frames ask for which arrived together, and
+// several between two polls.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -10,6 +10,8 @@
 #include <cstring>
 #include <map>
 
+#include "core/base/hardware.h"
+#include "core/base/param.h"
 #include "drivers/shm/switch_points.h"
 #include "unit/shm_kit.h"
 
@@ -70,7 +72,7 @@ class Gather : public ::testing::Test {
   bool has(unsigned i) { return local_[i] == std::string(bytes_, letter(i)); }
   unsigned poll(unsigned budget) { return reader_.driver->poll(0, budget); }
   const std::vector<test::Recorder::Done>& dones() { return reader_.sink.dones; }
-  uint64_t gathered() { return reader_.counters.gathered_gets; }
+  uint64_t gathered() { return reader_.counters.gathered_accesses; }
 
   static constexpr size_t kRoom = 256 << 10;  // each region lies in pages of its own
   char* memory_ = static_cast<char*>(
@@ -198,6 +200,129 @@ TEST_F(Gather, OthersMemoryIsReadAtOnce) {
   }
   EXPECT_EQ(local, memory);
   EXPECT_EQ(dones().size(), 0u);
+}
+
+// Several puts or gets between two polls, of guarded memory.
+class PutOff : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (shm::switch_points(params(), hardware(), false).off_most == 0)
+      GTEST_SKIP() << "where a system call costs much the owner is asked instead";
+    peer_ = connect_to(user_, owner_.address());
+    ASSERT_NE(peer_, kNoPeer);
+    ASSERT_EQ(owner_.driver->reg(memory_.data(), memory_.size(),
+                                 kRemoteRead | kRemoteWrite | kGuarded, &region_),
+              Status::ok);
+    const auto key = std::span(region_.key).first(user_.driver->caps().key_bytes);
+    ASSERT_EQ(user_.driver->import(peer_, key, &remote_), Status::ok);
+    user_.driver->poll(1, 64);
+  }
+  Status put(uint64_t place, uint64_t cookie) { return access(place, cookie, true); }
+  Status get(uint64_t place, uint64_t cookie) { return access(place, cookie, false); }
+  Status access(uint64_t place, uint64_t cookie, bool write) {
+    const iovec piece{local_.data() + place * kEach, kEach};
+    const Rma rma{peer_, remote_, place * kEach, &piece, 1, kEach, cookie, false};
+    return write ? user_.driver->put(rma) : user_.driver->get(rma);
+  }
+  // The bytes of this place in the owner's memory.
+  char there(uint64_t place) const { return memory_[place * kEach]; }
+  const std::vector<test::Recorder::Done>& dones() { return user_.sink.dones; }
+  uint64_t together() { return user_.counters.gathered_accesses; }
+
+  static constexpr uint64_t kEach = 2048, kPlaces = 3 * kGatherMost;
+  std::string memory_ = std::string(kPlaces * kEach, 'm');
+  std::string local_ = std::string(kPlaces * kEach, 'l');
+  Region region_;
+  End owner_{open_shm_end};
+  End user_{open_shm_end};
+  PeerId peer_ = kNoPeer;
+  uint32_t remote_ = 0;
+};
+
+TEST_F(PutOff, TheFirstIsMadeAtOnceTheOthersTogether) {
+  EXPECT_EQ(put(0, 1), Status::ok);
+  for (uint64_t i = 1; i < 5; i++) EXPECT_EQ(put(i, i), Status::pending);
+  EXPECT_EQ(there(0), 'l');
+  EXPECT_EQ(there(1), 'm');
+  EXPECT_GT(user_.driver->poll(1, 1), 0u);
+  EXPECT_EQ(together(), 4u);
+  ASSERT_EQ(dones().size(), 4u);
+  for (uint64_t i = 1; i < 5; i++) {
+    EXPECT_EQ(dones()[i - 1].cookie, i);
+    EXPECT_EQ(dones()[i - 1].status, Status::ok);
+    EXPECT_EQ(there(i), 'l');
+  }
+  EXPECT_EQ(there(5), 'm');
+  EXPECT_EQ(user_.driver->poll(1, 1), 0u);
+  // There were several: the first of the next ones is taken to be one of them. Then it was alone.
+  EXPECT_EQ(get(5, 0), Status::again) << "it has no cookie";
+  EXPECT_EQ(get(5, 9), Status::pending);
+  EXPECT_GT(user_.driver->poll(1, 64), 0u);
+  EXPECT_EQ(local_[5 * kEach], 'm');
+  EXPECT_EQ(get(6, 0), Status::ok);
+}
+
+TEST_F(PutOff, WhenThereAreEnoughTheyAreMadeInTheCall) {
+  (void)put(0, 1);
+  for (uint64_t i = 1; i <= kGatherMost; i++) EXPECT_EQ(put(i, i), Status::pending);
+  EXPECT_EQ(there(kGatherMost), 'l') << "so many fill a call";
+  EXPECT_EQ(dones().size(), 0u) << "nothing is told outside of poll()";
+  EXPECT_EQ(put(kGatherMost + 1, 40), Status::pending);
+  int fd = -1;
+  EXPECT_EQ(user_.driver->arm(&fd), Status::again) << "there is work";
+  EXPECT_GT(user_.driver->poll(1, 64), 0u);
+  EXPECT_EQ(dones().size(), kGatherMost + 1);
+  EXPECT_EQ(there(kGatherMost + 1), 'l');
+  EXPECT_EQ(user_.driver->arm(&fd), Status::ok);
+}
+
+TEST_F(PutOff, PutsAndGetsDoNotMix) {
+  (void)put(0, 1);
+  for (uint64_t i = 1; i < 7; i++) EXPECT_EQ(i % 2 ? put(i, i) : get(i, i), Status::pending);
+  EXPECT_GT(user_.driver->poll(1, 64), 0u);
+  EXPECT_EQ(dones().size(), 6u);
+  for (uint64_t i = 1; i < 7; i++) {
+    EXPECT_EQ(there(i), i % 2 ? 'l' : 'm') << i;
+    EXPECT_EQ(local_[i * kEach], i % 2 ? 'l' : 'm') << i;
+  }
+}
+
+// That a long get, at which both processes may work, came without a cookie first makes it no
+// second.
+TEST_F(PutOff, OneThatComesAgainIsStillTheFirst) {
+  const iovec piece{local_.data(), local_.size()};
+  Rma rma{peer_, remote_, 0, &piece, 1, local_.size(), 0, false};
+  EXPECT_EQ(user_.driver->get(rma), Status::again);
+  rma.cookie = 1;
+  EXPECT_EQ(user_.driver->get(rma), Status::ok);
+  EXPECT_EQ(local_, memory_);
+  EXPECT_EQ(user_.counters.helped_accesses, 0u);
+}
+
+// What its owner took back in the meantime is neither read nor written, by the one call or alone.
+TEST_F(PutOff, AnEndedExportIsLeftAlone) {
+  (void)put(0, 1);
+  EXPECT_EQ(put(1, 1), Status::pending);
+  EXPECT_EQ(put(2, 2), Status::pending);
+  owner_.driver->dereg(region_);
+  EXPECT_GT(user_.driver->poll(1, 64), 0u);
+  ASSERT_EQ(dones().size(), 2u);
+  for (const auto& done : dones()) EXPECT_EQ(done.status, Status::invalid);
+  EXPECT_EQ(there(1), 'm');
+  EXPECT_EQ(there(2), 'm');
+}
+
+// An owner that has ended: each is told once, and before that.
+TEST_F(PutOff, TheOwnerEnds) {
+  (void)put(0, 1);
+  EXPECT_EQ(put(1, 1), Status::pending);
+  EXPECT_EQ(put(2, 2), Status::pending);
+  owner_.driver.reset();
+  EXPECT_TRUE(poll_until(user_, [&] { return !user_.sink.downs.empty(); }));
+  ASSERT_EQ(dones().size(), 2u);
+  EXPECT_EQ(user_.sink.downs[0].dones_before, 2u);
+  for (const auto& done : dones()) EXPECT_NE(done.status, Status::ok);
+  EXPECT_EQ(there(1), 'm');
 }
 
 // What the owner of the memory sent before it was killed still asks for gets: each fails once.

@@ -112,6 +112,17 @@ Status attach_read_all(const Target& target, const iovec* local, const iovec* re
   return static_cast<uint64_t>(n) == wanted ? Status::ok : status_of(*error = EFAULT);
 }
 
+Status attach_write_all(const Target& target, const iovec* local, const iovec* remote,
+                        uint32_t count, uint64_t bytes, int* error) {
+  if (target.cookie) {
+    const Status same = attach_prove(target.pid, target.cookie_address, *target.cookie, error);
+    if (same != Status::ok) return same;
+  }
+  const ssize_t n = process_vm_writev(target.pid, local, count, remote, count, 0);
+  if (n < 0) return status_of(*error = errno);
+  return static_cast<uint64_t>(n) == bytes ? Status::ok : status_of(*error = EFAULT);
+}
+
 Status attach_write(const Target& target, const Transfer& t, int* error) {
   if (target.cookie) {
     const Status same = attach_prove(target.pid, target.cookie_address, *target.cookie, error);

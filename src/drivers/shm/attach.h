@@ -39,10 +39,13 @@ struct Transfer {
 Status attach_read(const Target& target, const Transfer& transfer, int* error);
 Status attach_write(const Target& target, const Transfer& transfer, int* error);
 
-// Reads `count` ranges there, each into the local one of the same number and length, `bytes` bytes
-// together, by one system call. An error: some were read, and the others may be readable alone.
+// Reads or writes `count` ranges there, each into or from the local one of the same number and
+// length, `bytes` bytes together, by one system call. An error: some were moved, and the others may
+// be possible alone.
 Status attach_read_all(const Target& target, const iovec* local, const iovec* remote,
                        uint32_t count, uint64_t bytes, int* error);
+Status attach_write_all(const Target& target, const iovec* local, const iovec* remote,
+                        uint32_t count, uint64_t bytes, int* error);
 
 // Counts spans of 3 to 10 ms; always 0 where the processor has no counter for it.
 uint64_t attach_moment();

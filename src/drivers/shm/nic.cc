@@ -16,7 +16,6 @@ namespace torii {
 namespace {
 
 constexpr uint32_t kPeersMax = 8192;
-constexpr size_t kCookiesMax = 1024;
 constexpr uint32_t kPadFrom = 192;  // bodies from this size on begin with a line
 
 }  // namespace
@@ -40,6 +39,8 @@ ShmDriver::ShmDriver(const DriverEnv& env)
   peers_.reserve(kPeersMax);
   cookies_.reserve(kCookiesMax);
   reporting_.reserve(kCookiesMax);
+  made_.reserve(kCookiesMax);
+  reporting_made_.reserve(kCookiesMax);
 }
 
 bool ShmDriver::start(std::string* why) {
@@ -296,8 +297,8 @@ void ShmDriver::refused(Peer& peer, bool corrupt) {
 inline bool ShmDriver::quiet(uint64_t now_ns) const {
   for (unsigned i = 0; i < hot_count_; i++)
     if (__builtin_expect(!hot_[i]->in.empty(), 0)) return false;
-  return idle_.empty() && cookies_.empty() && !armed_ && splits_open_ == 0 && asking_.empty() &&
-         endings_ == 0 && now_ns < next_check_ns_ &&
+  return idle_.empty() && cookies_.empty() && put_off_owed_ == 0 && !armed_ && splits_open_ == 0 &&
+         asking_.empty() && endings_ == 0 && now_ns < next_check_ns_ &&
          header_->news.load(std::memory_order_relaxed) == news_seen_;
 }
 
@@ -308,7 +309,7 @@ inline bool ShmDriver::quiet(uint64_t now_ns) const {
     lone_ = 0;
   }
   if (quiet(now_ns)) return 0;
-  if (budget == 1 && !armed_ && cookies_.empty() && hot_count_ > 0)
+  if (budget == 1 && !armed_ && cookies_.empty() && put_off_owed_ == 0 && hot_count_ > 0)
     if (const unsigned count = drain(*hot_[hot_next_], 1)) return count;
   return poll_all(now_ns, budget);
 }
@@ -320,6 +321,7 @@ inline bool ShmDriver::quiet(uint64_t now_ns) const {
   }
   unsigned count = 0;
   if (__builtin_expect(!cookies_.empty(), 0)) count = report_done();
+  if (__builtin_expect(put_off_owed_ != 0, 0)) count += report_put_off();
   for (unsigned n = hot_count_; n && count < budget; n--) {
     Peer& peer = *hot_[hot_next_];
     if (++hot_next_ >= hot_count_) hot_next_ = 0;
@@ -360,9 +362,9 @@ inline bool ShmDriver::quiet(uint64_t now_ns) const {
     if (__builtin_expect(peer.in.consume(), 0) && peer.there) wake_if_sleeping(peer);
     ++count;
     if (__builtin_expect(peer.broken, 0)) break;
-  } while (__builtin_expect(gathered_count_ == 0, 1) ? count < most : gathers_on(count));
+  } while (__builtin_expect(gathered_.count == 0, 1) ? count < most : gathers_on(count));
   draining_ = nullptr;
-  if (__builtin_expect(gathered_count_ != 0, 0)) finish_gathered(peer);
+  if (__builtin_expect(gathered_.count != 0, 0)) finish_gathered();
   if (count) peer.last_frame = ++ticks_;
   return count;
 }

@@ -64,6 +64,7 @@ class ShmDriver final : public Driver {
   static constexpr unsigned kHotMax = 8;                // rings looked at in every poll
   static constexpr unsigned kIdleLooks = 2;             // others looked at in every poll
   static constexpr unsigned kClosingYields = 1u << 20;  // some hundred ms, or time slices
+  static constexpr size_t kCookiesMax = 1024;           // of a kind, whose done() is due
   static constexpr unsigned kTurn = 16;  // most frames of one ring before the next has a turn
 
   // What is not needed to move a frame.
@@ -141,10 +142,26 @@ class ShmDriver final : public Driver {
     Rma rma{};
     iovec piece{};
   };
+  // Puts, or gets, of one peer to be made by one system call.
   struct Gathered {
     uint64_t cookie;
     uint64_t remote;  // address there
     iovec piece;
+    const std::atomic<uint64_t>* word;  // of a guarded key, or null
+    uint64_t valid;
+  };
+  struct Batch {
+    void add(const Rma& rma, const Import& import);
+    bool full() const;
+    Peer* peer = nullptr;
+    bool write = false;
+    unsigned count = 0;
+    uint64_t bytes = 0;
+    Gathered all[shm::kGatherMost];
+  };
+  struct Made {
+    uint64_t cookie;
+    Status status;
   };
   struct CookieHash {
     size_t operator()(const shm::Cookie& c) const { return c.words[0]; }
@@ -206,9 +223,14 @@ class ShmDriver final : public Driver {
   Status refuse_key(const Peer& peer, const char* what);
 
   // gather.cc
-  Status gather_get(const Rma& rma, const Peer& peer);
+  void make_together(Batch& batch, Status* status);
+  Status gather_get(const Rma& rma, Peer& peer);
   bool gathers_on(unsigned frames) const;
-  void finish_gathered(Peer& peer);
+  void finish_gathered();
+  bool may_put_off(const Rma& rma, const Peer& peer, bool write) const;
+  Status put_off(const Rma& rma, Peer& peer, bool write);
+  void make_put_off();
+  unsigned report_put_off();
 
   // direct.cc
   bool make_arena();
@@ -274,8 +296,8 @@ class ShmDriver final : public Driver {
   unsigned idle_next_ = 0;
   bool armed_ = false;
   Peer* hot_[kHotMax] = {};
-  unsigned gathered_count_ = 0;  // gets put off; none outside of drain()
-  Peer* draining_ = nullptr;     // whose frames are being handed up
+  unsigned put_off_owed_ = 0;  // puts and gets taken by put_off() whose done() is due
+  Peer* draining_ = nullptr;   // whose frames are being handed up
   std::vector<Peer*> idle_;
   std::vector<Peer> peers_;        // never moves: reserved for peers_max
   std::vector<uint64_t> cookies_;  // frames taken whose done() is due
@@ -304,8 +326,10 @@ class ShmDriver final : public Driver {
   unsigned awaited_ = 0;  // peers whose segments are awaited
   PeerId next_stat_ = 0;  // the next peer without a pidfd to check
 
-  Gathered gathered_[shm::kGatherMost];
-  uint64_t gathered_bytes_ = 0;
+  Batch gathered_;  // empty outside of drain()
+  Batch put_off_;
+  std::vector<Made> made_;  // of those put off
+  std::vector<Made> reporting_made_;
 
   OpenSplit splits_[shm::kSplits];
   unsigned splits_open_ = 0;   // gets that wait for the other process's part

@@ -373,6 +373,7 @@ void ShmDriver::finish(Peer& peer) {
       claim.state.store(static_cast<uint32_t>(ClaimState::free), std::memory_order_release);
     }
   }
+  if (put_off_owed_) report_put_off();
   if (splits_open_) abandon_splits(peer);
   abandon_asks(peer);
   const Status status = peer.ending;

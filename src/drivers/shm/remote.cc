@@ -143,15 +143,21 @@ inline Status ShmDriver::transfer(const Rma& rma, bool write) {
   Peer* peer = nullptr;
   Status status = check_rma(rma, write ? kRemoteWrite : kRemoteRead, &peer);
   if (status != Status::ok) return status;
+  if (may_put_off(rma, *peer, write))
+    return rma.cookie ? put_off(rma, *peer, write) : Status::again;
+  const unsigned lone = lone_;
   if (may_ask(rma, *peer, write) && ask_now(*peer)) {
     if (rma.cookie) return ask(rma, *peer, write);
-    if (lone_ > 0) lone_--;  // it comes again
+    lone_ = lone;  // it comes again
     return Status::again;
   }
   const bool among_frames = !write && draining_ == peer;
   if (among_frames && rma.bytes > shm::kGatherLongest && peer->in.more()) return Status::again;
-  if (!write && rma.bytes >= points_.split_min && side_by_side_ && worth_splitting(rma, *peer))
-    return rma.cookie ? get_split(rma, *peer) : Status::again;
+  if (!write && rma.bytes >= points_.split_min && side_by_side_ && worth_splitting(rma, *peer)) {
+    if (rma.cookie) return get_split(rma, *peer);
+    lone_ = lone;
+    return Status::again;
+  }
   if (__builtin_expect(among_frames, 0)) {
     status = gather_get(rma, *peer);
     if (status != Status::unsupported) return status;

@@ -14,7 +14,7 @@
 
 namespace torii::shm {
 
-// Gets made together (gather.cc): how many, how many bytes, and the longest of them.
+// Puts or gets made together (gather.cc): how many, how many bytes, and the longest of them.
 inline constexpr unsigned kGatherMost = 32;
 inline constexpr uint64_t kGatherBytes = 256 << 10;
 inline constexpr uint64_t kGatherLongest = 128 << 10;
@@ -32,6 +32,11 @@ struct SwitchPoints {
   uint64_t ask_alone_most;
   uint64_t ask_get_most;
   uint64_t deliver_most;
+  // Of several puts or gets between two polls, those from and up to so many bytes are made together
+  // (gather.cc), whatever is asked for otherwise.
+  uint64_t put_off_min;
+  uint64_t get_off_min;
+  uint64_t off_most;
   bool stream;  // long bodies may go past the caches (stores.h)
 };
 

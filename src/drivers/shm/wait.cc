@@ -75,7 +75,8 @@ Status ShmDriver::arm(int* fd) {
 }
 
 bool ShmDriver::work_waiting() {
-  if (!cookies_.empty() || endings_ || splits_open_ || !asking_.empty()) return true;
+  if (!cookies_.empty() || put_off_owed_ || endings_ || splits_open_ || !asking_.empty())
+    return true;
   if (header_->news.load(std::memory_order_acquire) != news_seen_) return true;
   for (Peer& peer : peers_) {
     if (peer.in.base && !peer.in.empty()) return true;
