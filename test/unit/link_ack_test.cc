@@ -83,21 +83,34 @@ TEST_F(LinkAckTest, FramesThatArriveTogether) {
   EXPECT_EQ(a->counters.link_retransmits, 4u);
 }
 
-// Who answers every frame acknowledges with the answers: no frame goes for that alone.
+// Who answers every frame acknowledges with the answers: no frame goes for that alone. Nor after
+// timeouts, which have left room for hardly more than one frame.
 TEST_F(LinkAckTest, AnAnswerCarriesTheAcknowledgement) {
   const auto a = linked(), b = linked();
   const PeerId to_b = a->connect(*b), to_a = b->connect(*a);
-  unsigned alone = 0;
-  for (int i = 0; i < 100; i++) {
-    for (auto [from, at, to] : {std::tuple{a.get(), b.get(), to_b}, {b.get(), a.get(), to_a}}) {
-      ASSERT_TRUE(from->send(to, "x"));
-      const unsigned events = at->driver->poll(now_ns += 2000, 100);
-      if (i >= 20) alone += events - 1;
+  const auto acks_of_answers = [&] {
+    unsigned alone = 0;
+    for (int i = 0; i < 100; i++) {
+      for (auto [from, at, to] : {std::tuple{a.get(), b.get(), to_b}, {b.get(), a.get(), to_a}}) {
+        EXPECT_TRUE(from->send(to, "x"));
+        const unsigned events = at->driver->poll(now_ns += 2000, 100);
+        if (i >= 20) alone += events - 1;
+      }
     }
-  }
+    return alone;
+  };
+  EXPECT_EQ(acks_of_answers(), 0u);
   EXPECT_EQ(a->sink.packets.size(), 100u);
-  EXPECT_EQ(alone, 0u);
   EXPECT_EQ(a->counters.link_retransmits, 0u);
+  for (auto [from, to] : {std::pair{a.get(), to_b}, {b.get(), to_a}}) {
+    ASSERT_TRUE(from->send(to, "x"));
+    for (int i = 0; i < 3; i++) from->driver->poll(now_ns += kDeadlineMs / 8 * kMs, 100);
+    EXPECT_GE(from->counters.link_retransmits, 2u);
+    for (int i = 0; i < 10; i++, now_ns += kMs)
+      for (End* end : {a.get(), b.get()}) end->driver->poll(now_ns, 100);
+  }
+  EXPECT_EQ(acks_of_answers(), 0u);
+  EXPECT_EQ(a->sink.packets.size(), 201u);
 }
 
 // What poll() is told may stand still for milliseconds and then jump, while a round trip takes
