@@ -188,7 +188,8 @@ static int start(bool threads) {
     return OPAL_ERR_NOT_AVAILABLE;
   }
   take_limits();
-  if (TORII_OK != torii_port_open(btl_torii.ni, BTL_TORII_PORT, &btl_torii.port)) {
+  if (TORII_OK != torii_port_open(btl_torii.ni, BTL_TORII_PORT, &btl_torii.port) ||
+      TORII_OK != torii_port_in_order(btl_torii.port)) {
     decline(torii_error());
     return OPAL_ERR_NOT_AVAILABLE;
   }

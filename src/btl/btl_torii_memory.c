@@ -147,6 +147,7 @@ static inline int transfer(btl_torii_endpoint_t* endpoint, void* local, uint64_t
   int code = TORII_ERR_INVALID;
   endpoint = btl_torii_endpoint(endpoint);
   if (OPAL_UNLIKELY(NULL == endpoint)) return OPAL_ERR_UNREACH;
+  if (!put && sizeof(uint64_t) == size) btl_torii_relock_get(endpoint, remote_address);
   OPAL_THREAD_LOCK(&btl_torii.lock);
   import = import_of(endpoint, remote_handle);
   if (OPAL_LIKELY(NULL != import))
@@ -191,7 +192,6 @@ int btl_torii_get(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* endpoint,
   (void)btl;
   (void)flags;
   (void)order;
-  if (sizeof(uint64_t) == size) btl_torii_relock_get(btl_torii_endpoint(endpoint), remote_address);
   return transfer(endpoint, local_address, remote_address, local_handle, remote_handle, size, false,
                   cbfunc, cbcontext, cbdata);
 }

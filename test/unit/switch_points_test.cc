@@ -59,7 +59,7 @@ TEST(SwitchPoints, CheapAttachReadsWhatIsAlone) {
     EXPECT_EQ(points.read_crossing_min, (64u << 10) + 1) << dear;
     EXPECT_EQ(points.ask_alone_most, torii::kNoSize) << dear;
     EXPECT_EQ(points.deliver_most, 0u) << dear;
-    EXPECT_EQ(points.off_most, 0u) << dear;
+    EXPECT_EQ(points.together_most, 0u) << dear;
   }
   machine.attach_ns = 420;
   const auto points = switch_points(Params(), machine, false);
@@ -70,9 +70,9 @@ TEST(SwitchPoints, CheapAttachReadsWhatIsAlone) {
   EXPECT_EQ(points.ask_alone_most, 64u);
   EXPECT_EQ(points.ask_get_most, 8u << 10);
   EXPECT_EQ(points.deliver_most, 512u << 10);
-  EXPECT_EQ(points.put_off_min, 512u);
-  EXPECT_EQ(points.get_off_min, 1024u);
-  EXPECT_EQ(points.off_most, 8u << 10);
+  EXPECT_EQ(points.together_put_min, 512u);
+  EXPECT_EQ(points.together_get_min, 1024u);
+  EXPECT_EQ(points.together_most, 8u << 10);
   // A reader that shares a processor with the sender would keep it waiting.
   EXPECT_EQ(switch_points(Params(), machine, true).read_alone_min, torii::kNoSize);
   EXPECT_EQ(switch_points(Params(), machine, true).deliver_most, 0u);
@@ -84,7 +84,7 @@ TEST(SwitchPoints, CheapAttachReadsWhatIsAlone) {
   EXPECT_GE(said.read_alone_min, 1u << 20);
   EXPECT_GE(said.read_crossing_min, 1u << 20);
   params.shm_ask_alone_most = 1 << 10;
-  EXPECT_EQ(switch_points(params, machine, false).off_most, 0u) << "the user wants to ask";
+  EXPECT_EQ(switch_points(params, machine, false).together_most, 0u) << "the user wants to ask";
 }
 
 TEST(SwitchPoints, RingAndStoresFollowTheProcessor) {

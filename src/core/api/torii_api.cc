@@ -337,6 +337,14 @@ int torii_port_prompt(torii_port_t* handle, torii_done_t done, torii_prompt_t pr
   return TORII_OK;
 }
 
+int torii_port_in_order(torii_port_t* handle) {
+  if (!handle) return bad_argument("torii_port_in_order", "null pointer");
+  Port* port = port_of(handle);
+  NiGuard guard(ni_of(port));
+  port->in_order = true;
+  return TORII_OK;
+}
+
 void torii_flag(void* arg, const torii_result_t* result) {
   auto* flag = static_cast<torii_flag_t*>(arg);
   flag->result = *result;

@@ -18,9 +18,8 @@ constexpr uint64_t kAckLateNs = 4 * kAckDelayNs;
 constexpr int32_t kOvertakenMax = 3;  // later frames that may arrive before one is missed
 constexpr uint32_t kAtOnce = 2;       // frames under way up to which one is sent by send() itself
 constexpr uint32_t kAcksPerWindow = 4;
-constexpr uint32_t kAskedLeast =
-    4;                          // frames that share a question, if the window has room for them
-constexpr size_t kBatches = 4;  // in a window that is used in whole batches
+constexpr uint32_t kAskedLeast = 4;  // frames that share a question, if the window has room
+constexpr size_t kBatches = 4;       // in a window that is used in whole batches
 constexpr uint64_t kShunNs = 200000000;
 
 }  // namespace

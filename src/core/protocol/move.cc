@@ -80,6 +80,7 @@ unsigned Protocol::move_step(Op* op) {
     rma.bytes = covered;
     rma.cookie = ops_.handle(op);
     rma.alone = announced_ > 0;
+    rma.in_order = op->in_order;
     const Status status = reading ? driver.get(rma) : driver.put(rma);
     if (status == Status::again) return events;
     if (status == Status::denied || status == Status::unsupported) {

@@ -76,6 +76,7 @@ Ports::~Ports() {
 void Ports::clear(Port& port) {
   port.prompted = nullptr;
   port.prompt = nullptr;
+  port.in_order = false;
   while (MatchNode* node = port.posted.first()) {
     port.posted.remove(node);
     receives_.put(static_cast<Receive*>(node));
@@ -245,6 +246,7 @@ void Ports::matched(Port& port, Receive* r, Arrival& a) {
   owner.notify = &Ports::receive_event;
   owner.object = this;
   owner.argument = r;
+  a.in_order = port.in_order;
   const Status status = protocol_.accept(a, r->data, accepted, false, owner, nullptr);
   if (status != Status::pending) complete(r, status, status == Status::ok ? accepted : 0);
 }

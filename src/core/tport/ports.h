@@ -48,6 +48,7 @@ struct Port {
   unsigned opened = 0;
   torii_done_t prompted = nullptr;  // receives with this callback
   torii_prompt_t prompt = nullptr;  // are offered to this one first
+  bool in_order = false;            // receives are not put off to be read together
   MatchList posted;
   ArrivalList arrivals;
 };

@@ -55,6 +55,12 @@ class Remaining {
   uint32_t count_ = 0;
 };
 
+// Where it is not proved already, by a call of its own.
+Status prove(const Target& target, int* error) {
+  if (!target.cookie) return Status::ok;
+  return attach_prove(target.pid, target.cookie_address, *target.cookie, error);
+}
+
 iovec remote_range(uint64_t address, uint64_t bytes) {
   return {reinterpret_cast<void*>(address), bytes};  // an address of the other process
 }
@@ -114,20 +120,14 @@ Status attach_read_all(const Target& target, const iovec* local, const iovec* re
 
 Status attach_write_all(const Target& target, const iovec* local, const iovec* remote,
                         uint32_t count, uint64_t bytes, int* error) {
-  if (target.cookie) {
-    const Status same = attach_prove(target.pid, target.cookie_address, *target.cookie, error);
-    if (same != Status::ok) return same;
-  }
+  if (const Status same = prove(target, error); same != Status::ok) return same;
   const ssize_t n = process_vm_writev(target.pid, local, count, remote, count, 0);
   if (n < 0) return status_of(*error = errno);
   return static_cast<uint64_t>(n) == bytes ? Status::ok : status_of(*error = EFAULT);
 }
 
 Status attach_write(const Target& target, const Transfer& t, int* error) {
-  if (target.cookie) {
-    const Status same = attach_prove(target.pid, target.cookie_address, *target.cookie, error);
-    if (same != Status::ok) return same;
-  }
+  if (const Status same = prove(target, error); same != Status::ok) return same;
   Remaining local(t, nullptr);
   uint64_t moved = 0;
   while (moved < t.bytes) {

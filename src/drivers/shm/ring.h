@@ -231,8 +231,7 @@ struct RingReceiver {
   // Has another one arrived behind the frame found last?
   bool more() const {
     const uint32_t next = position + span;
-    const uint64_t word = control_at(base, next & (lines - 1)).load(std::memory_order_relaxed);
-    return static_cast<uint32_t>(word) == next && word >> 56 != 0;
+    return is_at(next, control_at(base, next & (lines - 1)).load(std::memory_order_relaxed));
   }
 
   bool empty() const {
@@ -240,9 +239,10 @@ struct RingReceiver {
   }
 
  private:
-  bool is_next(uint64_t word) const {
-    return static_cast<uint32_t>(word) == position && word >> 56 != 0;
+  static bool is_at(uint32_t place, uint64_t word) {
+    return static_cast<uint32_t>(word) == place && word >> 56 != 0;
   }
+  bool is_next(uint64_t word) const { return is_at(position, word); }
 };
 
 }  // namespace torii::shm

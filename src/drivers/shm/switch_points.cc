@@ -19,9 +19,9 @@ constexpr uint64_t kCheapEager = 32 << 10;
 constexpr uint64_t kCheapAlone = 8 << 10;
 constexpr uint64_t kCheapSplit = 64 << 10;
 constexpr uint64_t kCheapAsk = 64;
-constexpr uint64_t kCheapPutOff = 512;
-constexpr uint64_t kCheapGetOff = 1 << 10;
-constexpr uint64_t kCheapOffMost = 8 << 10;
+constexpr uint64_t kCheapTogetherPut = 512;
+constexpr uint64_t kCheapTogetherGet = 1 << 10;
+constexpr uint64_t kCheapTogetherMost = 8 << 10;
 constexpr uint64_t kGet = 512 << 10;
 constexpr uint64_t kGetAmongDelivered = 8 << 10;
 
@@ -68,13 +68,13 @@ SwitchPoints switch_points(const Params& params, const Hardware& machine, bool t
   points.deliver_most =
       std::min(chosen(params.shm_deliver_most, cheap ? kDeliverMax : 0), kDeliverMax);
   points.ask_get_most = points.deliver_most > kGetAmongDelivered ? kGetAmongDelivered : kGet;
-  points.put_off_min = points.get_off_min = kNoSize;
-  points.off_most = 0;
+  points.together_put_min = points.together_get_min = kNoSize;
+  points.together_most = 0;
   if (!cheap) return points;
   if (!params.shm_ask_alone_most) {
-    points.put_off_min = kCheapPutOff;
-    points.get_off_min = kCheapGetOff;
-    points.off_most = kCheapOffMost;
+    points.together_put_min = kCheapTogetherPut;
+    points.together_get_min = kCheapTogetherGet;
+    points.together_most = kCheapTogetherMost;
   }
   points.ask_alone_most = chosen(params.shm_ask_alone_most, kCheapAsk);
   points.eager_limit = static_cast<uint32_t>(chosen(params.shm_eager_limit, kCheapEager));

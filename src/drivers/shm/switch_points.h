@@ -34,9 +34,9 @@ struct SwitchPoints {
   uint64_t deliver_most;
   // Of several puts or gets between two polls, those from and up to so many bytes are made together
   // (gather.cc), whatever is asked for otherwise.
-  uint64_t put_off_min;
-  uint64_t get_off_min;
-  uint64_t off_most;
+  uint64_t together_put_min;
+  uint64_t together_get_min;
+  uint64_t together_most;
   bool stream;  // long bodies may go past the caches (stores.h)
 };
 
