@@ -2,7 +2,7 @@
  * Copyright (c) 2026, the Torii authors
  *
  * Matching order: any source, any tag, explicit receives between wildcards, the tag's upper
- * bound, and collectives' traffic that MPI_ANY_TAG must not see. */
+ * bound, and collectives' traffic that MPI_ANY_TAG must not see. Usage: order [ROUNDS], 1. */
 #include "check.h"
 
 enum { kCount = 400 };
@@ -167,13 +167,18 @@ static void any_tag_and_collectives(void) {
 
 int main(int argc, char** argv) {
   start(&argc, &argv, MPI_THREAD_SINGLE);
-  any_source_any_tag();
-  posted_mix(0);
-  MPI_Barrier(MPI_COMM_WORLD);
-  posted_mix(1);
-  MPI_Barrier(MPI_COMM_WORLD);
-  tag_bounds();
-  MPI_Barrier(MPI_COMM_WORLD);
-  any_tag_and_collectives();
+  int rounds = argc > 1 ? atoi(argv[1]) : 1;
+  CHECK(rounds > 0, "%s is no number of rounds", argv[1]);
+  for (int round = 0; round < rounds; ++round) {
+    any_source_any_tag();
+    posted_mix(0);
+    MPI_Barrier(MPI_COMM_WORLD);
+    posted_mix(1);
+    MPI_Barrier(MPI_COMM_WORLD);
+    tag_bounds();
+    MPI_Barrier(MPI_COMM_WORLD);
+    any_tag_and_collectives();
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
   return finish();
 }
