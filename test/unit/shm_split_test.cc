@@ -260,6 +260,29 @@ TEST_F(ShmSplit, TheEndOfRequestsWakesTheSleeper) {
   EXPECT_TRUE(reader.send(p.reader.peer, "x"));
 }
 
+// A get below that is asked to be shared if those before it came one at a time; when it was in
+// vain, the next ones are not.
+TEST_F(ShmSplit, AShortOneIsSharedIfItIsAlone) {
+  std::string why;
+  const std::pair<const char*, const char*> set[] = {{"shm_split_min", "32k"},
+                                                     {"shm_ask_alone_most", "64"}};
+  for (const auto& [name, value] : set)
+    ASSERT_EQ(param_set(name, value, "test", &why), Status::ok) << why;
+  Pair p;
+  for (const auto& [name, value] : set) ASSERT_EQ(param_set(name, "0", "test", &why), Status::ok);
+  const auto shared = [&](bool alone) {
+    const uint64_t before = p.split().taken;
+    EXPECT_EQ(p.reader.get(0, p.local.data(), kSplitMin / 2, 1), Status::ok);
+    if (alone) p.reader.end.driver->poll(1, 64);
+    return p.split().taken.load() >> 32 != before >> 32;
+  };
+  for (int round = 0; round < 3; round++)
+    for (const bool expected : {false, false, false, true}) EXPECT_EQ(shared(true), expected);
+  for (int i = 0; i < 10; i++) EXPECT_FALSE(shared(false));
+  p.get_alone();
+  EXPECT_EQ(p.local.substr(0, kSplitMin / 2), p.memory.substr(0, kSplitMin / 2));
+}
+
 // --- the process that reads --------------------------------------------------------------------
 
 // Takes all pages that are left of the next get of that Split and keeps them: their number.

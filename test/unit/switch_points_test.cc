@@ -66,7 +66,7 @@ TEST(SwitchPoints, CheapAttachReadsWhatIsAlone) {
   EXPECT_EQ(points.eager_limit, 32u << 10);
   EXPECT_EQ(points.read_alone_min, 8u << 10);
   EXPECT_EQ(points.read_crossing_min, 8u << 10);
-  EXPECT_EQ(points.split_min, 64u << 10);
+  EXPECT_EQ(points.split_min, 32u << 10);
   EXPECT_EQ(points.ask_alone_most, 64u);
   EXPECT_EQ(points.ask_get_most, 8u << 10);
   EXPECT_EQ(points.deliver_most, 512u << 10);

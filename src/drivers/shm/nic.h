@@ -97,6 +97,7 @@ class ShmDriver final : public Driver {
     bool direct = false;   // put and get are proved
     alignas(shm::kLine) shm::RingReceiver in;  // base is null until its claim is adopted
     uint64_t last_frame = 0;                   // value of ticks_
+    unsigned gets_in_row = 0;                  // from it, that met no other (split.cc)
     uint64_t asked = 0;                        // number of its last ask
     uint64_t proved = 0;                       // the moment in which its pid was seen to be its own
     bool known = false;                        // the core has this id
@@ -241,7 +242,7 @@ class ShmDriver final : public Driver {
   Status move_direct(Peer& peer, const Rma& rma, bool write);
 
   // split.cc
-  bool worth_splitting(const Rma& rma, const Peer& peer) const;
+  bool worth_splitting(const Rma& rma, Peer& peer) const;
   Status get_split(const Rma& rma, Peer& peer);
   void read_pages(OpenSplit& split, uint32_t first, uint32_t count);
   bool split_over(OpenSplit& split);

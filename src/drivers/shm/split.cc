@@ -19,10 +19,15 @@ namespace torii {
 namespace {
 
 // Pages taken at once: many, to save system calls, but few at the end, so that nobody waits long
-// for a straggler, and half of a short get.
+// for a straggler.
 constexpr uint32_t kTakeMax = 64;
 constexpr uint32_t kTakeMin = 16;
-constexpr uint32_t kTakeLeast = 8;
+constexpr uint32_t kShort = 16;  // pages of a get at which each of them works once
+
+// One that is shorter is shared after so many in a row that met no other: while several are under
+// way the other process has its own work to do.
+constexpr uint64_t kAmongOthersMin = 64 << 10;
+constexpr unsigned kInRow = 4;
 
 constexpr uint64_t kMappedMin = 128 << 10;  // if both have the other's memory mapped
 
@@ -31,6 +36,13 @@ uint32_t pages_of(uint64_t bytes) {
 }
 
 uint64_t taken_word(uint32_t serial, uint32_t pages) { return uint64_t{serial} << 32 | pages; }
+
+// How many to take at least. Of a short get whoever comes first takes rather more than half: the
+// other one has yet to see that it is asked.
+uint32_t least_taken(uint32_t pages, bool first) {
+  if (pages > kShort) return std::min(pages / 2, kTakeMin);
+  return first ? (5 * pages + 7) / 8 : pages;
+}
 
 // Takes the next pages of the get with that serial; false if none is left. *first and *count are
 // those taken last, at the start 0: a counter that runs backwards must keep nobody here for ever.
@@ -43,7 +55,7 @@ bool take_pages(shm::Split& split, uint32_t serial, uint32_t pages, uint32_t* fi
     if (seen >> 32 != serial || next >= pages || next < behind) return false;
     const uint32_t left = pages - next;
     *first = next;
-    const uint32_t least = std::clamp(pages / 2, kTakeLeast, kTakeMin);
+    const uint32_t least = least_taken(pages, next == 0);
     *count = std::min(std::clamp(left / 4, least, kTakeMax), left);
     if (split.taken.compare_exchange_weak(seen, seen + *count, std::memory_order_acq_rel))
       return true;
@@ -54,8 +66,11 @@ bool take_pages(shm::Split& split, uint32_t serial, uint32_t pages, uint32_t* fi
 
 // A reader that has the memory mapped is as fast alone, unless the other process has the reader's
 // memory mapped as well.
-bool ShmDriver::worth_splitting(const Rma& rma, const Peer& peer) const {
+bool ShmDriver::worth_splitting(const Rma& rma, Peer& peer) const {
   if (rma.alone || rma.piece_count != 1 || peer.out.room < 2) return false;
+  const bool meets_others = draining_ ? gathered_.count > 0 || peer.in.more() : lone_ > 1;
+  peer.gets_in_row = meets_others ? 0 : std::min(peer.gets_in_row + 1, kInRow);
+  if (rma.bytes < kAmongOthersMin && peer.gets_in_row < kInRow) return false;
   if (!imports_[rma.remote].key.arena.serial) return true;
   return rma.bytes >= kMappedMin && arena_key(rma.pieces[0].iov_base, rma.bytes).serial != 0;
 }
@@ -91,6 +106,7 @@ Status ShmDriver::get_split(const Rma& rma, Peer& peer) {
     open.peer = nullptr;
     return Status::peer_dead;
   }
+  if (open.done == open.pages) peer.gets_in_row = 0;  // it has not joined in
   if (!split_over(open)) {
     splits_open_++;
     return Status::pending;
