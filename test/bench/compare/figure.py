@@ -40,6 +40,7 @@ class Figure:
     copies: int = 1
     share: float = 0  # of the processors, for all ranks together; 0: all
     run_seconds: float = 60
+    steady: bool = True  # a round counts only if the floor stays
     slow: str = ""  # what a run that does not end in time says about the transport
     plot: str = ""  # the plot's name, if not the figure's
     with_thread: bool = False  # also over Torii with its progress thread
@@ -73,7 +74,7 @@ class Figure:
             transports = [transports[0], session.threaded, *transports[1:]]
         outcome = run_rounds(session, self.name, transports, session.rounds(self.rounds),
                              self.seconds, one_run,
-                             sorted({kind.limit for kind in self.kinds if kind.limit}))
+                             sorted({kind.limit for kind in self.kinds if kind.limit}), self.steady)
         show(session, self.name, self.title, self.kinds, outcome, self.plot)
         for kind, largest in self.multiples:
             report.print_multiples(outcome, kind, largest)

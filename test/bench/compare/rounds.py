@@ -123,15 +123,15 @@ def turns(transports, number):
     return transports[shift:] + transports[:shift]
 
 
-def sort_out(rounds, wanted):
+def sort_out(rounds, wanted, steady=True):
     """(kept, stolen, moved, all_kept): which rounds are good."""
     honest = [r for r in rounds if not r.stolen]
     lines = [f["line"] for r in honest for f in r.floors]
     middle = statistics.median(lines) if lines else 0
 
     def stayed(r):
-        return all(middle / FLOOR_TOLERANCE <= f["line"] <= middle * FLOOR_TOLERANCE
-                   for f in r.floors)
+        return not steady or all(middle / FLOOR_TOLERANCE <= f["line"] <= middle * FLOOR_TOLERANCE
+                                 for f in r.floors)
 
     kept = [r for r in honest if stayed(r)]
     stolen, moved = len(rounds) - len(honest), len(honest) - len(kept)
@@ -140,15 +140,16 @@ def sort_out(rounds, wanted):
     return kept, stolen, moved, False
 
 
-def run_rounds(session, what, transports, wanted, seconds, one_run, floors=()):
+def run_rounds(session, what, transports, wanted, seconds, one_run, floors=(), steady=True):
     """Runs until there are `wanted` good rounds, twice as many in all, or the time is over.
-    A transport that fails is left out of the figure; a failure of Torii is raised."""
+    A transport that fails is left out of the figure; a failure of Torii is raised. Not steady: the
+    floor may move."""
     present, rounds = list(transports), []
     begin = shown = time.monotonic()
     waited = session.lock.waited
     progress(f"{what}: {', '.join(t.name for t in present)}; {wanted} rounds")
     while len(rounds) < 2 * wanted:
-        kept, _, _, all_kept = sort_out(rounds, wanted)
+        kept, _, _, all_kept = sort_out(rounds, wanted, steady)
         if len(kept) >= wanted and not all_kept:
             break
         spent = time.monotonic() - begin - (session.lock.waited - waited)
@@ -159,7 +160,7 @@ def run_rounds(session, what, transports, wanted, seconds, one_run, floors=()):
             progress(f"{what}: {len(rounds)} rounds, {spent:.0f} s")
         with session.lock.held():
             rounds.append(one_round(session, what, present, len(rounds), one_run, floors))
-    kept, stolen, moved, all_kept = sort_out(rounds, wanted)
+    kept, stolen, moved, all_kept = sort_out(rounds, wanted, steady)
     return Outcome([t.name for t in present], kept, stolen, moved, all_kept)
 
 
