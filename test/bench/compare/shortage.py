@@ -47,9 +47,9 @@ def figures(args):
                run_seconds=LIMIT_SECONDS),
         Figure("two-jobs", "two jobs of two ranks at once, unknown to each other",
                collectives("Two jobs of 2 ranks") + waits("Two jobs of 2 ranks"),
-               [small(150), waiting], rounds=3, seconds=90, layout=UNANNOUNCED,
+               [small(150), waiting], rounds=3, seconds=75, layout=UNANNOUNCED,
                copies=2, run_seconds=LIMIT_SECONDS, slow=SLOW),
         Figure("quota", "two ranks in a control group with one processor's time",
                collectives("2 ranks in one processor's time"), [small(300)], rounds=5,
-               seconds=120, layout=UNANNOUNCED, share=1, run_seconds=LIMIT_SECONDS, slow=SLOW),
+               seconds=80, layout=UNANNOUNCED, share=1, run_seconds=LIMIT_SECONDS, slow=SLOW),
     ]
