@@ -352,6 +352,7 @@ inline bool ShmDriver::quiet(uint64_t now_ns) const {
     }
     if (__builtin_expect(found == shm::RingReceiver::Found::frame, 1)) {
       peer.known = true;
+      if (count) peer.in.fetch_ahead();
       sink_.packet(peer.id, {bytes, length});
     } else if (found == shm::RingReceiver::Found::ask) {
       carry_out(peer, bytes, length);
