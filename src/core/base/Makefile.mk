@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libtorii_internal_la_SOURCES += \
+	src/core/base/abstract_socket.cc \
+	src/core/base/abstract_socket.h \
 	src/core/base/counters.def \
 	src/core/base/copy.h \
 	src/core/base/counters.h \

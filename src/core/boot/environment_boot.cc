@@ -6,16 +6,14 @@
 // nothing is left behind. Only processes of the same user take part.
 #include <errno.h>
 #include <poll.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
 
+#include "core/base/abstract_socket.h"
 #include "core/base/descriptor.h"
 #include "core/base/log.h"
 #include "core/base/param.h"
@@ -54,12 +52,6 @@ struct Entry {
   uint32_t node = 0;
   std::vector<std::byte> address;
 };
-
-bool same_user(int fd) {
-  ucred peer = {};
-  socklen_t length = sizeof peer;
-  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == geteuid();
-}
 
 template <typename T>
 T read_struct(const std::byte* from) {
@@ -128,14 +120,10 @@ class EnvironmentBoot final : public Boot {
            read_number("TORII_LOCAL_RANK", 0, info_.local_size - 1, &info_.local_rank, why);
   }
 
-  // The abstract address of the socket of this round; returns its length.
-  socklen_t socket_address(sockaddr_un* to) const {
-    *to = {};
-    to->sun_family = AF_UNIX;
-    std::string name = format_text("torii-boot-%u-%016llx-%u", geteuid(),
-                                   static_cast<unsigned long long>(info_.job), round_);
-    memcpy(to->sun_path + 1, name.data(), name.size());
-    return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  // Of this round's socket.
+  AbstractAddress socket_address() const {
+    return AbstractAddress(format_text("torii-boot-%u-%016llx-%u", geteuid(),
+                                       static_cast<unsigned long long>(info_.job), round_));
   }
 
   Status gather(std::span<const std::byte> address, std::vector<Entry>* table, std::string* why) {
@@ -152,9 +140,8 @@ class EnvironmentBoot final : public Boot {
     // A little earlier than the others give up, so that they hear who is missing.
     Deadline deadline(params().boot_deadline_ms * 9 / 10);
     Descriptor listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    sockaddr_un address;
-    socklen_t length = socket_address(&address);
-    if (listener.get() < 0 || bind(listener.get(), reinterpret_cast<sockaddr*>(&address), length) ||
+    const AbstractAddress address = socket_address();
+    if (listener.get() < 0 || bind(listener.get(), address.get(), address.bytes()) ||
         listen(listener.get(), static_cast<int>(info_.size))) {
       *why = errno == EADDRINUSE
                  ? format_text(
@@ -332,9 +319,8 @@ class EnvironmentBoot final : public Boot {
 
   Status dial(Descriptor* fd, std::string* why) const {
     *fd = Descriptor(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    sockaddr_un address;
-    socklen_t length = socket_address(&address);
-    if (fd->get() < 0 || connect(fd->get(), reinterpret_cast<sockaddr*>(&address), length)) {
+    const AbstractAddress address = socket_address();
+    if (fd->get() < 0 || connect(fd->get(), address.get(), address.bytes())) {
       return Status::io_error;
     }
     if (same_user(fd->get())) return Status::ok;

@@ -8,14 +8,12 @@
 #include <sched.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include <cstddef>
-#include <cstring>
 #include <new>
 #include <utility>
 
+#include "core/base/abstract_socket.h"
 #include "core/base/log.h"
 
 namespace torii {
@@ -27,19 +25,6 @@ constexpr uint64_t kBytes = 4096;
 constexpr int kBacklog = 4096;
 constexpr const char* kMemory = "torii-turns";
 static_assert(sizeof(TurnTable) <= kBytes);
-
-struct SocketName {
-  explicit SocketName(const std::string& name) {
-    address.sun_family = AF_UNIX;
-    const size_t n = std::min(name.size(), sizeof(address.sun_path) - 1);
-    std::memcpy(address.sun_path + 1, name.data(), n);
-    bytes = socklen_t(offsetof(sockaddr_un, sun_path) + 1 + n);
-  }
-  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }
-
-  sockaddr_un address{};
-  socklen_t bytes;
-};
 
 Descriptor make_socket() {
   return Descriptor(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
@@ -83,15 +68,13 @@ TurnPage::Found TurnPage::find() {
   struct stat about;
   if (!held_at_.empty() && stat(held_at_.c_str(), &about) == 0 && about.st_ino == inode_)
     return Found::page;
-  const SocketName name(name_);
+  const AbstractAddress at(name_);
   const Descriptor call = make_socket();
   if (!call) return Found::nothing;
-  if (connect(call.get(), name.get(), name.bytes) != 0)
+  if (connect(call.get(), at.get(), at.bytes()) != 0)
     return errno == ECONNREFUSED ? Found::nobody : Found::nothing;
   ucred holder{};
-  socklen_t bytes = sizeof(holder);
-  if (getsockopt(call.get(), SOL_SOCKET, SO_PEERCRED, &holder, &bytes) != 0 ||
-      holder.uid != geteuid() || holder.pid <= 0)
+  if (!other_end(call.get(), &holder) || holder.uid != geteuid() || holder.pid <= 0)
     return Found::nothing;
   return adopt(uint32_t(holder.pid));
 }
@@ -141,9 +124,9 @@ bool TurnPage::make() {
 
 // Another process may be faster; then the next look finds it.
 bool TurnPage::hold() {
-  const SocketName name(name_);
+  const AbstractAddress at(name_);
   Descriptor listener = make_socket();
-  if (!listener || bind(listener.get(), name.get(), name.bytes) != 0 ||
+  if (!listener || bind(listener.get(), at.get(), at.bytes()) != 0 ||
       listen(listener.get(), kBacklog) != 0)
     return false;
   listener_ = std::move(listener);

@@ -5,14 +5,12 @@
 #include <errno.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include <cstddef>
-#include <cstdio>
 #include <cstring>
 #include <utility>
 
+#include "core/base/abstract_socket.h"
 #include "core/base/log.h"
 
 namespace torii::shm {
@@ -21,29 +19,12 @@ namespace {
 constexpr int kAnswersMax = 64;  // in one answer()
 constexpr int kGivenMax = 2;     // descriptors in an answer
 
-// The name begins with a zero: it is no file, and ends with the socket.
-struct SocketName {
-  SocketName(uint32_t pid, uint32_t token) {
-    address.sun_family = AF_UNIX;
-    const int n = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "torii-shm-%u-%08x",
-                           pid, token);
-    bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + static_cast<size_t>(n));
-  }
-  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }
-  const char* text() const { return address.sun_path + 1; }
-
-  sockaddr_un address{};
-  socklen_t bytes;
-};
+AbstractAddress address_of(uint32_t pid, uint32_t token) {
+  return AbstractAddress(format_text("torii-shm-%u-%08x", pid, token));
+}
 
 Descriptor make_socket() {
   return Descriptor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-}
-
-// The process at the other end: of a listener, the one that called listen().
-bool other_end(const Descriptor& socket, ucred* out) {
-  socklen_t bytes = sizeof(*out);
-  return getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, out, &bytes) == 0;
 }
 
 // One message: the magic number with the descriptors. The buffer of a new connection has room.
@@ -86,9 +67,9 @@ size_t take_descriptors(msghdr* message, Descriptor (&out)[kGivenMax]) {
 bool Giver::listen(uint32_t pid) {
   uint32_t token = 0;
   if (getrandom(&token, sizeof(token), 0) != sizeof(token) || !token) return false;
-  const SocketName name(pid, token);
+  const AbstractAddress at = address_of(pid, token);
   socket_ = make_socket();
-  if (!socket_ || bind(socket_.get(), name.get(), name.bytes) != 0 ||
+  if (!socket_ || bind(socket_.get(), at.get(), at.bytes()) != 0 ||
       ::listen(socket_.get(), SOMAXCONN) != 0) {
     TORII_INFO("shm: no socket for peers that cannot open this process in /proc: %m");
     socket_.reset();
@@ -110,9 +91,7 @@ void Giver::answer(int segment, int pipe) {
           "open files (ulimit -n)");
       return;
     }
-    ucred who{};
-    if (other_end(asker, &who) && who.uid == geteuid())
-      give(asker, descriptors, pipe < 0 ? 1 : kGivenMax);
+    if (same_user(asker.get())) give(asker, descriptors, pipe < 0 ? 1 : kGivenMax);
   }
 }
 
@@ -121,22 +100,22 @@ void Giver::stop() {
 }
 
 Status ask(const Address& address, Descriptor* request, std::string* why) {
-  const SocketName name(address.pid, address.socket);
+  const AbstractAddress at = address_of(address.pid, address.socket);
   Descriptor socket = make_socket();
-  if (!socket || connect(socket.get(), name.get(), name.bytes) != 0) {
+  if (!socket || connect(socket.get(), at.get(), at.bytes()) != 0) {
     if (socket && errno == EAGAIN) return Status::again;
     *why = format_text(
         "shm: process %u may not be opened through /proc, and its socket @%s cannot be reached: "
         "%s; run both in one network namespace, or let the process be dumpable",
-        address.pid, name.text(), strerror(errno));
+        address.pid, at.name(), strerror(errno));
     return Status::unreachable;
   }
   ucred who{};
-  if (!other_end(socket, &who) || static_cast<uint32_t>(who.pid) != address.pid) {
+  if (!other_end(socket.get(), &who) || static_cast<uint32_t>(who.pid) != address.pid) {
     *why = format_text(
         "shm: the socket @%s is not of process %u, which has ended; start the job "
         "anew",
-        name.text(), address.pid);
+        at.name(), address.pid);
     return Status::unreachable;
   }
   if (who.uid != geteuid()) {
