@@ -56,14 +56,14 @@ ProtocolConfig protocol_config(const NiConfig& config) {
   return out;
 }
 
-WaitPolicy wait_policy(const NiConfig& config) {
+WaitPolicy wait_policy(const NiConfig& config, const ProcessorSet& own) {
   const Params& p = params();
   WaitPolicy policy;
   if (p.wait == "spin") policy.mode = WaitMode::spin;
   if (p.wait == "sleep") policy.mode = WaitMode::sleep;
   const double usable = usable_processors();
   policy.scarce = config.local_size > usable;
-  policy.own = std::min<double>(own_processors().count(), usable / config.local_size);
+  policy.own = std::min<double>(own.count(), usable / config.local_size);
   policy.spin_ns = uint64_t(p.spin_us) * 1000u;
   return policy;
 }
@@ -101,8 +101,8 @@ Ni::Ni(const NiConfig& config)
       allocations_(protocol_.drivers(), counters_),
       exports_(protocol_, counters_, ports_.completions(), this),
       imports_(protocol_, counters_, ports_.completions(), exports_, this),
-      wait_policy_(wait_policy(config)),
       turns_(config.self.job, own_processors()),
+      wait_policy_(wait_policy(config, turns_.processors())),
       callbacks_run_(count_base()),
       visits_(callbacks_run_),
       users_(users_of(config)),

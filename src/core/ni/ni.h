@@ -228,12 +228,12 @@ class Ni final : public Upper, public PortalsHost {
   Exports exports_;
   Imports imports_;
   static thread_local Waiter t_waiter;
+  Turns turns_;
   WaitPolicy wait_policy_;
   std::unique_ptr<TurnPage> turn_page_;  // none before others were seen to want the processors
-  Turns turns_;
-  uint64_t next_page_ns_ = 0;  // when to look for the page again
-  uint64_t last_turn_ns_ = 0;  // begin of the job's last turn
-  bool yield_known_ = false;   // wait_policy_.apart was found out
+  uint64_t next_page_ns_ = 0;            // when to look for the page again
+  uint64_t last_turn_ns_ = 0;            // begin of the job's last turn
+  bool yield_known_ = false;             // wait_policy_.apart was found out
   Waiter waiter_;
   bool sleeping_ = false;        // a thread that the drivers and wake() wake
   bool watch_sleeper_ = false;   // and it has not been woken yet

@@ -56,6 +56,7 @@ class Turns {
 
   Turns(uint64_t job, const ProcessorSet& processors) : job_(job), processors_(processors) {}
 
+  const ProcessorSet& processors() const { return processors_; }
   // The table to look at from now on; null: none.
   void use(TurnTable* table);
   // Says that the job waits, and looks whose turn it is.
