@@ -257,7 +257,7 @@ bool Ni::missed(Waiter& waiter) {
   if (slept) {
     waiter.slept(thread_use);
   } else {
-    yield(waiter);
+    timed_yield(waiter);
   }
   return 1;
 }
@@ -306,27 +306,35 @@ bool Ni::wait_in_turns(Waiter& waiter, bool patient, uint64_t now, int* events) 
     if (config_.lock) without_callers_lock(sched_yield);
     return true;
   }
-  if (what == Waiter::Rest::sleep) {
-    const timespec rest = {0, long(view.end_ns - now)};
-    without_callers_lock([&] { nanosleep(&rest, nullptr); });
-    waiter.slept(thread_use);
-  } else {
-    without_callers_lock(sched_yield);
+  if (what == Waiter::Rest::yield) {
+    yield();
+    return true;
   }
-  NiGuard guard(*this);
-  now_ns_ = now_ns();
-  ++(what == Waiter::Rest::sleep ? counters_.sleeps : counters_.yields);
+  const timespec rest = {0, long(view.end_ns - now)};
+  without_callers_lock([&] { nanosleep(&rest, nullptr); });
+  waiter.slept(thread_use);
+  rested(counters_.sleeps);
   return true;
 }
 
-[[gnu::hot]] void Ni::yield(Waiter& waiter) {
-  const uint64_t before = now_ns();
-  without_callers_lock(sched_yield);
+// Reads the clock after a rest, and counts it.
+inline uint64_t Ni::rested(uint64_t& count) {
   const uint64_t after = now_ns();
-  waiter.yielded(wait_policy_, after, after - before, thread_use);
   NiGuard guard(*this);
   now_ns_ = after;
-  ++counters_.yields;
+  ++count;
+  return after;
+}
+
+inline uint64_t Ni::yield() {
+  without_callers_lock(sched_yield);
+  return rested(counters_.yields);
+}
+
+[[gnu::hot]] void Ni::timed_yield(Waiter& waiter) {
+  const uint64_t before = now_ns();
+  const uint64_t after = yield();
+  waiter.yielded(wait_policy_, after, after - before, thread_use);
 }
 
 bool Ni::sleep(int milliseconds) {

@@ -205,7 +205,9 @@ class Ni final : public Upper, public PortalsHost {
   }
   [[gnu::noinline]] int rest(Waiter& waiter, bool patient);
   bool missed(Waiter& waiter);
-  void yield(Waiter& waiter);
+  uint64_t rested(uint64_t& count);
+  uint64_t yield();
+  void timed_yield(Waiter& waiter);
   bool wait_in_turns(Waiter& waiter, bool patient, uint64_t now, int* events);
   Turns::View look_at_turns(uint64_t now);
   Visit stand_in(std::vector<int>* descriptors, unsigned* events);
