@@ -126,7 +126,6 @@ Imports::Operation* Imports::begin(Import& import, Kind kind, uint64_t offset, u
   op->epoch = traffic.first + traffic.epochs.size() - 1;
   ++traffic.epochs.back().pending;
   ++traffic.pending;
-  ++pending_;
   ++import.pending;
   return op;
 }
@@ -136,7 +135,6 @@ void Imports::forget(Operation* op) {
   Import* const import = op->import;
   Traffic& traffic = *import->traffic;
   --traffic.pending;
-  --pending_;
   --traffic.epochs[op->epoch - traffic.first].pending;
   operations_.put(op);
   while (traffic.epochs.size() > 1 && traffic.epochs.front().pending == 0) {
@@ -327,7 +325,7 @@ void Imports::frame_event(Op* op, OpEvent event, Status status, uint64_t bytes) 
 // What was stored is seen by all from here. System calls and atomic instructions need no fence.
 Status Imports::flush(Peer* peer, torii_done_t done, void* arg) {
   if (std::exchange(stored_, false)) std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (pending_ == 0 && !failed_) return Status::ok;
+  if (operations_.used() == 0 && !failed_) return Status::ok;
   Status status = Status::ok;
   Flush* flush = nullptr;
   const auto wait_for = [&](Traffic& traffic) {

@@ -185,9 +185,8 @@ class Imports {
   SlotPool<Import> imports_;
   SlotPool<Operation> operations_;
   std::unordered_map<Peer*, std::unique_ptr<Traffic>> traffic_;
-  uint32_t pending_ = 0;  // operations with all peers
-  bool failed_ = false;   // there may be a Traffic::failed
-  bool stored_ = false;   // by this process itself, since the last fence
+  bool failed_ = false;  // there may be a Traffic::failed
+  bool stored_ = false;  // by this process itself, since the last fence
 };
 
 }  // namespace torii
