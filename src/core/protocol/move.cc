@@ -57,6 +57,19 @@ void Protocol::ask_stream(Op* op) {
   flush(*op->peer);
 }
 
+inline Rma Protocol::rma_of(const Peer& peer, uint32_t remote, uint64_t offset,
+                            std::span<const iovec> pieces, uint64_t bytes) const {
+  Rma rma;
+  rma.peer = peer.route;
+  rma.remote = remote;
+  rma.remote_offset = offset;
+  rma.pieces = pieces.data();
+  rma.piece_count = uint32_t(pieces.size());
+  rma.bytes = bytes;
+  rma.alone = announced_ > 0;
+  return rma;
+}
+
 // Issues remote reads or writes. A driver that moves data inside the call gets one chunk at a
 // time, so that other traffic moves on in between.
 unsigned Protocol::move_step(Op* op) {
@@ -68,18 +81,12 @@ unsigned Protocol::move_step(Op* op) {
   bool in_call = false;
   while (op->moved < op->accepted && !in_call) {
     iovec pieces[kPieces];
-    Rma rma;
     uint64_t covered = 0;
     const uint64_t want = std::min({op->accepted - op->moved, caps.remote_max, move_max_});
-    rma.piece_count =
+    const uint32_t count =
         op->data.slice(op->moved, want, pieces, std::min(kPieces, caps.pieces_max), &covered);
-    rma.peer = peer.route;
-    rma.remote = op->remote;
-    rma.remote_offset = op->remote_offset + op->moved;
-    rma.pieces = pieces;
-    rma.bytes = covered;
+    Rma rma = rma_of(peer, op->remote, op->remote_offset + op->moved, {pieces, count}, covered);
     rma.cookie = ops_.handle(op);
-    rma.alone = announced_ > 0;
     rma.in_order = op->in_order;
     const Status status = reading ? driver.get(rma) : driver.put(rma);
     if (status == Status::again) return events;
@@ -157,14 +164,7 @@ Status Protocol::access(Peer& peer, uint32_t remote, uint64_t offset, const Data
       bytes > std::min(driver.caps().remote_max, move_max_))
     return false;
   const iovec piece{base, bytes};
-  Rma rma;
-  rma.peer = peer.route;
-  rma.remote = remote;
-  rma.remote_offset = offset;
-  rma.pieces = &piece;
-  rma.piece_count = 1;
-  rma.bytes = bytes;
-  rma.alone = announced_ > 0;
+  const Rma rma = rma_of(peer, remote, offset, {&piece, 1}, bytes);
   if ((reading ? driver.get(rma) : driver.put(rma)) != Status::ok) return false;
   (reading ? counters_->pulled_bytes : counters_->pushed_bytes) += bytes;
   return true;

@@ -346,6 +346,8 @@ class Protocol final {
   void on_stream(Peer& peer, const wire::Frame& frame);
   void on_data(Peer& peer, const wire::Frame& frame);
   void ask_stream(Op* op);
+  Rma rma_of(const Peer& peer, uint32_t remote, uint64_t offset, std::span<const iovec> pieces,
+             uint64_t bytes) const;
   unsigned move_step(Op* op);
   void move_refused(Op* op);
   void move_finished(Op* op);
