@@ -280,9 +280,9 @@ TORII_PUBLIC torii_request_t torii_post(torii_port_t* port, torii_peer_t* source
 typedef int (*torii_prompt_t)(void* arg, const torii_result_t* result);
 TORII_PUBLIC int torii_port_prompt(torii_port_t* port, torii_done_t done, torii_prompt_t prompt);
 
-/* From now on no receive of the port that was posted in time is put off so that later messages of
- * the same peer can be read together with its own, by which those may be complete first. For users
- * who unpack parts of a message as they come. Until the port's last close. */
+/* From now on the port's receives from one peer end in the order in which they matched, although a
+ * later message may be here first, and none completes in the call that posts it: callbacks run in
+ * that order. For users who unpack parts of a message as they come. Until the port's last close. */
 TORII_PUBLIC int torii_port_in_order(torii_port_t* port);
 
 /* Is there an unexpected message that this receive would match? TORII_OK with source, tag, user

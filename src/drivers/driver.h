@@ -139,10 +139,9 @@ struct Rma {
   uint64_t remote_offset = 0;     // from the start of the exported region
   const iovec* pieces = nullptr;  // local memory, at most pieces_max ranges
   uint32_t piece_count = 0;
-  uint64_t bytes = 0;     // at most remote_max
-  uint64_t cookie = 0;    // for done() if the call answers `pending`; 0: it answers `again` instead
-  bool alone = false;     // the other process has moves of its own: do not ask for its help
-  bool in_order = false;  // do not wait for frames that have arrived since the one that asks for it
+  uint64_t bytes = 0;   // at most remote_max
+  uint64_t cookie = 0;  // for done() if the call answers `pending`; 0: it answers `again` instead
+  bool alone = false;   // the other process has moves of its own: do not ask for its help
 };
 
 // An address of a peer's, as a driver that looks for the way knows it; for messages to the user.

@@ -87,7 +87,6 @@ unsigned Protocol::move_step(Op* op) {
         op->data.slice(op->moved, want, pieces, std::min(kPieces, caps.pieces_max), &covered);
     Rma rma = rma_of(peer, op->remote, op->remote_offset + op->moved, {pieces, count}, covered);
     rma.cookie = ops_.handle(op);
-    rma.in_order = op->in_order;
     const Status status = reading ? driver.get(rma) : driver.put(rma);
     if (status == Status::again) return events;
     if (status == Status::denied || status == Status::unsupported) {

@@ -82,7 +82,6 @@ struct Op {
   bool first_sent = false;  // the frame with `head` has left
   bool reading = false;     // access: from the peer's memory
   bool functions = false;   // data is reached by pack and unpack only
-  bool in_order = false;    // incoming: as Rma::in_order
   bool exported = false;    // request: of exported memory, so the payload may come as a stream
   uint8_t head_bytes = 0;   // of `head`
   Peer* peer = nullptr;

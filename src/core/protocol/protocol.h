@@ -54,7 +54,6 @@ struct Arrival {
   uint64_t peer_op;
   uint32_t credit;
   const wire::Update* update = nullptr;  // of an update; env.length is its width
-  bool in_order = false;                 // the room above's: as Rma::in_order, if it is announced
 
   // A put whose payload is all here.
   bool complete() const { return kind == wire::Kind::put && payload.size() == env.length; }

@@ -280,7 +280,6 @@ Status Protocol::accept(Arrival& a, const Data& destination, uint64_t accepted, 
   op->want_ack = !no_ack;
   if (a.kind == Kind::put_announce) {
     op->announced = true;
-    op->in_order = a.in_order;
     keep_key(op, a.key);
     return begin_incoming(op, out, true);
   }

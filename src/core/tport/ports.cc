@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "core/base/log.h"
 
@@ -77,6 +78,9 @@ void Ports::clear(Port& port) {
   port.prompted = nullptr;
   port.prompt = nullptr;
   port.in_order = false;
+  for (Receive* r : port.under_way)
+    if (std::exchange(r->over, false)) receives_.put(r);
+  port.under_way.clear();
   while (MatchNode* node = port.posted.first()) {
     port.posted.remove(node);
     receives_.put(static_cast<Receive*>(node));
@@ -159,36 +163,56 @@ Unexpected* Ports::take(Port& port, const MatchSpec& want, torii_result_t* resul
   return message;
 }
 
+// Copies what is here of a message, and is done with it.
+void Ports::take_payload(Unexpected* message, const Data& data, uint64_t accepted) {
+  data.copy_in(0, message->payload, accepted);
+  protocol_.settle(*message->peer, message->debt, accepted, false);
+  free_payload(*message);
+  unexpected_.put(message);
+}
+
+Owner Ports::owner_of(Receive* r) {
+  Owner owner;
+  owner.notify = &Ports::receive_event;
+  owner.object = this;
+  owner.argument = r;
+  return owner;
+}
+
 [[gnu::hot]] Status Ports::receive_taken(Unexpected* message, const Data& data, torii_done_t done,
                                          void* arg, torii_request_t* request,
                                          torii_result_t* result) {
-  if (!message->op) {
+  Port& port = ports_[message->port];
+  const uint64_t accepted = std::min(message->length, data.bytes());
+  if (!message->op && !port.in_order) {
     describe(*message, result);
-    result->bytes = std::min(message->length, data.bytes());
-    data.copy_in(0, message->payload, result->bytes);
-    protocol_.settle(*message->peer, message->debt, result->bytes, false);
-    free_payload(*message);
-    unexpected_.put(message);
-    const Status answer = result->sent_bytes > result->bytes ? Status::truncated : Status::ok;
+    result->bytes = accepted;
+    take_payload(message, data, accepted);
+    const Status answer = result->sent_bytes > accepted ? Status::truncated : Status::ok;
     result->code = code_of(answer);
     return answer;
   }
   Receive* r = new_receive(done, arg);
   if (!r) {
-    ports_[message->port].arrivals.append(message);
+    port.arrivals.append(message);
     return Status::no_memory;
   }
   r->data = data;
+  r->port = port.index;
   torii_result_t& matched = r->completion.result;
   describe(*message, &matched);
-  const uint64_t accepted = std::min(message->length, data.bytes());
-  Owner owner;
-  owner.notify = &Ports::receive_event;
-  owner.object = this;
-  owner.argument = r;
-  Op* op = message->op;
-  unexpected_.put(message);
-  const Status status = protocol_.claim(op, r->data, accepted, false, owner, nullptr);
+  if (port.in_order) port.under_way.push_back(r);
+  Status status = Status::ok;
+  if (Op* const op = message->op) {
+    unexpected_.put(message);
+    status = protocol_.claim(op, r->data, accepted, false, owner_of(r), nullptr);
+  } else {
+    take_payload(message, data, accepted);
+  }
+  if (port.in_order && status != Status::pending) {
+    complete(r, status, status == Status::ok ? accepted : 0);
+    status = Status::pending;
+  }
   if (status == Status::pending) {
     if (request) *request = SlotPool<Receive>::handle(r) | kReceiveBit;
     return status;
@@ -207,7 +231,30 @@ void Ports::complete(Receive* r, Status status, uint64_t bytes) {
   if (status == Status::ok && result.sent_bytes > bytes) status = Status::truncated;
   result.code = code_of(status);
   result.bytes = bytes;
+  Port& port = ports_[r->port];
+  if (__builtin_expect(!port.under_way.empty(), 0)) return complete_in_turn(port, r);
   completions_.push(r->completion);
+}
+
+// Ends those under way that no earlier one of the same peer is before. One that never matched is
+// not among them.
+void Ports::complete_in_turn(Port& port, Receive* r) {
+  std::vector<Receive*>& all = port.under_way;
+  if (std::find(all.begin(), all.end(), r) == all.end()) return completions_.push(r->completion);
+  r->over = true;
+  for (auto it = all.begin(); it != all.end();) {
+    Receive* const next = *it;
+    const bool behind = std::any_of(all.begin(), it, [&](const Receive* before) {
+      return before->completion.result.source == next->completion.result.source;
+    });
+    if (!next->over || behind) {
+      ++it;
+      continue;
+    }
+    next->over = false;
+    completions_.push(next->completion);
+    it = all.erase(it);
+  }
 }
 
 void Ports::receive_event(Op* op, OpEvent, Status status, uint64_t bytes) {
@@ -242,12 +289,8 @@ void Ports::matched(Port& port, Receive* r, Arrival& a) {
   const uint64_t accepted = std::min(a.env.length, r->data.bytes());
   r->completion.result = {TORII_OK,     uint32_t(a.env.hdr_data), a.env.bits, 0,
                           a.env.length, public_peer(a.peer)};
-  Owner owner;
-  owner.notify = &Ports::receive_event;
-  owner.object = this;
-  owner.argument = r;
-  a.in_order = port.in_order;
-  const Status status = protocol_.accept(a, r->data, accepted, false, owner, nullptr);
+  if (port.in_order) port.under_way.push_back(r);
+  const Status status = protocol_.accept(a, r->data, accepted, false, owner_of(r), nullptr);
   if (status != Status::pending) complete(r, status, status == Status::ok ? accepted : 0);
 }
 

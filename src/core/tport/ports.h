@@ -6,7 +6,7 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <vector>
 
 #include "core/base/counters.h"
 #include "core/base/slot_pool.h"
@@ -24,6 +24,7 @@ struct Receive : MatchNode {  // the node: while posted
   Completion completion;      // its result is set when matched, but for `code` and `bytes`
   Data data;
   bool posted = false;
+  bool over = false;  // it waits in Port::under_way for those before it
   uint8_t port;
 };
 
@@ -48,7 +49,8 @@ struct Port {
   unsigned opened = 0;
   torii_done_t prompted = nullptr;  // receives with this callback
   torii_prompt_t prompt = nullptr;  // are offered to this one first
-  bool in_order = false;            // receives are not put off to be read together
+  bool in_order = false;            // receives from one peer end in the order of their matches
+  std::vector<Receive*> under_way;  // of such a port: matched and not ended, in that order
   MatchList posted;
   ArrivalList arrivals;
 };
@@ -159,6 +161,9 @@ class Ports {
   static void send_event(Op* op, OpEvent event, Status status, uint64_t bytes);
   static void receive_event(Op* op, OpEvent event, Status status, uint64_t bytes);
   void complete(Receive* receive, Status status, uint64_t bytes);
+  void complete_in_turn(Port& port, Receive* receive);
+  void take_payload(Unexpected* message, const Data& data, uint64_t accepted);
+  Owner owner_of(Receive* receive);
   void matched(Port& port, Receive* receive, Arrival& arrival);
   Unexpected* find(Port& port, const MatchSpec& want);
   Unexpected* keep(Arrival& arrival);
@@ -180,7 +185,8 @@ class Ports {
   Port* const port = port_of(h.port);
   MatchNode* const node = port ? port->posted.find_first(peer.number, h.bits) : nullptr;
   auto* const r = static_cast<Receive*>(node);
-  if (__builtin_expect(!r || !r->data.contiguous(), 0)) return on_tagged_any(peer, h, payload);
+  if (__builtin_expect(!r || !r->data.contiguous() || !port->under_way.empty(), 0))
+    return on_tagged_any(peer, h, payload);
   port->posted.remove(r);
   r->posted = false;
   const uint64_t sent = payload.size();
