@@ -5,6 +5,7 @@
 
 MPICC=${MPICC:-mpicc.openmpi}
 MPIRUN=${MPIRUN:-mpirun.openmpi}
+osc=
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
@@ -30,6 +31,7 @@ find_components() {
 
 # options_for TRANSPORT: prints the words that go to mpirun before the program, one in a line.
 # The launcher of Open MPI 5 gives ranks a component path of its own: env puts ours in its place.
+# $osc, if not empty, names the components for one-sided communication over btl and ob1.
 options_for() {
   case $1 in
     torii)
@@ -41,10 +43,10 @@ options_for() {
       fi
       ;;
     btl)
-      printf '%s\n' --mca pml ob1 --mca btl torii,self --mca osc rdma,sm
+      printf '%s\n' --mca pml ob1 --mca btl torii,self --mca osc "${osc:-rdma,sm}"
       printf '%s\n' --mca mca_base_component_path "SYS_DEFAULT:$components"
       ;;
-    ob1) printf '%s\n' --mca pml ob1 ;;
+    ob1) printf '%s\n' --mca pml ob1 ${osc:+--mca osc "$osc"} ;;
     *) die "unknown transport $1; torii, btl or ob1" ;;
   esac
 }
