@@ -452,10 +452,12 @@ TEST_P(Bypass, ThreadsMayBeEnabledLater) {
 TEST_P(Bypass, IdleMeansAsleep) {
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   const uint64_t before = counter(1, "thread_sleeps");
+  const auto begin = std::chrono::steady_clock::now();
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
   const uint64_t sleeps = counter(1, "thread_sleeps") - before;
+  const auto took = std::chrono::steady_clock::now() - begin;  // longer on a busy machine
   EXPECT_GE(sleeps, 1u);
-  EXPECT_LE(sleeps, 15u);
+  EXPECT_LE(sleeps, uint64_t(took / std::chrono::milliseconds(50)) + 5);
 }
 
 // A flag is set by the thread just after the application looked at it: a wait for it ends although
@@ -484,13 +486,13 @@ TEST_P(Bypass, AWaitingApplicationIsLeftAlone) {
     Outcome received;
     post(flat(&in, 1), note, &received);
     std::thread application([&] {
-      while (received.calls == 0) torii_wait(handle(1), 1000);
+      while (received.calls == 0) torii_wait(handle(1), 10000);
     });
     std::this_thread::sleep_for(std::chrono::milliseconds(round % 3 * 4));
     const auto begin = std::chrono::steady_clock::now();
     ASSERT_TRUE(send(flat(&out, 1)));
     application.join();
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(900));
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(9));
   }
 }
 
