@@ -432,6 +432,7 @@ struct Meeting {
   shm::Address owner;
   Region region;
   std::atomic<bool> ready;
+  std::atomic<bool> answered;  // the get that pages were stolen from has returned
   std::atomic<bool> stop;
   std::atomic<uint32_t> stolen;
 };
@@ -540,6 +541,7 @@ TEST_F(ShmSplitOfTwo, ClosingWaitsForPagesOnTheWay) {
     End end(open_shm_end);
     if (!offer(end, memory_, meeting_)) return 1;
     const uint32_t stolen = steal(reader_.split(0), pages_, meeting_->stop);
+    while (!meeting_->answered) sched_yield();  // it reads the other pages from this process
     usleep(20000);
     meeting_->stolen = stolen;
     reader_.split(0).written.fetch_add(stolen);
@@ -548,6 +550,7 @@ TEST_F(ShmSplitOfTwo, ClosingWaitsForPagesOnTheWay) {
   std::string local(memory_.size(), '.');
   Status status = Status::ok;
   ASSERT_NO_FATAL_FAILURE(get_until_pending(local.data(), &status));
+  meeting_->answered = true;
   reader_.end.driver.reset();
   const bool waited = meeting_->stolen != 0;
   meeting_->stop = true;
