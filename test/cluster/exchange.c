@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026, the Torii authors
  *
- * exchange SECONDS [FILE]: every rank sends to all others and receives from them, messages of many
- * sizes, again and again for so long, and until there is such a file, and looks at every byte. Says
- * "ok" at the end.
+ * exchange SECONDS [FILE [ROUNDS]]: every rank sends to all others and receives from them, messages
+ * of many sizes, again and again for so long, until there is such a file ("-": none) and so many
+ * times, and looks at every byte. Says "ok" at the end.
  */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define SIZES 8
@@ -39,15 +40,17 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  if (argc < 2 || argc > 3 || NULL == out || NULL == in) MPI_Abort(MPI_COMM_WORLD, 2);
+  if (argc < 2 || argc > 4 || NULL == out || NULL == in) MPI_Abort(MPI_COMM_WORLD, 2);
   const double end = MPI_Wtime() + atof(argv[1]);
+  const char* const file = argc > 2 && 0 != strcmp(argv[2], "-") ? argv[2] : NULL;
+  const int rounds = argc > 3 ? atoi(argv[3]) : SIZES;
   for (; go_on; ++round) {
     for (int distance = 0; distance < size; ++distance) { /* pairs, all ranks at once */
       const int other = (distance + size - rank) % size;
       if (other != rank) wrong += swap(rank, other, round, out, in);
     }
     if (0 == rank)
-      go_on = MPI_Wtime() < end || round < SIZES || (3 == argc && 0 != access(argv[2], F_OK));
+      go_on = MPI_Wtime() < end || round < rounds || (NULL != file && 0 != access(file, F_OK));
     MPI_Bcast(&go_on, 1, MPI_INT, 0, MPI_COMM_WORLD);
   }
   MPI_Reduce(&wrong, &all_wrong, 1, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);

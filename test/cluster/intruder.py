@@ -96,12 +96,15 @@ def main():
     with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)) as wire:
         wire.bind((device, 0))
         wire.setblocking(False)
-        last = time.monotonic()
-        while sent < count and time.monotonic() - last < QUIET:
+        quiet, last = 0, time.monotonic()
+        while sent < count and quiet < QUIET:
+            now = time.monotonic()
+            quiet += min(now - last, 0.1)  # all may have been stopped for a while
+            last = now
             try:
                 for _ in range(20):
                     if hear(wire, heard):
-                        last = time.monotonic()
+                        quiet = 0
             except BlockingIOError:
                 pass
             if len(heard) < 2:

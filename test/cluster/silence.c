@@ -2,8 +2,9 @@
  * Copyright (c) 2026, the Torii authors
  *
  * silence SECONDS [kill | stop SECONDS]: every rank exchanges with every other one for so long.
- * After half a second of it, rank 1 kills itself or is stopped for a while. Who gets an error says
- * so and when the last exchange had gone well, and ends; else rank 0 says "ok".
+ * After half a second of it rank 0 says "exchanging", and rank 1 kills itself or is stopped for a
+ * while. Who gets an error says so and when the last exchange had gone well, and ends; else rank 0
+ * says "ok".
  */
 #include <mpi.h>
 #include <signal.h>
@@ -37,7 +38,7 @@ static int round_trip(int rank, int size, char* out, char* in, int bytes) {
 }
 
 int main(int argc, char** argv) {
-  int rank, size, done = 0;
+  int rank, size, done = 0, told = 0;
   char *out = calloc(1, BYTES), *in = calloc(1, BYTES);
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -59,6 +60,11 @@ int main(int argc, char** argv) {
       _exit(0); /* MPI_Finalize would wait for the dead */
     }
     good = MPI_Wtime();
+    if (0 == rank && !told && good - begin >= 0.5) {
+      printf("exchanging\n");
+      fflush(stdout);
+      told = 1;
+    }
     if (1 != rank || argc < 3 || good - begin < 0.5) continue;
     if (0 == strcmp(argv[2], "kill")) raise(SIGKILL);
     if (0 == strcmp(argv[2], "stop") && argc > 3) stop_for(atof(argv[3]));
