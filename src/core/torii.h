@@ -113,7 +113,7 @@ TORII_PUBLIC int torii_connect(torii_ni_t* ni, const void* address, size_t bytes
                                torii_peer_t** peer);
 /* The peer's job and rank, as in its options; 0 and UINT32_MAX before they are known. */
 TORII_PUBLIC void torii_peer_identity(const torii_peer_t* peer, uint64_t* job, uint32_t* rank);
-/* A line for reports: "rank 3 on n1 (pid 77) by shm, remote read". Valid until the next call by
+/* A line for reports: "rank 3 on n1 (pid 77) by shm". Valid until the next call by
  * this thread. */
 TORII_PUBLIC const char* torii_peer_text(torii_ni_t* ni, const torii_peer_t* peer);
 /* What suits a peer's driver; guides for protocols above, not limits of what may be sent. */
@@ -150,6 +150,14 @@ TORII_PUBLIC int torii_wait_first(torii_ni_t* ni);
  * processors are scarce it yields after some calls in a row that found nothing; it sleeps, for
  * less than 0.1 ms, only where yields do not reach the others. Returns as torii_wait_step. */
 TORII_PUBLIC int torii_test_step(torii_ni_t* ni);
+/* Interfaces of this process, all opened with `threads`, for which threads wait in turn: one that
+ * sleeps for one of them wakes for what arrives at another, too, unless a thread sleeps there, and
+ * then has to make progress there. Said before the first wait; no thread waits while one of them is
+ * closed. */
+TORII_PUBLIC int torii_wait_together(torii_ni_t* const* nis, size_t count);
+/* torii_wait_step for a thread that waits for something at any of them: what another thread's call
+ * brings about at one of them ends its sleep as well. Makes progress at `ni` alone. */
+TORII_PUBLIC int torii_wait_any(torii_ni_t* ni);
 /* For a thread that waits beside others of its process, after some rounds of progress that did not
  * bring it what it waits for, though perhaps what others wait for. Gives the processor to another
  * thread if more threads of the process have called this than it can count on processors; not if

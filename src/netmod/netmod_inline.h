@@ -21,21 +21,6 @@
 
 /* --- progress ------------------------------------------------------------------------------ */
 
-/* A sleeper wakes for its own VCI only, so a thread that looks at several in turn does not sleep
- * for long. */
-#if 1 == NETMOD_TORII_MAX_VCIS
-MPL_STATIC_INLINE_PREFIX int netmod_torii_may_sleep(int vci) {
-  (void)vci;
-  return 1;
-}
-#else
-MPL_STATIC_INLINE_PREFIX int netmod_torii_may_sleep(int vci) {
-  const bool again = netmod_torii_last_vci == vci;
-  netmod_torii_last_vci = vci;
-  return again || 1 == MPIDI_TORII_global.vcis;
-}
-#endif
-
 /* When processors are scarce a process that waits gives way and sleeps. The first event may be the
  * one that it waits for, and it comes back if it was not. One that looks in has work of its own.
  * Returns the number of events, or nonzero if it rested. */
@@ -46,7 +31,10 @@ MPL_STATIC_INLINE_PREFIX int netmod_torii_progress(int vci, int blocking) {
     MPIDI_TORII_global.looks = 0;
     blocking = 0;
   }
-  if (!netmod_torii_may_sleep(vci) || !blocking) return torii_test_step(own->ni);
+#if 1 < NETMOD_TORII_MAX_VCIS
+  if (1 < MPIDI_TORII_global.vcis) return netmod_torii_progress_among(vci, blocking);
+#endif
+  if (!blocking) return torii_test_step(own->ni);
   came_back = own->came_back ? torii_wait_step(own->ni) : torii_wait_first(own->ni);
   own->came_back = 0 < came_back;
   return came_back;

@@ -65,9 +65,6 @@ typedef struct {
   struct netmod_torii_stranger* strangers;
 } MPIDI_TORII_global_t;
 extern MPIDI_TORII_global_t MPIDI_TORII_global;
-#if 1 < NETMOD_TORII_MAX_VCIS
-extern _Thread_local int netmod_torii_last_vci; /* for which this thread asked for progress */
-#endif
 
 #define NETMOD_TORII_VCI(number) (&MPIDI_TORII_global.vci[number])
 #define NETMOD_TORII_NI NETMOD_TORII_VCI(0)->ni /* of everything but messages */
@@ -104,6 +101,11 @@ static inline int netmod_torii_vci(int flag, MPIR_Comm* comm, int from, int to, 
   return MPIDI_get_vci(flag, comm, from, to, tag) % MPIDI_TORII_global.vcis;
 #endif
 }
+
+#if 1 < NETMOD_TORII_MAX_VCIS
+/* netmod_torii_progress where there are several VCIs. */
+int netmod_torii_progress_among(int vci, int blocking);
+#endif
 
 /* --- torii_data.c -------------------------------------------------------------------------- */
 

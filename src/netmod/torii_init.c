@@ -12,9 +12,6 @@
 #endif
 
 MPIDI_TORII_global_t MPIDI_TORII_global;
-#if 1 < NETMOD_TORII_MAX_VCIS
-_Thread_local int netmod_torii_last_vci;
-#endif
 
 /* --- errors -------------------------------------------------------------------------------- */
 
@@ -99,19 +96,14 @@ static int threads_may_call(void) { return MPI_THREAD_MULTIPLE == MPIR_ThreadInf
 
 /* How many times this thread had entered MPICH's lock when Torii gave it up. */
 static _Thread_local int entered;
-
-/* A thread that slept for one VCI has MPICH look at all of them next. */
-static void look_at_all(void) {
-#if 1 < NETMOD_TORII_MAX_VCIS
-  if (1 < MPIDI_TORII_global.vcis) global_vci_poll_count |= MPIDI_CH4_PROG_POLL_MASK;
-#endif
-}
+static _Thread_local int lent; /* Torii gave it up, and has taken it again */
 
 static void give_up_lock(void* arg) {
   MPIDU_Thread_mutex_t* lock = arg;
   MPL_thread_id_t self;
   int failed = 0;
   MPL_thread_self(&self);
+  lent = 1;
   entered = MPIR_ThreadInfo.isThreaded && lock->owner == self ? lock->count : 0;
   if (0 == entered) return;
   lock->count = 0;
@@ -126,7 +118,6 @@ static void take_lock(void* arg) {
   MPIDU_Thread_mutex_lock(lock, &failed, MPL_THREAD_PRIO_LOW);
   MPL_thread_self(&lock->owner);
   lock->count = entered;
-  look_at_all();
 }
 
 static void set_lock(int vci, torii_options_t* options) {
@@ -329,6 +320,15 @@ static int open_with_others(int vci) {
                                      NETMOD_TORII_NO_ERROR);
 }
 
+static int wait_together(void) {
+  torii_ni_t* nis[NETMOD_TORII_MAX_VCIS];
+  int code;
+  if (1 == MPIDI_TORII_global.vcis) return MPI_SUCCESS;
+  for (int i = 0; i < MPIDI_TORII_global.vcis; ++i) nis[i] = NETMOD_TORII_VCI(i)->ni;
+  code = torii_wait_together(nis, (size_t)MPIDI_TORII_global.vcis);
+  return TORII_OK == code ? MPI_SUCCESS : netmod_torii_refused(code, "waits for several VCIs");
+}
+
 /* A process with one thread may be among those with several: the smallest number is everybody's. */
 int MPIDI_TORII_post_init(void) {
   int vcis = NETMOD_TORII_MAX_VCIS;
@@ -340,7 +340,30 @@ int MPIDI_TORII_post_init(void) {
     if (MPI_SUCCESS != mpi_errno) return mpi_errno;
   }
   MPIDI_TORII_global.vcis = vcis;
-  return MPI_SUCCESS;
+  return wait_together();
+}
+
+/* MPICH asks for progress of the VCIs that the calling thread waits for in turn, and now and then
+ * of all. A thread that waits for one sleeps there, and one that asks for another than before for
+ * all; whatever woke it is found by having MPICH look at all of them next. */
+int netmod_torii_progress_among(int vci, int blocking) {
+  static _Thread_local int last;
+  const int count = global_vci_poll_count & MPIDI_CH4_PROG_POLL_MASK;
+  const bool all =
+      MPIR_CVAR_CH4_GLOBAL_PROGRESS && (0 == count || MPIDI_CH4_PROG_POLL_MASK == count);
+  const bool again = last == vci;
+  struct netmod_torii_vci* own = NETMOD_TORII_VCI(vci);
+  int came_back;
+  if (all) return torii_progress(own->ni);
+  last = vci;
+  if (!blocking) return torii_test_step(own->ni);
+  lent = 0;
+  came_back = !again           ? torii_wait_any(own->ni)
+              : own->came_back ? torii_wait_step(own->ni)
+                               : torii_wait_first(own->ni);
+  own->came_back = 0 < came_back;
+  if (0 < came_back && lent) global_vci_poll_count |= MPIDI_CH4_PROG_POLL_MASK;
+  return came_back;
 }
 #endif
 

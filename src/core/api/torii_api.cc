@@ -201,6 +201,7 @@ int torii_close(torii_ni_t* ni) {
   for (auto it = g_open.begin(); it != g_open.end(); ++it) {
     if (it->get() != ni_of(ni)) continue;
     if (--(*it)->references == 0) {
+      (*it)->wait_alone();
       (*it)->close();
       g_open.erase(it);
     }
@@ -247,7 +248,11 @@ const char* torii_peer_text(torii_ni_t* ni, const torii_peer_t* peer) {
 void torii_peer_set_context(torii_peer_t* peer, void* context) { peer_of(peer)->context = context; }
 void* torii_peer_context(const torii_peer_t* peer) { return peer_of(peer)->context; }
 
-int torii_progress(torii_ni_t* ni) { return ni_of(ni)->make_progress(); }
+int torii_progress(torii_ni_t* ni) {
+  const int events = ni_of(ni)->make_progress();
+  if (events > 0) ni_of(ni)->end_wait_together();
+  return events;
+}
 
 [[gnu::hot]] int torii_wait_step(torii_ni_t* ni) { return ni_of(ni)->wait_step(); }
 
@@ -256,11 +261,28 @@ void torii_give_way(torii_ni_t* ni) { ni_of(ni)->give_way(); }
 int torii_test_step(torii_ni_t* handle) {
   Ni* ni = ni_of(handle);
   const int events = ni->make_progress();
-  const int rested = ni->rest_after(events, false);
+  const int rested = ni->rest_after(events, Ni::Waits::looks);
   return events > 0 ? events : rested;
 }
 
 int torii_wait_first(torii_ni_t* ni) { return ni_of(ni)->wait_step<Ni::Round::first_event>(); }
+
+int torii_wait_together(torii_ni_t* const* nis, size_t count) {
+  for (size_t i = 0; i < count; ++i)
+    if (!nis || !nis[i] || !ni_of(nis[i])->knows_threads())
+      return bad_argument("torii_wait_together", "an interface that was not opened with `threads`");
+  for (size_t i = 0; i < count; ++i) {
+    std::vector<Ni*> others;
+    for (size_t j = 0; j < count; ++j)
+      if (nis[j] != nis[i]) others.push_back(ni_of(nis[j]));
+    ni_of(nis[i])->wait_with(std::move(others));
+  }
+  return TORII_OK;
+}
+
+int torii_wait_any(torii_ni_t* ni) {
+  return ni_of(ni)->wait_step<Ni::Round::all, Ni::Waits::any>();
+}
 
 int torii_wait(torii_ni_t* ni, int milliseconds) { return ni_of(ni)->wait(milliseconds); }
 

@@ -6,6 +6,7 @@ libtorii_internal_la_SOURCES += \
 	src/core/ni/ni_lock.h \
 	src/core/ni/progress_thread.cc \
 	src/core/ni/progress_thread.h \
+	src/core/ni/sleeping.cc \
 	src/core/ni/turn_page.cc \
 	src/core/ni/turn_page.h \
 	src/core/ni/turns.cc \

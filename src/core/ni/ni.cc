@@ -2,7 +2,6 @@
 // Copyright (c) 2026, the Torii authors
 #include "core/ni/ni.h"
 
-#include <poll.h>
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -21,8 +20,6 @@ namespace torii {
 
 namespace {
 
-constexpr uint64_t kMomentNs = 500000;          // sleep of a thread that nobody wakes
-constexpr uint64_t kSleepNs = 50000000;         // longest sleep without a look at the peers
 constexpr uint64_t kPageNs = 20000000;          // between two looks for the page of turns
 constexpr uint64_t kPageHolderNs = 1000000000;  // the same of the process that others find
 constexpr uint64_t kCloseNs = 1000000000;       // longest wait for drivers when closing
@@ -217,7 +214,7 @@ int Ni::wait(int milliseconds) {
     {
       NiGuard guard(*this);
       if (missed(waiter())) return 1;
-      if (!callbacks_due()) slept = sleep_ns(deadline - now);
+      if (!callbacks_due()) slept = sleep_ns(deadline - now, Wakers::here);
     }
     if (!slept && config_.lock) without_callers_lock(sched_yield);
   }
@@ -230,8 +227,17 @@ bool Ni::missed(Waiter& waiter) {
   return moved;
 }
 
+// Since this thread last rested. What another thread's callback did meanwhile may be what this one
+// waits for.
+bool Ni::changed(Waiter& waiter) {
+  const bool called = waiter.seen_callbacks != callbacks_run_;
+  waiter.seen_callbacks = callbacks_run_;
+  return missed(waiter) || called;
+}
+
 // What a waiting thread does after some polls without an event.
-[[gnu::hot]] int Ni::rest(Waiter& waiter, bool patient) {
+[[gnu::hot]] int Ni::rest(Waiter& waiter, Waits waits) {
+  const bool patient = waits != Waits::looks;
   if (waiter.takes_turn()) {
     without_callers_lock(sched_yield);
     NiGuard guard(*this);
@@ -249,10 +255,8 @@ bool Ni::missed(Waiter& waiter) {
     return 0;
   }
   lock();
-  // What another thread's callback did meanwhile may be what this one waits for.
-  const bool told = !missed(waiter) && waiter.seen_callbacks == callbacks_run_ && !callbacks_due();
-  waiter.seen_callbacks = callbacks_run_;
-  const bool slept = what == Waiter::Rest::sleep && told && sleep_ns(most);
+  const bool told = (waits == Waits::any || !changed(waiter)) && !callbacks_due();
+  const bool slept = what == Waiter::Rest::sleep && told && sleep_ns(most, wakers(waits));
   unlock();
   if (slept) {
     waiter.slept(thread_use);
@@ -335,62 +339,6 @@ inline uint64_t Ni::yield() {
   const uint64_t before = now_ns();
   const uint64_t after = yield();
   waiter.yielded(wait_policy_, after, after - before, thread_use);
-}
-
-bool Ni::sleep(int milliseconds) {
-  return sleep_ns(milliseconds < 0 ? kSleepNs : uint64_t(milliseconds) * 1000000u);
-}
-
-// Sleeps until a driver has work, wake() is called or time is over, and never longer than
-// kSleepNs, so that the death of a peer is seen. Gives up the lock meanwhile. Only one thread can
-// be woken; others sleep for a moment. False: it could not sleep.
-bool Ni::sleep_ns(uint64_t most) {
-  if (sleeping_) {
-    const timespec moment = {0, long(std::min(most, kMomentNs))};
-    unlock();
-    without_callers_lock([&] { nanosleep(&moment, nullptr); });
-    lock();
-    return true;
-  }
-  now_ns_ = now_ns();
-  std::vector<int> descriptors;
-  if (!protocol_.arm(&descriptors)) return false;
-  ++counters_.sleeps;
-  std::vector<pollfd> set;
-  for (int fd : descriptors) set.push_back({fd, POLLIN, 0});
-  if (wake_fd_ >= 0) set.push_back({wake_fd_, POLLIN, 0});
-  const timespec time = {0, long(std::min(most, kSleepNs))};
-  polled_ = false;
-  callbacks_told_ = callbacks_run_;
-  sleeping_ = watch_sleeper_ = watched_ = true;
-  lock_.unlock();
-  without_callers_lock([&] { ppoll(set.data(), set.size(), &time, nullptr); });
-  lock();
-  sleeping_ = watch_sleeper_ = false;
-  watched_ = watch_thread_;
-  eventfd_t ignored;
-  if (wake_fd_ >= 0) eventfd_read(wake_fd_, &ignored);
-  now_ns_ = now_ns();
-  return true;
-}
-
-// A thread leaves while others sleep: do they have to know? A poll has disarmed the drivers, a
-// callback may be what one waits for, and what waits for room needs somebody who looks.
-void Ni::wake_sleepers() {
-  const bool work = polled_ || !protocol_.drained();
-  if (watch_sleeper_ && (work || callbacks_told_ != callbacks_run_)) {
-    watch_sleeper_ = false;  // once is enough
-    wake();
-  }
-  if (watch_thread_ && work) {
-    watch_thread_ = false;
-    progress_thread_->wake();
-  }
-  watched_ = watch_sleeper_ || watch_thread_;
-}
-
-void Ni::wake() {
-  if (wake_fd_ >= 0) eventfd_write(wake_fd_, 1);
 }
 
 Peer* Ni::resolve(uint32_t nid, uint32_t pid, std::string* why) {

@@ -69,6 +69,7 @@ class Ni final : public Upper, public PortalsHost {
   }
   // While nobody uses the interface.
   void enable_threads();
+  bool knows_threads() const { return users_ == NiLock::Users::threads; }
   const torii_lock_t* callers_lock() const { return config_.lock; }
 
   Protocol& protocol() { return protocol_; }
@@ -94,25 +95,29 @@ class Ni final : public Upper, public PortalsHost {
     if (due) run_callbacks();
     return int(events) + due;
   }
+  // What the caller of a step wants: a look before it goes on with work of its own, to wait, or to
+  // wait for any of the interfaces that wait together.
+  enum class Waits : uint8_t { looks, here, any };
+
   // As torii_wait_step; the caller does not hold the lock.
-  template <Round round = Round::all>
+  template <Round round = Round::all, Waits waits = Waits::here>
   int wait_step() {
     // Where processors are scarce, others of the job wait for what the caller does with an event.
     const int events = __builtin_expect(wait_policy_.scarce, 0)
                            ? make_progress<Round::first_event>()
                            : make_progress<round>();
-    const int rested = rest_after(events);
+    const int rested = rest_after(events, waits);
     return events > 0 ? events : rested;
   }
-  // What a waiting caller does after a round of progress that found so many events; it does not
-  // hold the lock. Nonzero: it gave the processor away. Who is not patient has work of its own.
-  int rest_after(int events, bool patient = true) {
+  // What a caller does after a round of progress that found so many events; it does not hold the
+  // lock. Nonzero: it gave the processor away.
+  int rest_after(int events, Waits waits) {
     Waiter& w = waiter();
     if (events > 0) {
       w.busy();
       return 0;
     }
-    return __builtin_expect(w.idle(), 0) ? rest(w, patient) : 0;
+    return __builtin_expect(w.idle(), 0) ? rest(w, waits) : 0;
   }
   // One round of progress; the caller holds the lock. Callbacks stay queued.
   template <Round round = Round::all>
@@ -131,6 +136,14 @@ class Ni final : public Upper, public PortalsHost {
   void run_callbacks();
   // As torii_give_way; the caller does not hold the lock.
   void give_way();
+  // As torii_wait_together: the interfaces beside this one. While nobody uses them.
+  void wait_with(std::vector<Ni*> others) { others_ = std::move(others); }
+  // Something happened here: a thread that waits for one of them begins anew.
+  void end_wait_together() {
+    if (__builtin_expect(!others_.empty(), 0)) waiter().busy();
+  }
+  // This one is closed; the others wait without it. While nobody waits.
+  void wait_alone();
   // As torii_wait; the caller does not hold the lock.
   int wait(int milliseconds);
   // Finds or makes a peer and reports the path; the caller holds the lock.
@@ -203,8 +216,25 @@ class Ni final : public Upper, public PortalsHost {
     away();
     if (own) own->take(own->arg);
   }
-  [[gnu::noinline]] int rest(Waiter& waiter, bool patient);
+  // What ends a sleep: what happens here; also what arrives at those of the interfaces beside where
+  // nobody else sleeps; or all that happens at any of them.
+  enum class Wakers : uint8_t { here, arrivals, all };
+  static Wakers wakers(Waits waits) {
+    return waits == Waits::looks  ? Wakers::here
+           : waits == Waits::here ? Wakers::arrivals
+                                  : Wakers::all;
+  }
+  // A thread that sleeps, here and elsewhere.
+  struct Sleeper {
+    uint64_t most_ns;
+    Wakers wakers;
+    uint64_t changes = 0;          // how often something changed, at all of them
+    std::vector<int> descriptors;  // what wakes it
+    std::vector<Ni*> beside;       // where it sleeps as it does here
+  };
+  [[gnu::noinline]] int rest(Waiter& waiter, Waits waits);
   bool missed(Waiter& waiter);
+  bool changed(Waiter& waiter);
   uint64_t rested(uint64_t& count);
   uint64_t yield();
   void timed_yield(Waiter& waiter);
@@ -212,7 +242,11 @@ class Ni final : public Upper, public PortalsHost {
   Turns::View look_at_turns(uint64_t now);
   Visit stand_in(std::vector<int>* descriptors, unsigned* events);
   [[gnu::noinline]] void wake_sleepers();
-  bool sleep_ns(uint64_t most);
+  bool sleep_ns(uint64_t most, Wakers wakers);
+  bool fall_asleep(std::vector<int>* descriptors);
+  bool fall_asleep_beside(Sleeper* sleeper);
+  bool fall_asleep_elsewhere(Sleeper* sleeper);
+  void wake_up();
   void read_clock();
   void learn_of_yield(const Identity& other);
   bool needless(const std::string& name) const;
@@ -230,6 +264,7 @@ class Ni final : public Upper, public PortalsHost {
   Exports exports_;
   Imports imports_;
   static thread_local Waiter t_waiter;
+  std::vector<Ni*> others_;  // for which threads wait together with this one
   Turns turns_;
   WaitPolicy wait_policy_;
   std::unique_ptr<TurnPage> turn_page_;  // none before others were seen to want the processors

@@ -82,6 +82,8 @@ class Waiter {
   // The interface's counts when this thread last rested.
   uint64_t seen_callbacks = 0;
   uint64_t seen_visits = 0;
+  // The counts of all interfaces that wait together, when it last was to sleep for any of them.
+  uint64_t seen_together = 0;
 
  private:
   static constexpr uint32_t kGlances = 16;  // while nobody else wants the processor
