@@ -113,6 +113,12 @@ static btl_torii_operation_t* take_operation(btl_torii_endpoint_t* endpoint, voi
   return operation;
 }
 
+/* The caller flushes: nobody waits for this operation by itself. */
+static void flushed(void* arg, const torii_result_t* result) {
+  (void)arg;
+  (void)result;
+}
+
 static void over(void* arg, const torii_result_t* result) {
   const btl_torii_operation_t operation = *(btl_torii_operation_t*)arg;
   opal_free_list_return(&btl_torii.operations, arg);
@@ -153,7 +159,10 @@ static inline int transfer(btl_torii_endpoint_t* endpoint, void* local, uint64_t
   if (OPAL_LIKELY(NULL != import))
     code = put ? torii_write_now(import, offset, local, size)
                : torii_read_now(import, offset, local, size);
-  if (TORII_EMPTY == code) {
+  if (TORII_EMPTY == code && put && NULL == done) {
+    code = torii_write(import, offset, local, size, TORII_COMPLETE_LOCAL, flushed, NULL);
+    if (TORII_PENDING == code) code = TORII_OK;
+  } else if (TORII_EMPTY == code) {
     operation = take_operation(endpoint, local, local_handle, done, context, data);
     if (OPAL_UNLIKELY(NULL == operation)) {
       code = TORII_ERR_NO_MEMORY;

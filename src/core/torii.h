@@ -360,7 +360,9 @@ typedef enum torii_completion {
  * TORII_PENDING: `done` will run, and the local memory must stay until then; or an error. What the
  * target refuses ends with DENIED (key, tag or right) or INVALID (bounds), with nothing moved.
  * Operations are carried out in any order, a flush apart; 4 and 8 bytes at an aligned address in
- * one piece. */
+ * one piece. Where the target has to be asked, short writes with TORII_COMPLETE_LOCAL share frames:
+ * they leave with the next other operation or flush, when a frame is full, or with the next round
+ * of progress. */
 TORII_PUBLIC int torii_read(torii_import_t* import, uint64_t offset, void* base, uint64_t bytes,
                             torii_done_t done, void* arg);
 TORII_PUBLIC int torii_write(torii_import_t* import, uint64_t offset, const void* base,

@@ -70,6 +70,12 @@ void wire_seeds() {
     r.key_bytes = key ? 8 : 0;
     write_seed("wire", encoded(r) + (payload ? "payload" : key ? "the key!" : ""));
   }
+  wire::Request puts{};
+  puts.kind = wire::Kind::puts;
+  puts.flags = wire::kWantAck | wire::kMemorySpace;
+  puts.length = 7;
+  puts.op = 5;
+  write_seed("wire", encoded(puts) + "payload");
   for (unsigned kind = unsigned(wire::Kind::more); kind <= unsigned(wire::Kind::joined); ++kind) {
     wire::Control c{};
     c.kind = wire::Kind(kind);

@@ -27,6 +27,7 @@ size_t encode(const wire::Frame& frame, std::byte* out) {
     case wire::Kind::tagged_announce:
       return wire::encode(frame.announced, out);
     case wire::Kind::put:
+    case wire::Kind::puts:
     case wire::Kind::put_announce:
     case wire::Kind::get:
     case wire::Kind::getput:

@@ -91,6 +91,7 @@ void World::read_sent() {
     require(wire::parse(std::as_bytes(std::span(bytes)), &f));
     uint64_t handle = 0;
     if (f.kind >= wire::Kind::put && f.kind <= wire::Kind::getput) handle = f.request.op;
+    if (f.kind == wire::Kind::puts) handle = f.request.op;
     if (f.kind >= wire::Kind::more && f.kind <= wire::Kind::joined) handle = f.control.sender_op;
     if (f.kind == wire::Kind::update) handle = f.update.op;
     // Both are answered by a stream of payload.

@@ -100,6 +100,7 @@ class World {
   };
   void memory_step();
   void memory_frame();
+  void puts_frame(uint64_t handle, uint64_t label);
   void update_frame(uint64_t handle, uint64_t label);
   void updated_frame();
   void open_export();

@@ -100,9 +100,11 @@ void World::memory_frame() {
                                                 : old_keys_.back();
   const bool known = parse_key(std::as_bytes(std::span(text)), &key);
   wire::Request h{};
-  const unsigned kind = in_.below(4);
+  const unsigned kind = in_.below(5);
   if (kind == 3)
     return update_frame(known ? key.handle : in_.take<uint64_t>(), access_label(key.nonce, kTag));
+  if (kind == 4)
+    return puts_frame(known ? key.handle : in_.take<uint64_t>(), access_label(key.nonce, kTag));
   h.kind = wire::Kind(unsigned(wire::Kind::put) + kind);
   h.flags = uint8_t(wire::kMemorySpace | (in_.byte() & 1));
   h.credit = uint16_t(in_.below(8));
@@ -123,6 +125,32 @@ void World::memory_frame() {
   const unsigned from = in_.byte() % kFuzzPeers;
   if (h.kind == wire::Kind::put) more_at_[from] = payload.size();
   deliver(from, head, memory_key + payload);
+  check_exports();
+}
+
+// Short puts, mostly with places that make sense.
+void World::puts_frame(uint64_t handle, uint64_t label) {
+  std::string payload;
+  for (unsigned count = in_.below(6); count > 0; --count) {
+    const std::string bytes = in_.text(40);
+    std::byte place[wire::Place::kBytes];
+    const uint64_t offset = in_.byte() % 8 ? in_.below(kExportBytes) : in_.take<uint64_t>() >> 16;
+    wire::write_place({offset, uint16_t(in_.byte() % 8 ? bytes.size() : in_.take<uint16_t>())},
+                      place);
+    payload.append(reinterpret_cast<const char*>(place), sizeof(place)).append(bytes);
+  }
+  if (in_.byte() % 8 == 0) payload.resize(in_.below(uint32_t(payload.size() + 1)));
+  wire::Request h{};
+  h.kind = wire::Kind::puts;
+  h.flags = in_.byte() % 8 ? wire::kMemorySpace | wire::kWantAck : in_.byte();
+  h.credit = uint16_t(in_.below(8));
+  h.bits = handle;
+  h.hdr_data = in_.byte() % 8 ? label : in_.take<uint64_t>();
+  h.length = in_.byte() % 8 ? payload.size() : in_.take<uint64_t>();
+  h.op = 1 + in_.below(4);
+  std::string head(sizeof(h), 0);
+  wire::encode(h, reinterpret_cast<std::byte*>(head.data()));
+  deliver(in_.byte() % kFuzzPeers, head, payload);
   check_exports();
 }
 

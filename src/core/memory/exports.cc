@@ -9,6 +9,7 @@
 
 #include "core/base/log.h"
 #include "core/memory/atomics.h"
+#include "core/protocol/express.h"
 
 namespace torii {
 
@@ -186,7 +187,36 @@ void Exports::over(Op* op, OpEvent, Status, uint64_t) {
   if (e->done) self->release(e);
 }
 
+// Several short ones: each is carried out or refused by itself; the answer tells of the first that
+// was refused.
+void Exports::on_puts(Arrival& a) {
+  Status verdict = Status::ok;
+  Arrival one = a;
+  for (std::span<const std::byte> rest = a.payload; !rest.empty();) {
+    wire::Place place;
+    if (rest.size() >= wire::Place::kBytes) place = wire::read_place(rest.data());
+    Status why = Status::ok;
+    if (place.bytes == 0 || place.bytes > rest.size() - wire::Place::kBytes) {
+      why = refused(a, nullptr, "what it says of its parts does not fit", Status::invalid);
+      rest = {};
+    } else {
+      std::byte* at = nullptr;
+      one.env.offset = place.offset;
+      one.env.length = place.bytes;
+      if (admit(one, kMayWrite, place.bytes, &at, &why)) {
+        store_bytes(at, rest.data() + wire::Place::kBytes, place.bytes);
+        ++counters_.exports_written;
+      }
+      rest = rest.subspan(wire::Place::kBytes + place.bytes);
+    }
+    if (verdict == Status::ok) verdict = why;
+  }
+  if (verdict != Status::ok) return protocol_.refuse(a, verdict);
+  protocol_.settle(*a.peer, {a.peer_op, a.credit}, a.env.length, false);
+}
+
 void Exports::on_put(Arrival& a) {
+  if (a.kind == wire::Kind::puts) return on_puts(a);
   std::byte* at = nullptr;
   Status why = Status::ok;
   Export* const e = admit(a, kMayWrite, a.env.length, &at, &why);

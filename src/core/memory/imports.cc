@@ -15,6 +15,12 @@ namespace {
 
 constexpr uint64_t kReported = 5;  // refusals that are named in the log
 
+// Writes that share a frame.
+constexpr uint64_t kGatheredEach = 2048;
+constexpr uint64_t kGatheredMost = 16
+                                   << 10;  // of all in a frame; the next ones overlap with its way
+constexpr uint32_t kGatheredFrames = 64;   // under way to a peer, for they are copies
+
 }  // namespace
 
 // Waits for one epoch of each peer it concerns.
@@ -29,6 +35,7 @@ Imports::~Imports() {
   for (auto& [peer, traffic] : traffic_)
     for (auto& epoch : traffic->epochs)
       if (epoch.flush && --epoch.flush->epochs == 0) delete epoch.flush;
+  operations_.for_each([](Operation* op) { delete[] op->gathered; });
   imports_.for_each([](Import* import) {
     if (import->remote != kNoRemote) import->peer->driver->drop(import->remote);
   });
@@ -136,6 +143,7 @@ void Imports::forget(Operation* op) {
   Traffic& traffic = *import->traffic;
   --traffic.pending;
   --traffic.epochs[op->epoch - traffic.first].pending;
+  if (op->gathered) spare_.emplace_back(op->gathered);
   operations_.put(op);
   while (traffic.epochs.size() > 1 && traffic.epochs.front().pending == 0) {
     Flush* const flush = traffic.epochs.front().flush;
@@ -157,7 +165,8 @@ void Imports::end(Operation* op, Status status) {
     if (++counters_.accesses_refused <= kReported)
       TORII_WARN(
           "%s of %llu bytes at offset %llu was refused by %s: %s",
-          op->kind == Kind::read    ? "a read"
+          op->gathered              ? "one of several writes"
+          : op->kind == Kind::read  ? "a read"
           : op->kind == Kind::write ? "a write"
                                     : "an atomic operation",
           static_cast<unsigned long long>(op->bytes), static_cast<unsigned long long>(op->offset),
@@ -180,6 +189,7 @@ void Imports::end(Operation* op, Status status) {
 
 Status Imports::read_any(Import& import, uint64_t offset, void* base, uint64_t bytes,
                          torii_done_t done, void* arg) {
+  send_gathered(*import.traffic);
   Operation* const op = begin(import, Kind::read, offset, bytes, done, arg);
   if (!op) return Status::no_memory;
   op->base = static_cast<std::byte*>(base);
@@ -188,11 +198,65 @@ Status Imports::read_any(Import& import, uint64_t offset, void* base, uint64_t b
 
 Status Imports::write_any(Import& import, uint64_t offset, const void* base, uint64_t bytes,
                           bool local, torii_done_t done, void* arg) {
+  if (local && gather(import, offset, base, bytes)) return Status::ok;
+  send_gathered(*import.traffic);
   Operation* const op = begin(import, Kind::write, offset, bytes, done, arg);
   if (!op) return Status::no_memory;
   op->base = static_cast<std::byte*>(const_cast<void*>(base));
   op->local = local;
   return transfer(op);
+}
+
+// A short write for which the target has to be asked, while something is under way there, goes with
+// those behind it: they share a frame and an answer, and the way through all layers. False: it does
+// not. Nobody but the flush is told of its end.
+bool Imports::gather(Import& import, uint64_t offset, const void* base, uint64_t bytes) {
+  Traffic& traffic = *import.traffic;
+  if (bytes == 0 || bytes > kGatheredEach || traffic.pending == 0 ||
+      traffic.pending > kGatheredFrames || offset >> wire::Place::kOffsetBits ||
+      by_driver(import, offset, bytes, false))
+    return false;
+  auto* op = static_cast<Operation*>(traffic.gathered);
+  const uint64_t more = wire::Place::kBytes + bytes;
+  const uint64_t most = std::min(protocol_.puts_max(*import.peer), kGatheredMost);
+  if (2 * more > most) return false;
+  if (op && (op->import != &import || op->bytes + more > most)) {
+    send_gathered(traffic);
+    op = nullptr;
+  }
+  if (!op) {
+    op = begin(import, Kind::write, 0, 0, nullptr, nullptr);
+    if (!op) return false;
+    if (spare_.empty()) {
+      op->gathered = new std::byte[kGatheredMost];
+    } else {
+      op->gathered = spare_.back().release();
+      spare_.pop_back();
+    }
+    op->base = op->gathered;
+    traffic.gathered = op;
+    gathering_.push_back(&traffic);
+  }
+  std::byte* const out = op->gathered + op->bytes;
+  wire::write_place({offset, static_cast<uint16_t>(bytes)}, out);
+  copy_bytes(out + wire::Place::kBytes, base, bytes);
+  op->bytes += more;
+  ++counters_.asked_accesses;
+  return true;
+}
+
+void Imports::send_gathered(Traffic& traffic) {
+  if (!traffic.gathered) return;
+  auto* const op = static_cast<Operation*>(std::exchange(traffic.gathered, nullptr));
+  std::erase(gathering_, &traffic);
+  const Status status = transfer_by_frames(op);
+  if (status == Status::ok || status == Status::pending) return;
+  traffic.failed = status;
+  failed_ = true;
+}
+
+void Imports::push() {
+  while (!gathering_.empty()) send_gathered(*gathering_.back());
 }
 
 // The driver can, and the export allows it.
@@ -254,6 +318,7 @@ Status Imports::transfer_by_frames(Operation* op) {
   env.hdr_data = import.label;
   env.offset = op->offset;
   env.length = op->bytes;
+  env.several = op->gathered != nullptr;
   env.want_ack = op->kind == Kind::write;
   op->in_call = true;
   const Data data(op->base, op->bytes);
@@ -265,7 +330,7 @@ Status Imports::transfer_by_frames(Operation* op) {
     forget(op);
     return status;
   }
-  ++counters_.asked_accesses;
+  if (!op->gathered) ++counters_.asked_accesses;
   if (!op->left) return Status::pending;
   op->done = nullptr;  // the call says that the memory may be reused
   return Status::ok;
@@ -274,6 +339,7 @@ Status Imports::transfer_by_frames(Operation* op) {
 Status Imports::atomic_any(Import& import, uint64_t offset, AtomicOp op, unsigned width,
                            uint64_t operand, uint64_t compare, void* old, torii_done_t done,
                            void* arg) {
+  send_gathered(*import.traffic);
   Operation* const o = begin(import, Kind::atomic, offset, width, done, arg);
   if (!o) return Status::no_memory;
   o->base = static_cast<std::byte*>(old);
@@ -326,6 +392,12 @@ void Imports::frame_event(Op* op, OpEvent event, Status status, uint64_t bytes) 
 Status Imports::flush(Peer* peer, torii_done_t done, void* arg) {
   if (std::exchange(stored_, false)) std::atomic_thread_fence(std::memory_order_seq_cst);
   if (operations_.used() == 0 && !failed_) return Status::ok;
+  if (peer) {
+    const auto it = traffic_.find(peer);
+    if (it != traffic_.end()) send_gathered(*it->second);
+  } else {
+    push();
+  }
   Status status = Status::ok;
   Flush* flush = nullptr;
   const auto wait_for = [&](Traffic& traffic) {

@@ -10,6 +10,7 @@
 #include <deque>
 #include <memory>
 #include <unordered_map>
+#include <vector>
 
 #include "core/base/copy.h"
 #include "core/base/counters.h"
@@ -34,6 +35,7 @@ struct Traffic {
   std::deque<Epoch> epochs{1};
   uint64_t first = 0;          // number of epochs.front()
   uint32_t pending = 0;        // operations in all of them
+  void* gathered = nullptr;    // an Imports::Operation: short writes that have not left yet
   Status failed = Status::ok;  // of an operation that could tell nobody, since the last flush
 };
 
@@ -113,6 +115,11 @@ class Imports {
   // Of all peers if `peer` is null.
   Status flush(Peer* peer, torii_done_t done, void* arg);
 
+  // Short writes wait for others?
+  bool gathers() const { return !gathering_.empty(); }
+  // Sends them.
+  void push();
+
   // No more direct ways to that peer.
   void on_peer_down(Peer& peer);
 
@@ -132,6 +139,7 @@ class Imports {
     uint64_t offset = 0;
     uint64_t bytes = 0;
     std::byte* base = nullptr;
+    std::byte* gathered = nullptr;  // several short writes, each behind its place; `bytes` in all
     uint64_t old = 0;
   };
 
@@ -168,6 +176,8 @@ class Imports {
   Traffic& traffic_with(Peer& peer);
   Operation* begin(Import& import, Kind kind, uint64_t offset, uint64_t bytes, torii_done_t done,
                    void* arg);
+  bool gather(Import& import, uint64_t offset, const void* base, uint64_t bytes);
+  void send_gathered(Traffic& traffic);
   Status transfer(Operation* op);
   Status transfer_by_frames(Operation* op);
   void end(Operation* op, Status status);
@@ -185,8 +195,10 @@ class Imports {
   SlotPool<Import> imports_;
   SlotPool<Operation> operations_;
   std::unordered_map<Peer*, std::unique_ptr<Traffic>> traffic_;
-  bool failed_ = false;  // there may be a Traffic::failed
-  bool stored_ = false;  // by this process itself, since the last fence
+  std::vector<Traffic*> gathering_;                  // those with something gathered
+  std::vector<std::unique_ptr<std::byte[]>> spare_;  // memory of gathered writes
+  bool failed_ = false;                              // there may be a Traffic::failed
+  bool stored_ = false;                              // by this process itself, since the last fence
 };
 
 }  // namespace torii

@@ -465,6 +465,7 @@ void Ni::close() {
   stop_progress_thread();
   lock();
   const uint64_t give_up = now_ns() + kCloseNs;
+  imports_.push();
   while (!protocol_.drained() && now_ns() < give_up) progress_locked();
   protocol_.say_bye();
   while (!protocol_.drained() && now_ns() < give_up) progress_locked();

@@ -126,6 +126,7 @@ class Ni final : public Upper, public PortalsHost {
     polled_ = true;
     const unsigned events = round == Round::first_event ? protocol_.progress_first(now_ns_)
                                                         : protocol_.progress(now_ns_);
+    if (__builtin_expect(imports_.gathers(), 0)) imports_.push();
     // Another thread's wait may be over by it.
     if (__builtin_expect(several_threads(), 0)) visits_ += events > 0;
     return events;

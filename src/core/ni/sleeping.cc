@@ -58,6 +58,7 @@ bool Ni::sleep_ns(uint64_t most, Wakers wakers) {
 bool Ni::fall_asleep(std::vector<int>* descriptors) {
   now_ns_ = now_ns();
   std::vector<int> armed;
+  imports_.push();
   if (!protocol_.arm(&armed)) return false;
   descriptors->insert(descriptors->end(), armed.begin(), armed.end());
   if (wake_fd_ >= 0) descriptors->push_back(wake_fd_);
@@ -105,6 +106,7 @@ bool Ni::fall_asleep_beside(Sleeper* sleeper) {
   if (sleeping_) return true;
   std::vector<int> armed;
   now_ns_ = now_ns();
+  imports_.push();
   if (!protocol_.arm(&armed)) return false;
   sleeper->descriptors.insert(sleeper->descriptors.end(), armed.begin(), armed.end());
   return true;
@@ -113,7 +115,7 @@ bool Ni::fall_asleep_beside(Sleeper* sleeper) {
 // A thread leaves while others sleep: do they have to know? A poll has disarmed the drivers, a
 // callback may be what one waits for, and what waits for room needs somebody who looks.
 void Ni::wake_sleepers() {
-  const bool work = polled_ || !protocol_.drained();
+  const bool work = polled_ || !protocol_.drained() || imports_.gathers();
   if (watch_sleeper_ && (work || callbacks_told_ != callbacks_run_)) {
     watch_sleeper_ = false;  // once is enough
     wake();

@@ -162,17 +162,19 @@ uint32_t Protocol::payload_head(const Op* op, wire::Kind kind, uint64_t offset, 
 // Several frames of it go to the driver together.
 bool Protocol::in_run(const Op* op, uint64_t left) {
   const DriverCaps& caps = op->peer->driver->caps();
+  if (op->several) return left > caps.mtu - op->head_bytes;
   return caps.batch_max > 1 && left > caps.mtu && op->data.contiguous();
 }
 
 // The memory of a stream is the protocol's until its target has all of it.
 bool Protocol::lends(const Op* op, const DriverCaps& caps, uint64_t bytes) {
   return caps.lend_min && bytes >= caps.lend_min &&
-         (op->announced || op->stage == OpStage::streaming);
+         (op->announced || op->several || op->stage == OpStage::streaming);
 }
 
 // The longest frame for a contiguous payload.
 uint32_t Protocol::longest(const Op* op, const DriverCaps& caps) {
+  if (op->several) return std::max(caps.mtu, caps.long_max);
   if (!caps.long_max || !lends(op, caps, caps.mtu)) return caps.mtu;
   return std::max(caps.mtu, op->peer->driver->long_max(op->peer->route));
 }

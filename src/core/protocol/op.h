@@ -83,6 +83,7 @@ struct Op {
   bool reading = false;     // access: from the peer's memory
   bool functions = false;   // data is reached by pack and unpack only
   bool exported = false;    // request: of exported memory, so the payload may come as a stream
+  bool several = false;     // puts that share one frame; lent to the driver if it is a long one
   uint8_t head_bytes = 0;   // of `head`
   Peer* peer = nullptr;
   Owner owner;

@@ -36,6 +36,7 @@ struct Envelope {
   uint8_t index = 0;  // portal table entry or tagged port
   bool want_ack = false;
   bool ready = false;
+  bool several = false;  // puts to exported memory, each behind its place, in one frame
   uint32_t ac_index = 0;
   uint64_t bits = 0;
   uint64_t hdr_data = 0;  // tagged: the low 32 bits are the user's
@@ -46,9 +47,9 @@ struct Envelope {
 // A request that just arrived. Valid only during the upcall.
 struct Arrival {
   Peer* peer;
-  wire::Kind kind;  // put, put_announce, get, getput or update
+  wire::Kind kind;  // put, puts, put_announce, get, getput or update
   Envelope env;
-  std::span<const std::byte> payload;  // first bytes of an eager put; all bytes of a getput
+  std::span<const std::byte> payload;  // first bytes of an eager put; all bytes of getput and puts
   // The protocol's own.
   std::span<const std::byte> key;
   uint64_t peer_op;
@@ -177,6 +178,12 @@ class Protocol final {
                      const Data& source);
   // Tells the peer that this process has joined a group; `ask`: it shall answer with the same.
   void tell_joined(Peer& peer, uint64_t group, bool ask);
+  // How many bytes puts that share a frame may have, with their places.
+  static uint64_t puts_max(const Peer& peer) {
+    const DriverCaps& caps = peer.driver->caps();
+    const uint32_t most = caps.long_max ? peer.driver->long_max(peer.route) : 0;
+    return std::max(caps.mtu, most) - sizeof(wire::Request);
+  }
   // Withdraws a put that no frame of has left yet. False: too late.
   bool withdraw(Op* op);
 

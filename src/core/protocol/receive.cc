@@ -85,6 +85,7 @@ void Protocol::on_frame(Rail& rail, PeerId from, std::span<const std::byte> byte
     case Kind::tagged_announce:
       return on_announced(*peer, frame);
     case Kind::put:
+    case Kind::puts:
     case Kind::put_announce:
     case Kind::get:
     case Kind::getput:

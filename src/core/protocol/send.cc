@@ -186,14 +186,15 @@ Status Protocol::put(Peer& peer, const Envelope& env, const Data& source, const 
   op->data = source;
   op->length = op->accepted = source.bytes();
   op->want_ack = env.want_ack;
+  op->several = env.several;
   op->functions = !source.has_address();
 
   const bool exported = env.space == Space::memory;
   const uint64_t cost = exported ? 0 : wire::credit_units(op->length);
   const bool room = cost <= peer.credit;
   const uint64_t eager_max = exported ? push_max(peer) : peer.eager_max;
-  op->announced =
-      op->length > eager_max || !room || near(peer, source) || better_read(peer, source);
+  op->announced = !env.several && (op->length > eager_max || !room || near(peer, source) ||
+                                   better_read(peer, source));
   if (op->announced) {
     ++announced_;
     ++counters_->rendezvous_sent;
@@ -207,7 +208,7 @@ Status Protocol::put(Peer& peer, const Envelope& env, const Data& source, const 
     ++counters_->eager_sent;
     peer.credit -= cost;
     op->credit_taken = uint32_t(cost);
-    set_request_head(op, wire::Kind::put, env);
+    set_request_head(op, env.several ? wire::Kind::puts : wire::Kind::put, env);
   }
   return start(op, out);
 }

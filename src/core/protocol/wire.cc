@@ -103,6 +103,9 @@ bool check_request(const Frame& f) {
       return r.key_bytes == 0 && (f.payload.size() > 0 || r.length == 0);
     case Kind::put_announce:
       return f.payload.empty() && r.op != 0;
+    case Kind::puts:
+      return r.key_bytes == 0 && r.flags == (kWantAck | kMemorySpace) && r.offset == 0 &&
+             f.payload.size() == r.length && r.length > 0 && r.op != 0;
     case Kind::get:
       return r.key_bytes == 0 && f.payload.empty() && r.op != 0;
     case Kind::getput:
@@ -165,6 +168,7 @@ bool parse(std::span<const std::byte> bytes, Frame* out) {
       return take(bytes, &out->announced, &rest) && split_key(rest.size(), rest, out) &&
              out->announced.op != 0;
     case Kind::put:
+    case Kind::puts:
     case Kind::put_announce:
     case Kind::get:
     case Kind::getput:

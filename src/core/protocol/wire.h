@@ -7,7 +7,7 @@
 //
 //   tagged      16 bytes: a whole small message for a tagged port
 //   announced   32 bytes: the announcement of a large message for a tagged port
-//   request     56 bytes: put, get, getput and the announcement of another large put
+//   request     56 bytes: put, puts, get, getput and the announcement of another large put
 //   control     32 bytes: everything about a message both sides already know
 //   update      56 bytes: an atomic operation on exported memory
 //   updated     24 bytes: its answer
@@ -28,7 +28,7 @@
 
 namespace torii::wire {
 
-inline constexpr uint8_t kVersion = 5;
+inline constexpr uint8_t kVersion = 6;
 
 enum class Kind : uint8_t {
   hello = 1,
@@ -50,8 +50,9 @@ enum class Kind : uint8_t {
   update,          // update
   updated,         // updated
   tagged_announce,  // announced: key follows, payload moves after the match
+  puts,             // request: short puts to one export follow, each behind its place
 };
-inline constexpr uint8_t kKindLast = static_cast<uint8_t>(Kind::tagged_announce);
+inline constexpr uint8_t kKindLast = static_cast<uint8_t>(Kind::puts);
 
 enum RequestFlags : uint8_t {
   kWantAck = 1u << 0,      // answer with ack when delivered, or finish(dropped)
@@ -129,6 +130,23 @@ struct Request {
   uint64_t op;      // the sender's handle; 0: expects no answer
 };
 static_assert(sizeof(Request) == 56);
+
+// Before each of several short puts: where it goes, and how many bytes of it follow.
+struct Place {
+  static constexpr size_t kBytes = sizeof(uint64_t);
+  static constexpr unsigned kOffsetBits = 48;
+
+  uint64_t offset = 0;  // less than 2 to the power of kOffsetBits
+  uint16_t bytes = 0;
+};
+inline void write_place(const Place& place, std::byte* out) {
+  store_little(out, place.offset | uint64_t{place.bytes} << Place::kOffsetBits);
+}
+inline Place read_place(const std::byte* in) {
+  const auto word = load_little<uint64_t>(in);
+  return {word & ((uint64_t{1} << Place::kOffsetBits) - 1),
+          static_cast<uint16_t>(word >> Place::kOffsetBits)};
+}
 
 struct Control {
   Kind kind;
