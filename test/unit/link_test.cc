@@ -68,6 +68,26 @@ TEST_F(LinkTest, AMissedFrameGoesAgainBeforeTheTimeout) {
   EXPECT_EQ(a->counters.link_retransmits, 1u);
 }
 
+// Nothing overtakes the last frames of a burst: the timeout repeats one of them, whose answer tells
+// of the others. They do not wait for a timeout each.
+TEST_F(LinkTest, TheLostEndOfABurstCostsOneTimeout) {
+  const auto a = linked("drop#13,drop#14,drop#15,drop#16,drop#17,drop#18"), b = linked();
+  const PeerId peer = a->connect(*b);
+  const auto send = [&](uint64_t count) {
+    for (uint64_t i = 0; i < count; i++) ASSERT_TRUE(a->send(peer, "x", {}, 1));
+  };
+  for (int i = 0; i < 8; i++) {
+    send(1);
+    run({a.get(), b.get()}, now_ns + 100000, 10000);
+  }
+  ASSERT_EQ(a->sink.dones.size(), 8u);
+  send(10);
+  run({a.get(), b.get()}, now_ns + link::RetransmitTimer::kMinNs + 200000, 10000);
+  EXPECT_EQ(b->sink.packets.size(), 18u);
+  EXPECT_EQ(a->sink.dones.size(), 18u);
+  EXPECT_EQ(a->counters.link_retransmits, 6u);
+}
+
 // An answer to a frame that went twice says nothing about the round trip: the second loss is
 // repaired after the first timeout again, not after one measured from the repetition.
 TEST_F(LinkTest, RepeatedFramesAreNotMeasured) {

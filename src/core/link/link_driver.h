@@ -81,6 +81,9 @@ class Slots {
 
 constexpr size_t kBatchMax = 64;  // frames for the driver below at a time, whatever it advises
 
+// About microseconds, for differences: 4 bytes for each of many rails.
+inline uint32_t coarse(uint64_t ns) { return static_cast<uint32_t>(ns >> 10); }
+
 // A way to a peer, for what is sent. All rails of a peer share its numbers.
 struct Rail {
   Rail(uint64_t timeout_max_ns, uint32_t frames) : timer(timeout_max_ns), window(frames) {}
@@ -92,6 +95,7 @@ struct Rail {
   uint32_t flying = 0;        // frames under way by it
   uint32_t turns = 0;         // frames that were sent by it, also again
   uint32_t arrived = 0;       // the turn of the latest that is known to have arrived
+  uint32_t arrived_left = 0;  // coarse() of when that one left
   uint32_t delivered = 0;     // frames that have arrived by it
   bool held_back = false;     // by the window, since something arrived
   uint64_t restarted_ns = 0;  // the timeout: at an arrival, or when it had passed
@@ -256,6 +260,7 @@ class LinkDriver final : public Decorator {
   uint8_t rail_for(PeerId id, Peer& peer, size_t frames);
   void lose_all(Peer& peer, uint8_t rail);
   static size_t oldest_flying(Peer& peer, uint8_t rail);
+  static size_t newest_flying(Peer& peer, uint8_t rail);
 
   uint64_t rest_of(PeerId id, Peer& peer);  // sleeping.cc
 

@@ -81,4 +81,11 @@ size_t LinkDriver::oldest_flying(Peer& peer, uint8_t rail) {
   return i;
 }
 
+// There is one.
+size_t LinkDriver::newest_flying(Peer& peer, uint8_t rail) {
+  auto i = static_cast<size_t>(peer.next - peer.first) - 1;
+  while (peer.sent[i].stage != Sent::Stage::flying || peer.sent[i].rail != rail) i--;
+  return i;
+}
+
 }  // namespace torii::link

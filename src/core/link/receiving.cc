@@ -182,7 +182,10 @@ void LinkDriver::retire(Peer& peer, Sent& sent) {
   // After a second transmission nobody knows which one was answered, unless it is too soon for the
   // last one.
   const bool last = sent.transmissions == 1 || now_ns_ - sent.sent_ns >= rail.speed.least_ns();
-  if (last && static_cast<int32_t>(sent.turn - rail.arrived) > 0) rail.arrived = sent.turn;
+  if (last && static_cast<int32_t>(sent.turn - rail.arrived) > 0) {
+    rail.arrived = sent.turn;
+    rail.arrived_left = coarse(sent.sent_ns);
+  }
   if (sent.transmissions == 1 && sent.together) {
     rail.timer.measured(now_ns_ - sent.sent_ns);
     rail.speed.measured(now_ns_, now_ns_ - sent.sent_ns, rail.delivered - sent.delivered);

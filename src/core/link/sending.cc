@@ -423,7 +423,7 @@ void LinkDriver::lost(Peer& peer, Sent& frame) {
 }
 
 // Which frames have to go again? Those that later ones have overtaken, and after the timeout first
-// the oldest, for the answer itself may be late or lost, then all.
+// the newest, for the answer itself may be late or lost, then all.
 void LinkDriver::find_losses(PeerId id, Peer& peer) {
   if (!peer.flying) return;
   look_at_rails(id, peer);
@@ -439,7 +439,11 @@ void LinkDriver::find_overtaken(Peer& peer) {
     if (frame.stage != Sent::Stage::flying) continue;
     Rail& rail = peer.rails[frame.rail];
     // Frames by other rails overtake nobody.
-    if (static_cast<int32_t>(rail.arrived - frame.turn) < kOvertakenMax) continue;
+    const auto later = static_cast<int32_t>(rail.arrived - frame.turn);
+    const auto after = static_cast<int32_t>(rail.arrived_left - coarse(frame.sent_ns));
+    const bool much_later =
+        later > 0 && after > 0 && static_cast<uint32_t>(after) > coarse(rail.timer.smoothed_ns());
+    if (later < kOvertakenMax && !much_later) continue;
     const uint64_t age_ns = now_ns_ - frame.sent_ns;
     // Its own second try may still be on its way.
     if (age_ns <= (frame.transmissions == 1 ? 1 : 2) * rail.timer.smoothed_ns()) continue;
@@ -449,11 +453,18 @@ void LinkDriver::find_overtaken(Peer& peer) {
   }
 }
 
+// First the newest goes again, for the peer may only be late, and nothing else overtakes the last
+// frames of a burst: its answer tells what is missing before it (RFC 8985, 7).
 void LinkDriver::time_out(Peer& peer, uint8_t number) {
   Rail& rail = peer.rails[number];
-  Sent& first = peer.sent[oldest_flying(peer, number)];
-  if (now_ns_ - std::max(first.sent_ns, rail.restarted_ns) < rail.timer.timeout_ns()) return;
-  lost(peer, first);
+  const Sent& oldest = peer.sent[oldest_flying(peer, number)];
+  if (now_ns_ - std::max(oldest.sent_ns, rail.restarted_ns) < rail.timer.timeout_ns()) return;
+  size_t newest = newest_flying(peer, number);
+  // Whether a long frame arrived is told by its last part: another one goes.
+  if (peer.sent[newest].together > 1 && newest > 0 &&
+      peer.sent[newest - 1].stage == Sent::Stage::flying)
+    newest--;
+  lost(peer, peer.sent[newest]);
   rail.restarted_ns = now_ns_;
   rail.shunned_ns = now_ns_ + kShunNs;
   if (rail.timer.timed_out() > 1) {
