@@ -268,7 +268,10 @@ TORII_PUBLIC int torii_send_now(torii_port_t* port, torii_peer_t* peer, uint64_t
 /* Receives the first message from `source` (null: anyone) with
  * ((message tag ^ tag) & ~ignore) == 0. Posted receives match in the order of the calls.
  * Returns TORII_OK: complete, *result filled, no callback; TORII_PENDING; or an error, also
- * when the message that matched ended in one (result->code then has it too). */
+ * when the message that matched ended in one (result->code then has it too). A long message may be
+ * complete later than a short one that follows it; but of receives from anyone none is put off so
+ * that later messages can be read together with its own, because who has several of them often
+ * takes what they bring as it comes. */
 TORII_PUBLIC int torii_recv(torii_port_t* port, torii_peer_t* source, uint64_t tag, uint64_t ignore,
                             const torii_data_t* data, torii_done_t done, void* arg,
                             torii_request_t* request, torii_result_t* result);

@@ -142,6 +142,7 @@ struct Rma {
   uint64_t bytes = 0;   // at most remote_max
   uint64_t cookie = 0;  // for done() if the call answers `pending`; 0: it answers `again` instead
   bool alone = false;   // the other process has moves of its own: do not ask for its help
+  bool soon = false;    // do not wait for frames that have arrived since the one that asks for it
 };
 
 // An address of a peer's, as a driver that looks for the way knows it; for messages to the user.

@@ -455,7 +455,7 @@ int torii_mrecv(torii_port_t* handle, torii_message_t* message, const torii_data
     return bad_argument("torii_mrecv", "null pointer or inconsistent data");
   Port* port = port_of(handle);
   return begun(ni_of(port), data.bytes(), [&] {
-    return port->ports->receive_taken(reinterpret_cast<Unexpected*>(message), data, done, arg,
+    return port->ports->receive_taken(reinterpret_cast<Unexpected*>(message), true, data, done, arg,
                                       request, result);
   });
 }

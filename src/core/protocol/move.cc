@@ -87,6 +87,7 @@ unsigned Protocol::move_step(Op* op) {
         op->data.slice(op->moved, want, pieces, std::min(kPieces, caps.pieces_max), &covered);
     Rma rma = rma_of(peer, op->remote, op->remote_offset + op->moved, {pieces, count}, covered);
     rma.cookie = ops_.handle(op);
+    rma.soon = op->soon;
     const Status status = reading ? driver.get(rma) : driver.put(rma);
     if (status == Status::again) return events;
     if (status == Status::denied || status == Status::unsupported) {

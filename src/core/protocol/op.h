@@ -81,6 +81,7 @@ struct Op {
   bool is_reply = false;    // source side of a get
   bool first_sent = false;  // the frame with `head` has left
   bool reading = false;     // access: from the peer's memory
+  bool soon = false;        // incoming: as Rma::soon
   bool functions = false;   // data is reached by pack and unpack only
   bool exported = false;    // request: of exported memory, so the payload may come as a stream
   bool several = false;     // puts that share one frame; lent to the driver if it is a long one

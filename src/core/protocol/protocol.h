@@ -55,6 +55,7 @@ struct Arrival {
   uint64_t peer_op;
   uint32_t credit;
   const wire::Update* update = nullptr;  // of an update; env.length is its width
+  bool soon = false;                     // the room above's: as Rma::soon, if it is announced
 
   // A put whose payload is all here.
   bool complete() const { return kind == wire::Kind::put && payload.size() == env.length; }

@@ -281,6 +281,7 @@ Status Protocol::accept(Arrival& a, const Data& destination, uint64_t accepted, 
   op->want_ack = !no_ack;
   if (a.kind == Kind::put_announce) {
     op->announced = true;
+    op->soon = a.soon;
     keep_key(op, a.key);
     return begin_incoming(op, out, true);
   }

@@ -135,7 +135,8 @@ Unexpected* Ports::find(Port& port, const MatchSpec& want) {
   if (port.arrivals.size() > 0) {
     if (Unexpected* message = find(port, want)) {
       port.arrivals.remove(message);
-      return receive_taken(message, data, done, arg, request, result);
+      const bool at_once = want.source || completions_.empty();
+      return receive_taken(message, at_once, data, done, arg, request, result);
     }
   }
   if (want.source && want.source->state != PeerState::up)
@@ -179,12 +180,13 @@ Owner Ports::owner_of(Receive* r) {
   return owner;
 }
 
-[[gnu::hot]] Status Ports::receive_taken(Unexpected* message, const Data& data, torii_done_t done,
-                                         void* arg, torii_request_t* request,
+[[gnu::hot]] Status Ports::receive_taken(Unexpected* message, bool at_once, const Data& data,
+                                         torii_done_t done, void* arg, torii_request_t* request,
                                          torii_result_t* result) {
   Port& port = ports_[message->port];
+  at_once = at_once && !port.in_order;
   const uint64_t accepted = std::min(message->length, data.bytes());
-  if (!message->op && !port.in_order) {
+  if (!message->op && at_once) {
     describe(*message, result);
     result->bytes = accepted;
     take_payload(message, data, accepted);
@@ -209,7 +211,7 @@ Owner Ports::owner_of(Receive* r) {
   } else {
     take_payload(message, data, accepted);
   }
-  if (port.in_order && status != Status::pending) {
+  if (!at_once && status != Status::pending) {
     complete(r, status, status == Status::ok ? accepted : 0);
     status = Status::pending;
   }
@@ -290,6 +292,7 @@ void Ports::matched(Port& port, Receive* r, Arrival& a) {
   r->completion.result = {TORII_OK,     uint32_t(a.env.hdr_data), a.env.bits, 0,
                           a.env.length, public_peer(a.peer)};
   if (port.in_order) port.under_way.push_back(r);
+  a.soon = r->source_ignore != 0;
   const Status status = protocol_.accept(a, r->data, accepted, false, owner_of(r), nullptr);
   if (status != Status::pending) complete(r, status, status == Status::ok ? accepted : 0);
 }

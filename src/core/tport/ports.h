@@ -105,8 +105,9 @@ class Ports {
   }
   bool probe(Port& port, const MatchSpec& want, torii_result_t* result);
   Unexpected* take(Port& port, const MatchSpec& want, torii_result_t* result);
-  Status receive_taken(Unexpected* message, const Data& data, torii_done_t done, void* arg,
-                       torii_request_t* request, torii_result_t* result);
+  // Not at once: behind the callbacks that are due.
+  Status receive_taken(Unexpected* message, bool at_once, const Data& data, torii_done_t done,
+                       void* arg, torii_request_t* request, torii_result_t* result);
   // True: withdrawn, its callback is in the queue.
   bool cancel(torii_request_t request);
 
@@ -205,6 +206,7 @@ class Ports {
     receives_.put(r);
     __atomic_store_n(&flag->done, 1, __ATOMIC_RELEASE);
   } else if (r->completion.done == port->prompted && prompts_allowed_ &&
+             (completions_.empty() || !r->source_ignore) &&
              port->prompt(r->completion.arg, &result)) {
     receives_.put(r);
   } else {

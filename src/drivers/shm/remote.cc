@@ -151,7 +151,7 @@ inline Status ShmDriver::transfer(const Rma& rma, bool write) {
     lone_ = lone;  // it comes again
     return Status::again;
   }
-  const bool among_frames = !write && draining_ == peer;
+  const bool among_frames = !write && draining_ == peer && !rma.soon;
   if (among_frames && rma.bytes > shm::kGatherLongest && peer->in.more()) return Status::again;
   if (!write && rma.bytes >= points_.split_min && side_by_side_ && worth_splitting(rma, *peer)) {
     if (rma.cookie) return get_split(rma, *peer);
