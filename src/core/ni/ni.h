@@ -244,6 +244,7 @@ class Ni final : public Upper, public PortalsHost {
   Visit stand_in(std::vector<int>* descriptors, unsigned* events);
   [[gnu::noinline]] void wake_sleepers();
   bool sleep_ns(uint64_t most, Wakers wakers);
+  bool arm(std::vector<int>* descriptors);
   bool fall_asleep(std::vector<int>* descriptors);
   bool fall_asleep_beside(Sleeper* sleeper);
   bool fall_asleep_elsewhere(Sleeper* sleeper);

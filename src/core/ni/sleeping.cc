@@ -54,13 +54,19 @@ bool Ni::sleep_ns(uint64_t most, Wakers wakers) {
   return sleeps;
 }
 
-// Adds what ends the sleep. False: there is something to do, or no way to sleep.
-bool Ni::fall_asleep(std::vector<int>* descriptors) {
+// Adds what tells of arrivals. False: there is something to do, or no way to sleep.
+bool Ni::arm(std::vector<int>* descriptors) {
   now_ns_ = now_ns();
   std::vector<int> armed;
   imports_.push();
   if (!protocol_.arm(&armed)) return false;
   descriptors->insert(descriptors->end(), armed.begin(), armed.end());
+  return true;
+}
+
+// The same for a thread that sleeps here, which wake() wakes as well.
+bool Ni::fall_asleep(std::vector<int>* descriptors) {
+  if (!arm(descriptors)) return false;
   if (wake_fd_ >= 0) descriptors->push_back(wake_fd_);
   polled_ = false;
   callbacks_told_ = callbacks_run_;
@@ -103,13 +109,7 @@ bool Ni::fall_asleep_beside(Sleeper* sleeper) {
     }
     return true;
   }
-  if (sleeping_) return true;
-  std::vector<int> armed;
-  now_ns_ = now_ns();
-  imports_.push();
-  if (!protocol_.arm(&armed)) return false;
-  sleeper->descriptors.insert(sleeper->descriptors.end(), armed.begin(), armed.end());
-  return true;
+  return sleeping_ || arm(&sleeper->descriptors);
 }
 
 // A thread leaves while others sleep: do they have to know? A poll has disarmed the drivers, a

@@ -246,10 +246,10 @@ void Ports::complete_in_turn(Port& port, Receive* r) {
   r->over = true;
   for (auto it = all.begin(); it != all.end();) {
     Receive* const next = *it;
-    const bool behind = std::any_of(all.begin(), it, [&](const Receive* before) {
+    const auto goes_first = [&](const Receive* before) {
       return before->completion.result.source == next->completion.result.source;
-    });
-    if (!next->over || behind) {
+    };
+    if (!next->over || std::any_of(all.begin(), it, goes_first)) {
       ++it;
       continue;
     }

@@ -225,7 +225,7 @@ struct RingReceiver {
   // In a stream of short frames: has the processor fetch a line that is to be read soon, while the
   // frame found last is handed up. Not if there is no other frame yet: the line would be taken from
   // the sender just before it writes.
-  // Always inlined: otherwise the compiler finds that it has no effect and leaves it out.
+  // Always inlined: otherwise it is found to have no effect, and left out.
   [[gnu::always_inline]] void fetch_ahead() const {
     if (span > kShortSpan || !more()) return;
     const uint32_t soon = position + span + kFetchAhead;
