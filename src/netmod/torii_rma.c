@@ -36,20 +36,28 @@ static int out_of_range(const struct netmod_torii_access* access, uint64_t bytes
                               MPI_ERR_RMA_RANGE, "**fail", "%s", text);
 }
 
-/* The offset of the operation's first byte in the target's memory. */
-static int find_offset(const struct netmod_torii_access* access, const struct netmod_torii_key* key,
-                       uint64_t* offset) {
-  MPI_Aint low, true_extent, extent, length;
-  MPIR_Type_get_true_extent_impl(access->target_type, &low, &true_extent);
-  MPIR_Datatype_get_extent_macro(access->target_type, extent);
-  length = true_extent + (access->target_count - 1) * extent;
-  *offset = (uint64_t)(access->displacement * key->disp_unit);
-  /* Types that run backwards are not looked at. */
-  if (0 <= extent && (access->displacement < 0 || (MPI_Aint)*offset + low < 0 ||
-                      (MPI_Aint)key->bytes - ((MPI_Aint)*offset + low) < length)) {
+/* The offset of displacement in the target's memory, where bytes from low on are meant. */
+static int check_range(const struct netmod_torii_access* access, const struct netmod_torii_key* key,
+                       MPI_Aint low, MPI_Aint bytes, uint64_t* offset) {
+  const MPI_Aint begin = access->displacement * key->disp_unit;
+  *offset = (uint64_t)begin;
+  if (access->displacement < 0 || begin + low < 0 || (MPI_Aint)key->bytes - (begin + low) < bytes) {
     return out_of_range(access, key->bytes);
   }
   return MPI_SUCCESS;
+}
+
+/* The same for elements of whatever type. */
+static int find_offset(const struct netmod_torii_access* access, const struct netmod_torii_key* key,
+                       uint64_t* offset) {
+  MPI_Aint low, true_extent, extent;
+  MPIR_Type_get_true_extent_impl(access->target_type, &low, &true_extent);
+  MPIR_Datatype_get_extent_macro(access->target_type, extent);
+  if (extent < 0) { /* types that run backwards are not looked at */
+    *offset = (uint64_t)(access->displacement * key->disp_unit);
+    return MPI_SUCCESS;
+  }
+  return check_range(access, key, low, true_extent + (access->target_count - 1) * extent, offset);
 }
 
 /* --- transfers that end later --------------------------------------------------------------- */
@@ -116,10 +124,29 @@ static int copy(const struct netmod_torii_access* access, char* there, bool put)
                               access->count, access->type);
 }
 
+/* Between contiguous memory and the target's, of as many bytes. */
+static int move_straight(const struct netmod_torii_access* access,
+                         struct netmod_torii_target* target, void* base, MPI_Aint low, size_t bytes,
+                         bool put, MPIR_Request** request) {
+  uint64_t offset;
+  int mpi_errno =
+      check_range(access, &target->window->keys[access->rank], low, (MPI_Aint)bytes, &offset);
+  if (MPI_SUCCESS != mpi_errno) return mpi_errno;
+  offset += (uint64_t)low;
+  if (NULL != target->mapped) {
+    char* const there = target->mapped + offset;
+    memcpy(put ? there : base, put ? base : there, bytes);
+    return end_request(request);
+  }
+  MPID_THREAD_CS_ENTER(VCI, NETMOD_TORII_LOCK(0));
+  mpi_errno = transfer(target, offset, base, bytes, put, request);
+  MPID_THREAD_CS_EXIT(VCI, NETMOD_TORII_LOCK(0));
+  return mpi_errno;
+}
+
 static bool move(const struct netmod_torii_access* access, MPIR_Request** request, bool put,
                  int* mpi_errno) {
   struct netmod_torii_target* target = netmod_torii_target(access->win, access->rank);
-  const struct netmod_torii_key* key;
   int contiguous, target_contiguous;
   size_t bytes, target_bytes;
   MPI_Aint low, target_low;
@@ -134,19 +161,16 @@ static bool move(const struct netmod_torii_access* access, MPIR_Request** reques
     *mpi_errno = end_request(request);
     return true;
   }
-  key = &target->window->keys[access->rank];
-  *mpi_errno = find_offset(access, key, &offset);
-  if (MPI_SUCCESS != *mpi_errno) return true;
-  if (NULL != target->mapped) {
-    *mpi_errno = copy(access, target->mapped + offset, put);
-    if (MPI_SUCCESS == *mpi_errno) *mpi_errno = end_request(request);
+  if (contiguous && target_contiguous && bytes == target_bytes) {
+    *mpi_errno = move_straight(access, target, MPIR_get_contig_ptr(access->buffer, low), target_low,
+                               bytes, put, request);
     return true;
   }
-  if (!contiguous || !target_contiguous || bytes != target_bytes) return false;
-  MPID_THREAD_CS_ENTER(VCI, NETMOD_TORII_LOCK(0));
-  *mpi_errno = transfer(target, offset + (uint64_t)target_low,
-                        MPIR_get_contig_ptr(access->buffer, low), bytes, put, request);
-  MPID_THREAD_CS_EXIT(VCI, NETMOD_TORII_LOCK(0));
+  *mpi_errno = find_offset(access, &target->window->keys[access->rank], &offset);
+  if (MPI_SUCCESS != *mpi_errno) return true;
+  if (NULL == target->mapped) return false;
+  *mpi_errno = copy(access, target->mapped + offset, put);
+  if (MPI_SUCCESS == *mpi_errno) *mpi_errno = end_request(request);
   return true;
 }
 
