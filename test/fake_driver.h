@@ -65,6 +65,7 @@ class FakeDriver final : public Driver {
   std::vector<size_t> batches;        // offered frames of each send() that was not refused whole
   unsigned refusals = 0;              // send() and remote access are refused so often
   unsigned takes = ~0u;               // frames before all are refused
+  unsigned awaited = 0;               // frames that were taken with Tx::awaited
   Status remote = Status::ok;         // what put and get answer
   Reach reach_says;                   // of every guarded key
   size_t lent() const { return lent_.size(); }
@@ -106,6 +107,7 @@ class FakeDriver final : public Driver {
       require(frame.bytes.size() == tx.head_bytes + tx.body_bytes);
       sent.push_back(std::move(frame));
       if (tx.cookie) lent_.push_back({tx.cookie, pieces, false});
+      awaited += tx.awaited;
       ++taken;
       --takes;
     }

@@ -53,6 +53,7 @@ enum Cap : uint32_t {
   kWait = 1u << 7,       // arm: sleep until something arrives
   kAlloc = 1u << 8,      // alloc: memory that peers reach more cheaply than other memory
   kGuard = 1u << 9,      // reg with kGuarded: keys that hold for as long as their owner says
+  kDelivers = 1u << 10,  // done() of a lent body says that the frame has reached its peer
 };
 
 inline constexpr size_t kAddressMax = 96;    // bytes of an address; a driver has 64, the link adds
@@ -99,6 +100,7 @@ struct Tx {
   uint32_t body_bytes = 0;    // sum of the ranges
   uint64_t cookie = 0;        // nonzero: report done(cookie)
   bool lent = false;          // even a short body stays unchanged until done(cookie)
+  bool awaited = false;       // with kDelivers: nothing follows at once, done(cookie) is waited for
   uint8_t rail = kFirstRail;  // one of rails(); where that does not answer: kFirstRail
 };
 

@@ -207,6 +207,33 @@ void lent_bodies_are_kept_until_done(Bed& bed) {
   serials(b);
 }
 
+// done() of a lent body says that the frame is where nothing of the sender's is needed any more.
+void lent_bodies_are_delivered(Bed& bed) {
+  Node& a = bed.node();
+  Node& b = bed.node();
+  const PeerId to = a.connect(b);
+  const DriverCaps& caps = a.caps();
+  if (!a.has(kDelivers)) return;
+  for (uint64_t i = 1; i <= 50; i++) {
+    std::string& frame = bed.keep(pattern(i, 16 + caps.lend_min));
+    const iovec piece{frame.data() + 16, caps.lend_min};
+    Tx tx;
+    tx.peer = to;
+    tx.head = frame.data();
+    tx.head_bytes = 16;
+    tx.pieces = &piece;
+    tx.piece_count = 1;
+    tx.body_bytes = caps.lend_min;
+    tx.cookie = a.new_cookie();
+    tx.lent = tx.awaited = true;
+    ASSERT_TRUE(bed.run([&] { return a.send(tx); }));
+    ASSERT_TRUE(bed.run([&] { return a.pending.empty(); })) << "rule 6: never done";
+    // Nobody but the receiver does anything any more.
+    for (int j = 0; j < 3 && b.frames.size() < i; j++) b.poll(bed.now_ns += 1000);
+    ASSERT_EQ(b.frames.size(), i) << "kDelivers: done() came before the frame";
+  }
+}
+
 // Frames that are longer than the MTU, among others: those that arrive are as they were sent.
 void long_frames_arrive_whole(Bed& bed) {
   Node& a = bed.node();
@@ -428,6 +455,7 @@ constexpr Case kCases[] = {
      long_bodies_are_kept_until_done},
     {"lent_bodies_are_kept_until_done", "rule 5", kReliable, false,
      lent_bodies_are_kept_until_done},
+    {"lent_bodies_are_delivered", "kDelivers", kReliable, false, lent_bodies_are_delivered},
     {"long_frames_arrive_whole", "long_max", 0, false, long_frames_arrive_whole},
     {"every_cookie_is_done_once", "rule 6", 0, false, every_cookie_is_done_once},
     {"refused_frames_leave_no_trace", "rule 3", kSure, false, refused_frames_leave_no_trace},

@@ -139,6 +139,41 @@ struct DoneTooEarly final : Honest {
   void done(uint64_t, Status) override {}
   std::vector<uint64_t> early_;
 };
+struct DoneBeforeArrival final : Honest {  // copies, and hands over two polls later
+  using Honest::Honest;
+  bool begin() override {
+    caps_.flags |= kDelivers;
+    caps_.lend_min = 16;
+    return true;
+  }
+  size_t send(std::span<const Tx> batch) override {
+    const Tx& tx = batch[0];
+    if (!tx.lent) return below_->send(batch.first(1));
+    if (!held_.bytes.empty()) return 0;
+    held_ = {tx.peer, std::string(static_cast<const char*>(tx.head), tx.head_bytes)};
+    held_.bytes.append(static_cast<const char*>(tx.pieces[0].iov_base), tx.body_bytes);
+    early_.push_back(tx.cookie);
+    return 1;
+  }
+  unsigned poll(uint64_t now_ns, unsigned budget) override {
+    for (const uint64_t cookie : std::exchange(early_, {})) upper_.done(cookie, Status::ok);
+    if (!held_.bytes.empty() && ++polls_ % 100 == 0) {
+      Tx tx;
+      tx.peer = held_.peer;
+      tx.head = held_.bytes.data();
+      tx.head_bytes = static_cast<uint32_t>(held_.bytes.size());
+      if (below_->send({&tx, 1})) held_.bytes.clear();
+    }
+    return below_->poll(now_ns, budget);
+  }
+  struct Held {
+    PeerId peer;
+    std::string bytes;
+  };
+  Held held_{};
+  unsigned polls_ = 0;
+  std::vector<uint64_t> early_;
+};
 struct LendsTooBriefly final : Honest {  // reads lent bodies after done()
   using Honest::Honest;
   bool begin() override {
@@ -412,6 +447,7 @@ const Lie kLies[] = {
     {LIE(CopiesLater), "short_bodies_are_copied"},
     {LIE(DoneTooEarly), "long_bodies_are_kept_until_done"},
     {LIE(LendsTooBriefly), "lent_bodies_are_kept_until_done"},
+    {LIE(DoneBeforeArrival), "lent_bodies_are_delivered"},
     {LIE(DoneTwice), "every_cookie_is_done_once"},
     {LIE(DoneForgotten), "every_cookie_is_done_once"},
     {LIE(DoneInsideSend), "every_cookie_is_done_once"},

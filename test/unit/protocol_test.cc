@@ -3,6 +3,8 @@
 //
 // The protocol, frame by frame, over a driver that does what the test says: orders of events that
 // simulated networks do not produce.
+#include <algorithm>
+
 #include "unit/protocol_kit.h"
 
 namespace torii {
@@ -46,6 +48,131 @@ TEST_F(ProtocolFrames, AStreamThatHasArrivedIsOverWhenTheDriverIsThrough) {
   give_back();
   EXPECT_EQ(notes_, (Notes{{OpEvent::sent, Status::ok, 60000}}));
   EXPECT_EQ(protocol_->ops().used(), 0u);
+}
+
+// A driver that tells when a stream has arrived.
+class Delivered : public ProtocolFrames {
+ protected:
+  void open_delivering() {
+    open(kDelivers, [](FakeDriver& driver) {
+      driver.want_lent_from(500);
+      driver.advise_batches_of(8);
+      driver.advise(8000, 0, 0);
+    });
+    EXPECT_EQ(put(1, false), Status::ok);  // the hello has left with it
+    driver_->sent.clear();
+  }
+  Status put_tagged(uint64_t bytes, bool want_ack = false) {
+    Envelope env;
+    env.space = Space::tagged;
+    env.want_ack = want_ack;
+    env.length = bytes;
+    return protocol_->put(*peer_, env, Data(source_.data(), bytes), owner(), nullptr);
+  }
+  void send_all() {
+    while (!protocol_->drained()) protocol_->progress(++now_ns_);
+  }
+  std::vector<wire::Kind> kinds() const {
+    std::vector<wire::Kind> out;
+    for (const auto& s : driver_->sent) out.push_back(static_cast<wire::Kind>(s.bytes[0]));
+    return out;
+  }
+};
+
+TEST_F(Delivered, AStreamNeedsNoFinish) {
+  open_delivering();
+  ASSERT_EQ(put_tagged(100000), Status::pending);  // more than the credit
+  const uint64_t op = sent(wire::Kind::tagged_announce).announced.op;
+  driver_->sent.clear();
+  arrive(control(wire::Kind::stream, op, 90000, Status::ok, 9));
+  send_all();
+  std::vector<wire::Kind> expected(driver_->sent.size() - 1, wire::Kind::data);
+  expected.push_back(wire::Kind::data_end);
+  EXPECT_EQ(kinds(), expected);
+  EXPECT_TRUE(driver_->awaited) << "of the last frame";
+  while (driver_->lent() > 1) give_back();
+  EXPECT_EQ(notes_, Notes{});
+  give_back();
+  EXPECT_EQ(notes_, (Notes{{OpEvent::sent, Status::ok, 90000}}));
+  EXPECT_EQ(protocol_->ops().used(), 0u);
+}
+
+// Nobody waits for the end of one stream while others go on: they bring acknowledgements.
+TEST_F(Delivered, OnlyTheLastStreamIsAwaited) {
+  open_delivering();
+  uint64_t ops[2];
+  for (uint64_t& op : ops) {
+    ASSERT_EQ(put_tagged(100000), Status::pending);
+    op = sent(wire::Kind::tagged_announce).announced.op;
+  }
+  driver_->takes = 0;
+  for (const uint64_t op : ops) arrive(control(wire::Kind::stream, op, 20000, Status::ok, op));
+  driver_->takes = ~0u;
+  driver_->sent.clear();
+  send_all();
+  EXPECT_EQ(std::ranges::count(kinds(), wire::Kind::data_end), 2);
+  EXPECT_EQ(driver_->awaited, 1u);
+  while (driver_->lent()) give_back();
+  EXPECT_EQ(notes_,
+            (Notes{{OpEvent::sent, Status::ok, 20000}, {OpEvent::sent, Status::ok, 20000}}));
+}
+
+// A peer that dies meanwhile is reported once, as elsewhere.
+TEST_F(Delivered, AStreamEndsWithItsPeer) {
+  open_delivering();
+  ASSERT_EQ(put_tagged(100000), Status::pending);
+  const uint64_t op = sent(wire::Kind::tagged_announce).announced.op;
+  arrive(control(wire::Kind::stream, op, 90000, Status::ok, 9));
+  send_all();
+  driver_->go_down(kPeer, Status::peer_dead);
+  protocol_->progress(++now_ns_);
+  EXPECT_EQ(notes_, (Notes{{OpEvent::sent, Status::peer_dead, 0}}));
+  EXPECT_EQ(protocol_->ops().used(), 0u);
+}
+
+TEST_F(Delivered, ATargetThatWasToldSendsNoFinish) {
+  open_delivering();
+  arrive(announcement(1000));
+  const uint64_t op = sent(wire::Kind::stream).control.sender_op;
+  driver_->sent.clear();
+  arrive(control(wire::Kind::data_end, op, 0) + std::string(600, 'x'));
+  EXPECT_EQ(counters_.bad_frames, 1u) << "400 bytes are missing";
+  arrive(control(wire::Kind::data, op, 0) + std::string(600, 'x'));
+  EXPECT_EQ(notes_, Notes{});
+  arrive(control(wire::Kind::data_end, op, 600) + std::string(400, 'y'));
+  EXPECT_EQ(notes_, (Notes{{OpEvent::received, Status::ok, 1000}}));
+  EXPECT_EQ(kinds(), std::vector<wire::Kind>{});
+  EXPECT_EQ(counters_.bad_frames, 1u);
+  EXPECT_EQ(std::string(room_.memory.data() + 599, 2), "xy");
+}
+
+// Where frames carry all data an announcement would only cost a round trip.
+TEST_F(Delivered, WhatThereIsCreditForIsPushed) {
+  open_delivering();
+  for (const bool acked : {false, true}) {
+    driver_->sent.clear();
+    notes_.clear();
+    ASSERT_EQ(put_tagged(30000, acked), Status::pending);
+    EXPECT_EQ(sent(wire::Kind::put).request.length, 30000u);
+    EXPECT_EQ(counters_.rendezvous_sent, 0u);
+    for (const auto& frame : driver_->sent) EXPECT_TRUE(frame.lent);
+    EXPECT_EQ(driver_->awaited, acked ? 2u : 1u) << "the last frame of each";
+    while (driver_->lent()) give_back();
+    EXPECT_EQ(notes_, (Notes{{OpEvent::sent, Status::ok, 30000}}));
+  }
+  EXPECT_EQ(put_tagged(30000), Status::pending);
+  EXPECT_EQ(counters_.rendezvous_sent, 1u) << "beyond the credit";
+}
+
+TEST_F(Delivered, WhatWaitsBehindOthersIsAnnounced) {
+  open_delivering();
+  driver_->takes = 0;
+  ASSERT_EQ(put_tagged(20000), Status::pending);
+  ASSERT_EQ(put_tagged(20000), Status::pending);
+  EXPECT_EQ(counters_.rendezvous_sent, 1u) << "small ones must not wait behind it";
+  driver_->takes = ~0u;
+  send_all();
+  EXPECT_EQ(sent(wire::Kind::tagged_announce).announced.length, 20000u);
 }
 
 // Words of zeros at the end of a key stay at home; the driver gets them back.

@@ -68,6 +68,7 @@ bool LinkDriver::open(const OpenBelow& open_below, const DriverEnv& env) {
   // A frame with lent memory is read by the driver below in two pieces, and at once.
   const bool lends = !whole_tags_ && caps_.pieces_max > 0 && caps_.inline_max >= caps_.mtu;
   caps_.lend_min = lends ? kLendMin : 0;
+  if (lends) caps_.flags |= kDelivers;
   caps_.long_max = lends && batch_ > 1 ? long_max_over(long_below) : 0;
   caps_.inline_max = caps_.mtu;
   caps_.pieces_max = 16;

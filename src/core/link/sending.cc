@@ -17,7 +17,7 @@ constexpr uint64_t kAckLateNs = 4 * kAckDelayNs;
 
 constexpr int32_t kOvertakenMax = 3;  // later frames that may arrive before one is missed
 constexpr uint32_t kAtOnce = 2;       // frames under way up to which one is sent by send() itself
-constexpr uint32_t kAcksPerWindow = 4;
+constexpr uint32_t kAcksPerWindow = 2;
 constexpr uint32_t kAskedLeast = 4;  // frames that share a question, if the window has room
 constexpr size_t kBatches = 4;       // in a window that is used in whole batches
 constexpr uint64_t kShunNs = 200000000;
@@ -44,6 +44,7 @@ void LinkDriver::fill(const Tx& tx, Sent* out) {
     frame.lent = tx.pieces[0].iov_base;
     frame.lent_bytes = tx.body_bytes;
   }
+  frame.awaited = tx.awaited;
   frame.memory->size =
       static_cast<uint32_t>(kHeaderBytes + tx.head_bytes + (lent ? 0 : tx.body_bytes));
   append(tx, frame.memory->bytes + kHeaderBytes, !lent);
@@ -75,6 +76,7 @@ void LinkDriver::fill_long(const Tx& tx, Peer& peer) {
     left -= frame.lent_bytes;
   }
   peer.sent.back().ends = true;
+  peer.sent.back().awaited = tx.awaited;
   peer.sent.back().cookie = tx.cookie;
 }
 
@@ -281,12 +283,13 @@ Header LinkDriver::prepare(Peer& peer, const Rail& rail, const Group& group, iov
   }
   const Kind kind = frame.part ? Kind::part : frame.several ? Kind::several : Kind::data;
   Header header = header_for(peer, kind, peer.first + group.first);
-  // Four times in a window the sender has to hear what has arrived. In a small one that is when it
+  // Twice in a window the sender has to hear what has arrived. In a small one that is when it
   // is full: who is answered has one frame under way, and its answer tells that it came.
   const uint32_t window = rail.window.frames();
   const uint32_t part = std::max(window / kAcksPerWindow, std::min(window, kAskedLeast));
   const uint64_t end = header.seq + group.count;
-  header.ask = frame.transmissions > 0 || (group.count > 1 && !rail.long_frames.proven()) ||
+  header.ask = frame.transmissions > 0 || (last.awaited && end == peer.first + peer.sent.size()) ||
+               (group.count > 1 && !rail.long_frames.proven()) ||
                (end - peer.first >= part && end - peer.asked >= part);
   if (header.ask) peer.asked = std::max(peer.asked, end);
   if (whole_tags_) {

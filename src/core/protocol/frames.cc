@@ -154,7 +154,7 @@ uint32_t Protocol::stream_next(Op* op, uint32_t most) {
 uint32_t Protocol::payload_head(const Op* op, wire::Kind kind, uint64_t offset, std::byte* out) {
   wire::Control h{};
   h.kind = kind;
-  h.op = kind == wire::Kind::data ? op->peer_op : 0;
+  h.op = kind == wire::Kind::more ? 0 : op->peer_op;
   h.length = offset;
   return uint32_t(wire::encode(h, out));
 }
@@ -169,7 +169,12 @@ bool Protocol::in_run(const Op* op, uint64_t left) {
 // The memory of a stream is the protocol's until its target has all of it.
 bool Protocol::lends(const Op* op, const DriverCaps& caps, uint64_t bytes) {
   return caps.lend_min && bytes >= caps.lend_min &&
-         (op->announced || op->several || op->stage == OpStage::streaming);
+         (op->announced || op->several || op->pushed || op->stage == OpStage::streaming);
+}
+
+// The driver tells when the stream has arrived: the frame with these bytes at its end says so.
+bool Protocol::ends_by_done(const Op* op, const DriverCaps& caps, uint64_t end, uint64_t bytes) {
+  return op->no_finish && end == op->accepted && (caps.flags & kDelivers) && lends(op, caps, bytes);
 }
 
 // The longest frame for a contiguous payload.
@@ -182,7 +187,8 @@ uint32_t Protocol::longest(const Op* op, const DriverCaps& caps) {
 // Frames of a message in one piece, in one call: a driver that sends many at once more cheaply sees
 // them all. Advances op->moved; returns how many the driver took.
 uint32_t Protocol::send_run(Op* op, wire::Kind kind, uint32_t most) {
-  Driver& driver = *op->peer->driver;
+  Peer& peer = *op->peer;
+  Driver& driver = *peer.driver;
   const DriverCaps& caps = driver.caps();
   std::byte heads[kRunMost][sizeof(wire::Control)];
   iovec pieces[kRunMost];
@@ -196,8 +202,12 @@ uint32_t Protocol::send_run(Op* op, wire::Kind kind, uint32_t most) {
     const bool first = kind == wire::Kind::more && at == 0;
     tx.peer = op->peer->route;
     tx.head = first ? op->head.data() : heads[count];
-    tx.head_bytes = first ? op->head_bytes : payload_head(op, kind, at, heads[count]);
+    tx.head_bytes = first ? op->head_bytes : uint32_t{sizeof(wire::Control)};
     const uint64_t bytes = share_of_frame(caps, frame_max, tx.head_bytes, op->accepted - at);
+    const bool end = kind == wire::Kind::data && ends_by_done(op, caps, at + bytes, bytes);
+    if (!first) payload_head(op, end ? wire::Kind::data_end : kind, at, heads[count]);
+    tx.awaited = end ? peer.backlog.empty() && peer.streams.head == peer.streams.tail
+                     : op->pushed && at + bytes == op->accepted;
     pieces[count] = {op->data.at(at), bytes};
     tx.pieces = &pieces[count];
     tx.piece_count = 1;
@@ -213,6 +223,8 @@ uint32_t Protocol::send_run(Op* op, wire::Kind kind, uint32_t most) {
     counters_->bytes_sent += tx.body_bytes;
   }
   counters_->frames_sent += taken;
+  op->end_sent = kind == wire::Kind::data && op->moved == op->accepted &&
+                 ends_by_done(op, caps, op->moved, frames[frames.size() - 1].body_bytes);
   return taken;
 }
 
@@ -253,6 +265,7 @@ bool Protocol::send_frame(Op* op, const std::byte* head, uint32_t head_bytes, ui
   // What was packed is not kept until the target has it.
   tx.lent = !packed && !op->functions && lends(op, caps, bytes);
   const bool borrowed = bytes > caps.inline_max || tx.lent;
+  tx.awaited = op->pushed && offset + bytes == op->accepted;
   if (borrowed) tx.cookie = ops_.handle(op);
   if (driver.send({&tx, 1}) != 1) {
     if (packed && op->functions) {  // pack functions run once for every byte

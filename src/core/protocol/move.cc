@@ -212,6 +212,8 @@ void Protocol::Rail::done(uint64_t cookie, Status status) {
   if (op->pending_dones > 0) return;
   if (op->stage == OpStage::flying) {
     protocol->source_done(op, op->status);
+  } else if (op->stage == OpStage::waiting && op->end_sent && op->status == Status::ok) {
+    protocol->conclude(op, Status::ok, OpEvent::acked, op->accepted);
   } else if (op->stage == OpStage::moving && op->status == Status::denied) {
     op->status = Status::ok;
     protocol->move_refused(op);
@@ -263,6 +265,9 @@ void Protocol::on_data(Peer& peer, const wire::Frame& frame) {
     op->want_ack = true;
     op->credit_owed = 0;  // what the request carried has arrived
   }
+  op->no_finish = h.kind == Kind::data_end;
+  if (op->no_finish && (!asked || size < op->accepted - op->moved))
+    return bad_frame(&peer, "end of a stream that goes on");
   op->data.copy_in(op->moved, frame.payload.data(), size);
   op->moved += size;
   if (op->moved == op->accepted) incoming_done(op, Status::ok);

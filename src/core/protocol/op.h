@@ -85,6 +85,9 @@ struct Op {
   bool functions = false;   // data is reached by pack and unpack only
   bool exported = false;    // request: of exported memory, so the payload may come as a stream
   bool several = false;     // puts that share one frame; lent to the driver if it is a long one
+  bool pushed = false;      // though longer than what is eager: lent to the driver
+  bool no_finish = false;   // source: over when its stream has arrived; target: told so
+  bool end_sent = false;    // source: with data_end
   uint8_t head_bytes = 0;   // of `head`
   Peer* peer = nullptr;
   Owner owner;

@@ -293,7 +293,7 @@ class Protocol final {
   static bool frames_only(const Peer& peer) { return !(peer.driver->caps().flags & (kGet | kPut)); }
   static uint64_t remote_least(const Peer& peer);
   bool export_memory(Op* op, uint32_t access);
-  static uint64_t push_max(const Peer& peer);
+  uint64_t push_max(const Peer& peer, const Data& source, bool exported) const;
   bool better_read(Peer& peer, const Data& source);
   void set_announced_head(Op* op, const Envelope& env);
   void set_request_head(Op* op, wire::Kind kind, const Envelope& env);
@@ -322,6 +322,7 @@ class Protocol final {
   static uint32_t payload_head(const Op* op, wire::Kind kind, uint64_t offset, std::byte* out);
   static bool in_run(const Op* op, uint64_t left);
   static bool lends(const Op* op, const DriverCaps& caps, uint64_t bytes);
+  static bool ends_by_done(const Op* op, const DriverCaps& caps, uint64_t end, uint64_t bytes);
   static uint32_t longest(const Op* op, const DriverCaps& caps);
   uint32_t send_run(Op* op, wire::Kind kind, uint32_t most);
   bool send_frame(Op* op, const std::byte* head, uint32_t head_bytes, uint64_t offset,

@@ -200,6 +200,7 @@ void Protocol::on_control(Peer& peer, const wire::Frame& frame) {
     case Kind::stream:
       return on_stream(peer, frame);
     case Kind::data:
+    case Kind::data_end:
       return on_data(peer, frame);
     default:
       break;
@@ -329,7 +330,8 @@ void Protocol::incoming_done(Op* op, Status status) {
   op->credit_owed = 0;
   if (op->announced) {
     const bool hide = !op->want_ack && status == Status::ok;
-    send_control(peer, Kind::finish, hide ? op->refusal : status, op->peer_op, 0, op->accepted);
+    if (!op->no_finish || hide)
+      send_control(peer, Kind::finish, hide ? op->refusal : status, op->peer_op, 0, op->accepted);
   } else if (status == Status::ok) {
     answer_put(peer, op->peer_op, op->want_ack ? Status::ok : op->refusal, op->accepted);
   }

@@ -14,7 +14,7 @@ namespace torii {
 namespace {
 
 constexpr uint64_t kWorthRegistering = 64 << 10;  // where registration is expensive
-constexpr uint64_t kPushedMost = 128 << 10;       // to an export, where there are only frames
+constexpr uint64_t kPushedMost = 128 << 10;       // where there are only frames
 
 // Of a key, without the words of zeros at its end.
 uint16_t telling_bytes(const std::byte* key, uint32_t bytes) {
@@ -169,12 +169,17 @@ void Protocol::set_control_head(Op* op, wire::Kind kind, Status status, uint64_t
   op->head_bytes = uint8_t(sizeof(h) + op->key_bytes);
 }
 
-// The longest put to an export that is not announced. The export is there already: nothing is kept
-// for a match, and to announce would buy a round trip where only frames carry data. But the backlog
-// goes before all else: what has to wait in it keeps to one frame.
-uint64_t Protocol::push_max(const Peer& peer) {
-  if (!peer.backlog.empty()) return peer.small_max;
-  return frames_only(peer) ? std::max<uint64_t>(peer.eager_max, kPushedMost) : peer.eager_max;
+// The longest put that is not announced. To announce buys nothing but a round trip where only
+// frames carry data and an export is there already, or credit that the message is kept until its
+// match. But the backlog goes before all else: what has to wait in it is short, and of puts to an
+// export one frame.
+uint64_t Protocol::push_max(const Peer& peer, const Data& source, bool exported) const {
+  const bool waits = !peer.backlog.empty();
+  if (waits) return exported ? peer.small_max : peer.eager_max;
+  const bool lent =
+      !config_.eager_limit && source.contiguous() && (peer.driver->caps().flags & kDelivers);
+  if (!frames_only(peer) || !(exported || lent)) return peer.eager_max;
+  return std::max<uint64_t>(peer.eager_max, kPushedMost);
 }
 
 Status Protocol::put(Peer& peer, const Envelope& env, const Data& source, const Owner& owner,
@@ -192,11 +197,12 @@ Status Protocol::put(Peer& peer, const Envelope& env, const Data& source, const 
   const bool exported = env.space == Space::memory;
   const uint64_t cost = exported ? 0 : wire::credit_units(op->length);
   const bool room = cost <= peer.credit;
-  const uint64_t eager_max = exported ? push_max(peer) : peer.eager_max;
+  const uint64_t eager_max = push_max(peer, source, exported);
   op->announced = !env.several && (op->length > eager_max || !room || near(peer, source) ||
                                    better_read(peer, source));
   if (op->announced) {
     ++announced_;
+    op->no_finish = env.space == Space::tagged;  // it is told no more than that it was received
     ++counters_->rendezvous_sent;
     if (!room && op->length <= peer.eager_max) ++counters_->credit_stalls;
     if (env.space == Space::tagged) {
@@ -206,6 +212,7 @@ Status Protocol::put(Peer& peer, const Envelope& env, const Data& source, const 
     }
   } else {
     ++counters_->eager_sent;
+    op->pushed = op->length > peer.eager_max;
     peer.credit -= cost;
     op->credit_taken = uint32_t(cost);
     set_request_head(op, env.several ? wire::Kind::puts : wire::Kind::put, env);

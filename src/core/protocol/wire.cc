@@ -126,6 +126,7 @@ bool check_control(const Frame& f) {
       return f.payload.size() <= c.length;
     case Kind::more:
     case Kind::data:
+    case Kind::data_end:
       return !f.payload.empty() && c.length <= ~uint64_t{0} - f.payload.size();
     case Kind::reply_announce:
     case Kind::stream:

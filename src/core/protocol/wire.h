@@ -28,7 +28,7 @@
 
 namespace torii::wire {
 
-inline constexpr uint8_t kVersion = 6;
+inline constexpr uint8_t kVersion = 7;
 
 enum class Kind : uint8_t {
   hello = 1,
@@ -51,8 +51,9 @@ enum class Kind : uint8_t {
   updated,         // updated
   tagged_announce,  // announced: key follows, payload moves after the match
   puts,             // request: short puts to one export follow, each behind its place
+  data_end,         // control: as data, the last of a stream whose source needs no finish
 };
-inline constexpr uint8_t kKindLast = static_cast<uint8_t>(Kind::puts);
+inline constexpr uint8_t kKindLast = static_cast<uint8_t>(Kind::data_end);
 
 enum RequestFlags : uint8_t {
   kWantAck = 1u << 0,      // answer with ack when delivered, or finish(dropped)
