@@ -164,6 +164,19 @@ TEST_F(Delivered, WhatThereIsCreditForIsPushed) {
   EXPECT_EQ(counters_.rendezvous_sent, 1u) << "beyond the credit";
 }
 
+TEST_F(Delivered, WhatIsReadOfAnExportIsLentIfItIsLongerThanAFrame) {
+  open_delivering();
+  for (const uint64_t bytes : {4000, 5000}) {
+    driver_->sent.clear();
+    arrive(request(wire::Kind::get, bytes, wire::kMemorySpace));
+    send_all();
+    const bool longer = bytes > 4096;
+    ASSERT_EQ(driver_->sent.size(), longer ? 2u : 1u);
+    for (const auto& frame : driver_->sent) EXPECT_EQ(frame.lent, longer);
+    EXPECT_EQ(kinds().back(), longer ? wire::Kind::data : wire::Kind::reply);
+  }
+}
+
 TEST_F(Delivered, WhatWaitsBehindOthersIsAnnounced) {
   open_delivering();
   driver_->takes = 0;

@@ -454,8 +454,12 @@ Status Protocol::reply(Arrival& a, const Data& source, uint64_t accepted, const 
   op->length = op->accepted = accepted;
   op->peer_op = a.peer_op;
   op->announced = accepted > peer.eager_max || (accepted == source.bytes() && near(peer, source));
-  // The place of what was asked of an export is known: nobody has to ask for the payload.
-  if (op->announced && a.env.space == Space::memory && frames_only(peer)) {
+  // The place of what was asked of an export is known: nobody has to ask for the payload. What one
+  // frame does not carry is lent to the driver, if that tells when it has arrived.
+  const DriverCaps& caps = peer.driver->caps();
+  const bool lent = (caps.flags & kDelivers) && source.contiguous() &&
+                    accepted > caps.mtu - sizeof(wire::Control);
+  if ((op->announced || lent) && a.env.space == Space::memory && frames_only(peer)) {
     op->announced = false;
     op->stage = OpStage::streaming;
     return start(op, out);
