@@ -87,6 +87,11 @@ void wire_seeds() {
     c.key_bytes = key ? 8 : 0;
     write_seed("wire", encoded(c) + (payload ? "payload" : key ? "the key!" : ""));
   }
+  wire::Control end{};
+  end.kind = wire::Kind::data_end;
+  end.op = 9;
+  end.length = 70;
+  write_seed("wire", encoded(end) + "payload");
   wire::Update update{};
   update.kind = wire::Kind::update;
   update.width = 8;
@@ -101,8 +106,8 @@ void wire_seeds() {
 // Steps of protocol_fuzz (every kind of them often, over every kind of driver) or of link_fuzz.
 void step_seeds(const std::string& target) {
   uint64_t random = 1;
-  for (unsigned shape = 0; shape < 32; ++shape) {
-    std::string bytes(1, char(shape));
+  for (unsigned shape = 0; shape < 64; ++shape) {
+    std::string bytes(1, char(shape < 32 ? shape : shape | 0xe0));
     for (int i = 0; i < 1500; ++i) {
       random = random * 6364136223846793005u + 1442695040888963407u;
       const auto value = unsigned(random >> 40);

@@ -49,12 +49,13 @@ World::World(Input& in) : in_(in) {
   config.clock_context = &clock_;
   ni_ = std::make_unique<Ni>(config);
   const uint8_t shape = in.byte();
-  auto driver = std::make_unique<test::FakeDriver>(ni_->protocol().next_sink(), kFlags[shape & 3],
+  const uint32_t flags = kFlags[shape & 3] | (shape & 128 ? kDelivers : 0);
+  auto driver = std::make_unique<test::FakeDriver>(ni_->protocol().next_sink(), flags,
                                                    shape & 4 ? 4096 : 512);
   driver_ = driver.get();
   if (shape & 8) driver_->remote = Status::pending;
   if (shape & 32) driver_->advise_batches_of(4);
-  if (shape & 64) driver_->want_lent_from(300);
+  if (shape & (64 | 128)) driver_->want_lent_from(300);
   ni_->protocol().add_driver("fake", std::move(driver));
   for (unsigned i = 0; i < kFuzzPeers; ++i) {
     const std::string address = address_bytes(i);
