@@ -178,6 +178,19 @@ void long_bodies_are_kept_until_done(Bed& bed) {
   serials(b);
 }
 
+// Its first 16 bytes are the head.
+Tx in_one_piece(PeerId to, const std::string& frame, iovec* piece) {
+  *piece = {const_cast<char*>(frame.data()) + 16, frame.size() - 16};
+  Tx tx;
+  tx.peer = to;
+  tx.head = frame.data();
+  tx.head_bytes = 16;
+  tx.pieces = piece;
+  tx.piece_count = 1;
+  tx.body_bytes = static_cast<uint32_t>(piece->iov_len);
+  return tx;
+}
+
 // The same for a short one that is lent.
 void lent_bodies_are_kept_until_done(Bed& bed) {
   Node& a = bed.node();
@@ -188,14 +201,8 @@ void lent_bodies_are_kept_until_done(Bed& bed) {
   const size_t size = std::max<size_t>(caps.lend_min, body_max(caps, 16) / 2);
   for (uint64_t i = 1; i <= 50; i++) {
     std::string& frame = bed.keep(pattern(i, 16 + size));
-    const iovec piece{frame.data() + 16, size};
-    Tx tx;
-    tx.peer = to;
-    tx.head = frame.data();
-    tx.head_bytes = 16;
-    tx.pieces = &piece;
-    tx.piece_count = 1;
-    tx.body_bytes = static_cast<uint32_t>(size);
+    iovec piece;
+    Tx tx = in_one_piece(to, frame, &piece);
     tx.cookie = a.new_cookie();
     tx.lent = true;
     ASSERT_TRUE(bed.run([&] { return a.send(tx); }));
@@ -216,14 +223,8 @@ void lent_bodies_are_delivered(Bed& bed) {
   if (!a.has(kDelivers)) return;
   for (uint64_t i = 1; i <= 50; i++) {
     std::string& frame = bed.keep(pattern(i, 16 + caps.lend_min));
-    const iovec piece{frame.data() + 16, caps.lend_min};
-    Tx tx;
-    tx.peer = to;
-    tx.head = frame.data();
-    tx.head_bytes = 16;
-    tx.pieces = &piece;
-    tx.piece_count = 1;
-    tx.body_bytes = caps.lend_min;
+    iovec piece;
+    Tx tx = in_one_piece(to, frame, &piece);
     tx.cookie = a.new_cookie();
     tx.lent = tx.awaited = true;
     ASSERT_TRUE(bed.run([&] { return a.send(tx); }));
@@ -249,14 +250,8 @@ void long_frames_arrive_whole(Bed& bed) {
   };
   for (uint64_t i = 1; i <= kCount; i++) {
     std::string& frame = bed.keep(pattern(i, size_of(i)));
-    const iovec piece{frame.data() + 16, frame.size() - 16};
-    Tx tx;
-    tx.peer = to;
-    tx.head = frame.data();
-    tx.head_bytes = 16;
-    tx.pieces = &piece;
-    tx.piece_count = 1;
-    tx.body_bytes = static_cast<uint32_t>(piece.iov_len);
+    iovec piece;
+    Tx tx = in_one_piece(to, frame, &piece);
     tx.cookie = a.new_cookie();
     tx.lent = caps.lend_min > 0;
     ASSERT_TRUE(bed.run([&] { return a.send(tx); }));

@@ -139,7 +139,7 @@ struct DoneTooEarly final : Honest {
   void done(uint64_t, Status) override {}
   std::vector<uint64_t> early_;
 };
-struct DoneBeforeArrival final : Honest {  // copies, and hands over two polls later
+struct DoneBeforeArrival final : Honest {  // copies, and hands over many polls later
   using Honest::Honest;
   bool begin() override {
     caps_.flags |= kDelivers;
