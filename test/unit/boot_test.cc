@@ -291,8 +291,7 @@ TEST(Pmi1, ABadLauncherIsAnError) {
     EXPECT_NE(why.find(c.reason), std::string::npos) << c.command << " " << c.answer << why;
     set_deadline("30000");
   }
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20))
-      << "one of them waited for the deadline of 30 s";
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3));
 }
 
 TEST(Pmi1, BadVariablesAreErrors) {
