@@ -96,7 +96,8 @@ typedef struct torii_options {
  * opened in one process with the same identity share one interface (it is counted). */
 TORII_PUBLIC int torii_open(const torii_options_t* options, torii_ni_t** ni);
 /* Gives the interface back; the last call closes it: what was accepted for sending is handed
- * to the drivers first, for at most a second. Peers see TORII_ERR_PEER_CLOSED afterwards. */
+ * to the drivers first, and, where frames may be lost, to the peers, for at most a second. Peers
+ * see TORII_ERR_PEER_CLOSED afterwards. */
 TORII_PUBLIC int torii_close(torii_ni_t* ni);
 
 /* Writes the address other processes connect to; returns its length. With capacity too small

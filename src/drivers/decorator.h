@@ -30,6 +30,7 @@ class Decorator : public Driver, protected Sink {
   std::string path_text(PeerId peer) const override { return below_->path_text(peer); }
   uint32_t rails(PeerId peer) const override { return below_->rails(peer); }
   uint32_t long_max(PeerId peer) const override { return below_->long_max(peer); }
+  bool delivered() const override { return below_->delivered(); }
   std::vector<PeerAddress> peer_addresses(PeerId peer) const override {
     return below_->peer_addresses(peer);
   }

@@ -229,6 +229,8 @@ class Driver {
   // The largest frame with a lent body that gains something on the way to this peer now: longer
   // ones than mtu, or 0. It changes at any time, and caps().long_max is taken nevertheless.
   virtual uint32_t long_max(PeerId peer) const;
+  // No frame that was taken is still to reach a peer, as far as the driver is told of it.
+  virtual bool delivered() const;
   // Its addresses, whether they answer or not; empty if the driver has nothing to look for. Asks
   // the system: not for hot paths.
   virtual std::vector<PeerAddress> peer_addresses(PeerId peer) const;

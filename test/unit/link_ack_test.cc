@@ -181,7 +181,7 @@ TEST_F(LinkAckTest, AnAcknowledgementWaitsForCompanyNotForLong) {
 }
 
 // Sends the body behind "head", with cookie 7; it stays with the caller.
-bool lend(End& from, PeerId to, std::string* body) {
+bool lend(End& from, PeerId to, std::string* body, bool awaited = false) {
   const iovec piece{body->data(), body->size()};
   Tx tx;
   tx.peer = to;
@@ -192,7 +192,85 @@ bool lend(End& from, PeerId to, std::string* body) {
   tx.body_bytes = uint32_t(body->size());
   tx.cookie = 7;
   tx.lent = true;
+  tx.awaited = awaited;
   return from.driver->send({&tx, 1}) == 1;
+}
+
+// Over a driver that reads bodies before send() returns.
+class LinkLendTest : public LinkAckTest {
+ protected:
+  std::unique_ptr<End> lender(const std::string& faults = "") {
+    return std::make_unique<End>([&](const DriverEnv& env) {
+      FaultPlan plan;
+      std::string why;
+      EXPECT_EQ(parse_fault_plan(faults, &plan, &why), Status::ok) << why;
+      return wrap_link(
+          [&](const DriverEnv& inner) {
+            return wrap_fault([&](const DriverEnv& bare) { return copying_.open(bare); }, inner,
+                              plan);
+          },
+          env);
+    });
+  }
+
+  SimFabric copying_{{.inline_max = 4096, .latency_min_ns = 1000, .latency_max_ns = 1000}};
+};
+
+// The last words of a peer may be in the frame that acknowledges.
+TEST_F(LinkLendTest, DoneComesBeforeThePeersNextWords) {
+  const auto a = lender(), b = lender();
+  const PeerId to_b = a->connect(*b), to_a = b->connect(*a);
+  std::string body(1000, 'a');
+  ASSERT_TRUE(lend(*a, to_b, &body));
+  size_t dones_before = 0;
+  a->sink.on_packet = [&](PeerId, const std::string&) { dones_before = a->sink.dones.size(); };
+  b->sink.on_packet = [&](PeerId, const std::string&) { b->send(to_a, "bye"); };
+  run({b.get()}, now_ns + kMs);
+  ASSERT_EQ(b->sink.packets.size(), 1u);
+  run({a.get()}, now_ns + kMs);
+  ASSERT_EQ(a->sink.packets.size(), 1u);
+  EXPECT_EQ(dones_before, 1u);
+}
+
+// What came out of order is not the receiver's before it has what was sent before.
+TEST_F(LinkLendTest, DoneWaitsForFramesThatWereSentBefore) {
+  const auto a = lender("drop#1"), b = lender();
+  const PeerId to_b = a->connect(*b);
+  std::string body(1000, 'a');
+  ASSERT_TRUE(a->send(to_b, "first"));
+  ASSERT_TRUE(lend(*a, to_b, &body));
+  for (int i = 0; i < 1000 && a->sink.dones.empty(); i++) {
+    EXPECT_FALSE(a->driver->delivered());
+    run({b.get(), a.get()}, now_ns + 10000, 10000);
+    ASSERT_TRUE(a->sink.dones.empty() || b->sink.packets.size() == 2);
+  }
+  EXPECT_EQ(a->sink.dones.size(), 1u);
+  EXPECT_TRUE(a->driver->delivered());
+}
+
+// Also behind it there may be frames that nobody waits for.
+TEST_F(LinkLendTest, WhatIsAwaitedIsAnsweredAtOnce) {
+  const auto a = lender(), b = lender();
+  const PeerId to_b = a->connect(*b);
+  std::string bodies[2] = {std::string(1000, 'a'), std::string(1000, 'b')};
+  for (int i = 0; i < 200; i++) {  // no longer a new pair
+    ASSERT_TRUE(a->send(to_b, "x"));
+    run({b.get(), a.get()}, now_ns + kMs);
+  }
+  uint64_t took[2] = {};
+  for (const bool awaited : {true, false}) {
+    constexpr size_t kBefore = 4;
+    const size_t dones = a->sink.dones.size();
+    for (size_t i = 0; i < kBefore; i++) ASSERT_TRUE(lend(*a, to_b, &bodies[1]));
+    ASSERT_TRUE(lend(*a, to_b, &bodies[0], awaited));
+    ASSERT_TRUE(lend(*a, to_b, &bodies[1]));
+    const uint64_t begin = now_ns;
+    while (a->sink.dones.size() <= dones + kBefore) run({a.get(), b.get()}, now_ns + 2000, 2000);
+    took[awaited] = now_ns - begin;
+    run({a.get(), b.get()}, now_ns + kMs);
+  }
+  EXPECT_LT(took[true], 50000u);
+  EXPECT_GT(took[false], 100000u);
 }
 
 // A body that was lent is the lender's again after done().

@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <ctime>
 #include <mutex>
 #include <string>
@@ -263,6 +264,60 @@ TEST(Ni, HostOfAShortAddressComesWithTheFirstMessage) {
       << torii_peer_text(here, sender);
   EXPECT_EQ(torii_close(there), TORII_OK);
   EXPECT_EQ(torii_close(here), TORII_OK);
+}
+
+// What a process has sent arrives, though the network loses frames and the process is closing.
+TEST(Ni, ClosingWaitsForWhatIsUnderWay) {
+  constexpr int kMessages = 20;
+  std::string why;
+  ASSERT_EQ(param_set("drivers", "fault:udp", "test", &why), Status::ok) << why;
+  ASSERT_EQ(param_set("fault", "drop=30%", "test", &why), Status::ok) << why;
+  torii_ni_t* here = open_ni(5);
+  torii_ni_t* there = open_ni(6);
+  char address[512];
+  torii_peer_t *sender = nullptr, *receiver = nullptr;
+  size_t bytes = torii_address(here, address, sizeof(address));
+  ASSERT_EQ(torii_connect(there, address, bytes, &receiver), TORII_OK) << torii_error();
+  bytes = torii_address(there, address, sizeof(address));
+  ASSERT_EQ(torii_connect(here, address, bytes, &sender), TORII_OK) << torii_error();
+  torii_port_t *from = nullptr, *to = nullptr;
+  ASSERT_EQ(torii_port_open(there, 0, &from), TORII_OK);
+  ASSERT_EQ(torii_port_open(here, 0, &to), TORII_OK);
+  std::string message(1000, 'x');
+  const auto data_of = [](std::string& memory) {
+    torii_data_t data{};
+    data.base = memory.data();
+    data.bytes = memory.size();
+    return data;
+  };
+  const torii_data_t data = data_of(message);
+  int received = 0;
+  std::atomic<bool> closed = false;
+  const auto count = [](void* arg, const torii_result_t* result) {
+    *static_cast<int*>(arg) += result->code == TORII_OK;
+  };
+  std::thread other([&] {
+    std::string room(message.size(), ' ');
+    const torii_data_t in = data_of(room);
+    torii_result_t result{};
+    for (int i = 0; i < kMessages; ++i)
+      if (torii_recv(to, sender, 7, 0, &in, count, &received, nullptr, &result) == TORII_OK)
+        ++received;
+    for (int i = 0; i < 10000 && (received < kMessages || !closed); ++i) torii_wait(here, 1);
+  });
+  for (int i = 0; i < kMessages; ++i) {
+    const int code = torii_send(
+        from, receiver, TORII_STANDARD, 7, 0, &data, [](void*, const torii_result_t*) {}, nullptr,
+        nullptr);
+    EXPECT_TRUE(code == TORII_OK || code == TORII_PENDING) << torii_error();
+  }
+  EXPECT_EQ(torii_close(there), TORII_OK);
+  closed = true;
+  other.join();
+  EXPECT_EQ(received, kMessages);
+  EXPECT_EQ(torii_close(here), TORII_OK);
+  ASSERT_EQ(param_set("fault", "", "test", &why), Status::ok) << why;
+  ASSERT_EQ(param_set("drivers", "self,shm", "test", &why), Status::ok) << why;
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, NiWithBoth, ::testing::Values(0, 1));

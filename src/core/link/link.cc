@@ -104,6 +104,10 @@ LinkDriver::~LinkDriver() {
     if (peer) drop_sent(*peer, Status::peer_closed);
 }
 
+bool LinkDriver::delivered() const {
+  return std::ranges::all_of(active_, [&](PeerId id) { return peers_[id]->sent.empty(); });
+}
+
 Peer& LinkDriver::peer_of(PeerId id) {
   if (id >= peers_.size()) peers_.resize(id + 1);
   if (!peers_[id]) {
@@ -190,7 +194,7 @@ unsigned LinkDriver::poll(uint64_t now_ns, unsigned budget) {
   for (size_t i = 0; i < active_.size(); i++) hand_up_waiting(active_[i], *peers_[active_[i]]);
   unsigned count = budget - budget_;
   count += below_->poll(now_ns, budget_);
-  count += tell_completed();
+  count += tell_completed() + std::exchange(told_, 0);
   forget_strangers();
   for (size_t i = 0; i < active_.size();) {
     const PeerId id = active_[i];

@@ -112,11 +112,12 @@ struct Peer {
   uint64_t first = 0;
   uint64_t next = 0;              // the first that was never sent
   uint64_t asked = 0;             // frames before this one are covered by a question for an ack
+  uint64_t awaited = 0;           // the frame before this one was the last with Tx::awaited
   uint32_t flying = 0;            // how many of `sent` are
   uint32_t lost = 0;              // how many were sent and have to go again
-  bool has_gaps = false;          // the last ack named frames beyond a missing one
   std::vector<Rail> rails;        // by the number that the driver below gives them
   uint32_t answering = 1;         // those that it names, as bits
+  bool has_gaps = false;          // the last ack named frames beyond a missing one
   bool refused = false;           // the core has more frames than were taken
   uint64_t heard_ns = 0;          // last packet of the peer's
   uint64_t waiting_since_ns = 0;  // last sign of life, or when the first of `sent` left
@@ -167,6 +168,7 @@ class LinkDriver final : public Decorator {
   unsigned poll(uint64_t now_ns, unsigned budget) override;
   std::string path_text(PeerId peer) const override;
   uint32_t long_max(PeerId peer) const override;
+  bool delivered() const override;
   Status reg(void* base, uint64_t bytes, uint32_t access, Region* out) override {
     return remote() ? below_->reg(base, bytes, access, out) : Status::unsupported;
   }
@@ -236,6 +238,7 @@ class LinkDriver final : public Decorator {
   struct Group {
     size_t first;
     size_t count;
+    uint64_t asked = 0;  // Peer::asked when it has left
   };
   bool starts_long(Peer& peer, const Rail& rail, size_t at) const;
   size_t room_for(Peer& peer, const Rail& rail, size_t at) const;
@@ -304,6 +307,7 @@ class LinkDriver final : public Decorator {
   std::vector<PeerId> active_;                // peers that service() has to look at
   std::vector<PeerId> strangers_;             // numbers below that nobody genuine has
   std::vector<std::pair<uint64_t, Status>> completed_;  // done() for the next poll
+  unsigned told_ = 0;                                   // of them, in this poll
   std::vector<std::pair<uint64_t, Status>> spare_;      // its memory
   FramePool pool_;
   std::unique_ptr<std::vector<std::byte>> spare_assembly_;  // empty, with memory

@@ -118,6 +118,8 @@ void LinkDriver::take_genuine(const Packet& packet, const Header& header) {
   peer.waiting_since_ns = peer.heard_ns = now_ns_;
   if (acknowledges && header.ack - peer.first <= kWindow)
     acknowledged(peer, header, read_more(frame.subspan(kHeaderBytes)));
+  // What has arrived is told before the peer's next words, which may be its last.
+  if (!completed_.empty()) told_ += tell_completed();
   if (header.kind == Kind::probe) owe_ack(peer, true);
   if (carries_frames(header.kind)) {
     watch(peer);
@@ -166,7 +168,8 @@ void LinkDriver::acknowledged(Peer& peer, const Header& header, const MoreSack& 
   }
 }
 
-// The frame has arrived; it may stay in the window until those before it have, too.
+// The frame has arrived. It stays in the window until those before it have, too: not before that is
+// it handed up there.
 void LinkDriver::retire(Peer& peer, Sent& sent) {
   Rail& rail = peer.rails[sent.rail];
   if (sent.stage == Sent::Stage::flying) {
@@ -190,8 +193,6 @@ void LinkDriver::retire(Peer& peer, Sent& sent) {
     rail.timer.measured(now_ns_ - sent.sent_ns);
     rail.speed.measured(now_ns_, now_ns_ - sent.sent_ns, rail.delivered - sent.delivered);
   }
-  // The memory of a long frame is needed until all of its parts have arrived.
-  if (sent.cookie && !sent.part) completed_.push_back({std::exchange(sent.cookie, 0), Status::ok});
   if (sent.memory) pool_.put(std::exchange(sent.memory, nullptr));
 }
 

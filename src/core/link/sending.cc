@@ -44,7 +44,6 @@ void LinkDriver::fill(const Tx& tx, Sent* out) {
     frame.lent = tx.pieces[0].iov_base;
     frame.lent_bytes = tx.body_bytes;
   }
-  frame.awaited = tx.awaited;
   frame.memory->size =
       static_cast<uint32_t>(kHeaderBytes + tx.head_bytes + (lent ? 0 : tx.body_bytes));
   append(tx, frame.memory->bytes + kHeaderBytes, !lent);
@@ -76,7 +75,6 @@ void LinkDriver::fill_long(const Tx& tx, Peer& peer) {
     left -= frame.lent_bytes;
   }
   peer.sent.back().ends = true;
-  peer.sent.back().awaited = tx.awaited;
   peer.sent.back().cookie = tx.cookie;
 }
 
@@ -164,6 +162,7 @@ size_t LinkDriver::send_to(PeerId id, std::span<const Tx> batch) {
       } else {
         fill(tx, &peer.sent.emplace_back());
       }
+      if (tx.awaited) peer.awaited = peer.first + peer.sent.size();
     }
     taken++;
   }
@@ -288,7 +287,8 @@ Header LinkDriver::prepare(Peer& peer, const Rail& rail, const Group& group, iov
   const uint32_t window = rail.window.frames();
   const uint32_t part = std::max(window / kAcksPerWindow, std::min(window, kAskedLeast));
   const uint64_t end = header.seq + group.count;
-  header.ask = frame.transmissions > 0 || (last.awaited && end == peer.first + peer.sent.size()) ||
+  const bool awaited = peer.awaited > peer.asked && peer.awaited <= end;
+  header.ask = frame.transmissions > 0 || (awaited && end == peer.first + peer.sent.size()) ||
                (group.count > 1 && !rail.long_frames.proven()) ||
                (end - peer.first >= part && end - peer.asked >= part);
   if (header.ask) peer.asked = std::max(peer.asked, end);
@@ -313,12 +313,14 @@ size_t LinkDriver::transmit(PeerId id, Peer& peer, uint8_t number,
   InplaceVector<Numbered, kBatchMax> headers;
   Rail& rail = peer.rails[number];
   const DriverCaps& below = below_->caps();
+  const uint64_t asked = peer.asked;
   for (size_t i = 0; i < indices.size();) {
     const size_t at = batch.size();
-    const Group& group = groups.emplace_back(indices[i], group_at(peer, rail, indices.subspan(i)));
+    Group& group = groups.emplace_back(indices[i], group_at(peer, rail, indices.subspan(i)));
     i += group.count;
     if (group.count > 1) rail.long_frames.left();
     const Header header = prepare(peer, rail, group, &pieces[at]);
+    group.asked = peer.asked;
     const FrameMemory& memory = *peer.sent[group.first].memory;
     headers.emplace_back(memory.bytes, header.seq, header.ack);
     Tx& tx = batch.emplace_back();
@@ -333,6 +335,7 @@ size_t LinkDriver::transmit(PeerId id, Peer& peer, uint8_t number,
   }
   if (!whole_tags_) write_tags(peer, groups, headers.data());
   const size_t taken = below_->send(batch);
+  peer.asked = taken ? groups[taken - 1].asked : asked;
   size_t numbers = 0;
   for (size_t i = 0; i < taken; i++) {
     if (batch[i].cookie) {

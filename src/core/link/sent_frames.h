@@ -79,7 +79,6 @@ struct Sent {
   bool ends = false;
   uint8_t parts = 0;      // of the frame, if this is its first
   uint8_t together = 0;   // so many left in one frame of the driver's below; 0: see the next one
-  bool awaited = false;   // as Tx::awaited
   bool on_trial = false;  // in such a one, to see whether it arrives
   uint8_t rail = 0;       // by which it went, the last time
   Stage stage = Stage::waiting;

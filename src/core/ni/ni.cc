@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <thread>
 
 #include "core/base/log.h"
 #include "core/base/param.h"
@@ -22,7 +23,7 @@ namespace {
 
 constexpr uint64_t kPageNs = 20000000;          // between two looks for the page of turns
 constexpr uint64_t kPageHolderNs = 1000000000;  // the same of the process that others find
-constexpr uint64_t kCloseNs = 1000000000;       // longest wait for drivers when closing
+constexpr uint64_t kCloseNs = 1000000000;       // longest wait for drivers and peers when closing
 constexpr uint64_t kVisitMove = 256 << 10;  // of a remote read at a time, by the progress thread
 constexpr unsigned kVisitRounds = 256;      // of progress in one visit
 constexpr uint64_t kWindowMin = 64 << 10;
@@ -466,7 +467,8 @@ void Ni::close() {
   lock();
   const uint64_t give_up = now_ns() + kCloseNs;
   imports_.push();
-  while (!protocol_.drained() && now_ns() < give_up) progress_locked();
+  while (!protocol_.delivered() && now_ns() < give_up)
+    if (!progress_locked()) std::this_thread::yield();
   protocol_.say_bye();
   while (!protocol_.drained() && now_ns() < give_up) progress_locked();
   unlock();

@@ -399,6 +399,10 @@ unsigned Protocol::push() {
   return events;
 }
 
+bool Protocol::delivered() const {
+  return drained() && std::ranges::all_of(drivers_, &Driver::delivered);
+}
+
 bool Protocol::arm(std::vector<int>* fds) {
   fds->clear();
   if (!drained()) return false;

@@ -235,6 +235,8 @@ class Protocol final {
   }
   // Nothing is waiting to be handed to a driver.
   bool drained() const { return listed_ == nullptr && moves_.empty(); }
+  // Nor is anything that was handed to one still to reach its peer, as far as drivers know.
+  bool delivered() const;
   // Most bytes that one remote read or write moves from now on.
   void limit_moves(uint64_t bytes) { move_max_ = bytes; }
   // Arms every driver; fills descriptors to sleep on. False: work is waiting, or a driver
