@@ -43,18 +43,17 @@ mca_btl_base_registration_handle_t* btl_torii_register_mem(mca_btl_base_module_t
   return NULL;
 }
 
-static void ended(void* arg, const torii_result_t* result) {
-  (void)result;
-  free(arg);
-}
-
 int btl_torii_deregister_mem(mca_btl_base_module_t* btl,
                              mca_btl_base_registration_handle_t* handle) {
   btl_torii_registration_t* registration = (btl_torii_registration_t*)handle;
+  torii_flag_t flag = {.done = 0};
   (void)btl;
-  if (NULL == registration->exported ||
-      TORII_PENDING != torii_unexport(registration->exported, ended, registration))
-    free(registration);
+  /* What a get still reads here may be gone as soon as this has returned. */
+  if (NULL != registration->exported &&
+      TORII_PENDING == torii_unexport(registration->exported, torii_flag, &flag)) {
+    while (!__atomic_load_n(&flag.done, __ATOMIC_ACQUIRE)) torii_wait_step(btl_torii.ni);
+  }
+  free(registration);
   return OPAL_SUCCESS;
 }
 
