@@ -71,6 +71,7 @@ class FakeDriver final : public Driver {
   size_t lent() const { return lent_.size(); }
   size_t registered() const { return regions_.size(); }
   void want_lent_from(uint32_t bytes) { caps_.lend_min = bytes; }
+  void take_long_frames_of(uint32_t bytes) { caps_.long_max = bytes; }
   void advise_batches_of(uint32_t frames) { caps_.batch_max = frames; }
   // Before a peer is connected.
   void advise(uint32_t eager, uint64_t read_alone, uint64_t read_crossing) {
@@ -99,7 +100,9 @@ class FakeDriver final : public Driver {
     for (const Tx& tx : batch) {
       if (takes == 0 || refuse()) break;
       require(tx.peer < kPeers && tx.head_bytes <= kHeadMax);
-      require(tx.body_bytes <= caps_.mtu - tx.head_bytes && tx.piece_count <= caps_.pieces_max);
+      const bool in_one_piece = tx.lent && tx.piece_count == 1;
+      const uint32_t longest = std::max(caps_.mtu, in_one_piece ? caps_.long_max : 0);
+      require(tx.body_bytes <= longest - tx.head_bytes && tx.piece_count <= caps_.pieces_max);
       require(tx.cookie || tx.body_bytes <= caps_.inline_max);
       Sent frame{tx.peer, std::string(static_cast<const char*>(tx.head), tx.head_bytes), tx.lent};
       const std::vector<iovec> pieces(tx.pieces, tx.pieces + tx.piece_count);

@@ -152,16 +152,47 @@ TEST_F(Delivered, WhatThereIsCreditForIsPushed) {
   for (const bool acked : {false, true}) {
     driver_->sent.clear();
     notes_.clear();
-    ASSERT_EQ(put_tagged(30000, acked), Status::pending);
-    EXPECT_EQ(sent(wire::Kind::put).request.length, 30000u);
+    ASSERT_EQ(put_tagged(20000, acked), Status::pending);
+    EXPECT_EQ(sent(wire::Kind::put).request.length, 20000u);
     EXPECT_EQ(counters_.rendezvous_sent, 0u);
     for (const auto& frame : driver_->sent) EXPECT_TRUE(frame.lent);
     EXPECT_EQ(driver_->awaited, acked ? 2u : 1u) << "the last frame of each";
     while (driver_->lent()) give_back();
-    EXPECT_EQ(notes_, (Notes{{OpEvent::sent, Status::ok, 30000}}));
+    EXPECT_EQ(notes_, (Notes{{OpEvent::sent, Status::ok, 20000}}));
   }
-  EXPECT_EQ(put_tagged(30000), Status::pending);
-  EXPECT_EQ(counters_.rendezvous_sent, 1u) << "beyond the credit";
+  EXPECT_EQ(put_tagged(20000), Status::pending);
+  EXPECT_EQ(counters_.rendezvous_sent, 1u) << "there would be none left for small ones";
+  (void)put_tagged(4000);
+  EXPECT_EQ(counters_.rendezvous_sent, 1u);
+}
+
+// One message that is alone leaves in one long frame, and is over for its sender at once.
+TEST_F(Delivered, ACopyOfALoneEagerMessageIsLent) {
+  open_delivering();
+  driver_->take_long_frames_of(16384);
+  const std::string message(source_.data(), 6000);
+  EXPECT_EQ(put_tagged(6000), Status::ok);
+  std::fill_n(source_.begin(), 6000, '!');
+  ASSERT_EQ(driver_->sent.size(), 1u);
+  EXPECT_TRUE(driver_->sent[0].lent);
+  EXPECT_EQ(driver_->awaited, 0u) << "nobody waits";
+  EXPECT_EQ(driver_->sent[0].bytes.substr(sizeof(wire::Request)), message);
+  EXPECT_EQ(protocol_->ops().used(), 1u) << "it keeps the copy";
+
+  EXPECT_EQ(put_tagged(6000), Status::pending) << "not alone: the driver has its frames to copy";
+  EXPECT_GT(driver_->sent.size(), 2u);
+  for (size_t i = 1; i < driver_->sent.size(); ++i) EXPECT_FALSE(driver_->sent[i].lent);
+  while (driver_->lent()) give_back();
+  EXPECT_EQ(notes_, (Notes{{OpEvent::sent, Status::ok, 6000}})) << "of the second";
+  EXPECT_EQ(protocol_->ops().used(), 0u);
+
+  EXPECT_EQ(put_tagged(6000), Status::ok) << "alone again";
+  EXPECT_EQ(put_tagged(2000), Status::pending);
+  notes_.clear();
+  driver_->go_down(kPeer, Status::peer_dead);
+  protocol_->progress(++now_ns_);
+  EXPECT_EQ(notes_, (Notes{{OpEvent::sent, Status::peer_dead, 2000}})) << "of the last";
+  EXPECT_EQ(protocol_->ops().used(), 0u);
 }
 
 TEST_F(Delivered, WhatIsReadOfAnExportIsLentIfItIsLongerThanAFrame) {

@@ -207,7 +207,7 @@ uint32_t Protocol::send_run(Op* op, wire::Kind kind, uint32_t most) {
     const bool end = kind == wire::Kind::data && ends_by_done(op, caps, at + bytes, bytes);
     if (!first) payload_head(op, end ? wire::Kind::data_end : kind, at, heads[count]);
     tx.awaited = end ? peer.backlog.empty() && peer.streams.head == peer.streams.tail
-                     : op->pushed && at + bytes == op->accepted;
+                     : op->pushed && !op->sent_told && at + bytes == op->accepted;
     pieces[count] = {op->data.at(at), bytes};
     tx.pieces = &pieces[count];
     tx.piece_count = 1;
@@ -265,7 +265,7 @@ bool Protocol::send_frame(Op* op, const std::byte* head, uint32_t head_bytes, ui
   // What was packed is not kept until the target has it.
   tx.lent = !packed && !op->functions && lends(op, caps, bytes);
   const bool borrowed = bytes > caps.inline_max || tx.lent;
-  tx.awaited = op->pushed && offset + bytes == op->accepted;
+  tx.awaited = op->pushed && !op->sent_told && offset + bytes == op->accepted;
   if (borrowed) tx.cookie = ops_.handle(op);
   if (driver.send({&tx, 1}) != 1) {
     if (packed && op->functions) {  // pack functions run once for every byte

@@ -57,6 +57,7 @@ struct Peer {
   PeerId route = kNoPeer;
   Driver* driver = nullptr;
   uint32_t pieces_max = 1;       // address ranges of one frame
+  bool copied = false;           // a copy of an eager message is lent to the driver
   uint32_t small_max = 0;        // largest message that travels as one tagged frame
   uint32_t express_end = 0;      // sizes below may use put_now; 0 unless up and greeted
   uint32_t eager_max = 0;        // largest message sent eagerly

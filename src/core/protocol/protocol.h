@@ -297,6 +297,8 @@ class Protocol final {
   bool export_memory(Op* op, uint32_t access);
   uint64_t push_max(const Peer& peer, const Data& source, bool exported) const;
   bool better_read(Peer& peer, const Data& source);
+  static bool worth_copying(const Op* op, const Envelope& env);
+  static bool lend_copy(Op* op);
   void set_announced_head(Op* op, const Envelope& env);
   void set_request_head(Op* op, wire::Kind kind, const Envelope& env);
   void set_control_head(Op* op, wire::Kind kind, Status status, uint64_t length);

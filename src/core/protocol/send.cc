@@ -15,6 +15,7 @@ namespace {
 
 constexpr uint64_t kWorthRegistering = 64 << 10;  // where registration is expensive
 constexpr uint64_t kPushedMost = 128 << 10;       // where there are only frames
+constexpr uint64_t kCopiedLeast = 3 << 10;        // shorter ones leave as quickly in packets
 
 // Of a key, without the words of zeros at its end.
 uint16_t telling_bytes(const std::byte* key, uint32_t bytes) {
@@ -55,6 +56,7 @@ void Protocol::free_op(Op* op) {
   }
   if (op->remote != kNoRemote && op->role != OpRole::access) op->peer->driver->drop(op->remote);
   op->remote = kNoRemote;
+  if (op->pushed && op->buffer) op->peer->copied = false;
   std::free(op->buffer);
   ops_.put(op);
 }
@@ -196,7 +198,10 @@ Status Protocol::put(Peer& peer, const Envelope& env, const Data& source, const 
 
   const bool exported = env.space == Space::memory;
   const uint64_t cost = exported ? 0 : wire::credit_units(op->length);
-  const bool room = cost <= peer.credit;
+  // A long one leaves credit for small ones behind it: it may be kept there for long.
+  const bool longer = op->length > peer.eager_max;
+  const uint64_t left = longer && !exported ? wire::credit_units(peer.eager_max) : 0;
+  const bool room = cost + left <= peer.credit;
   const uint64_t eager_max = push_max(peer, source, exported);
   op->announced = !env.several && (op->length > eager_max || !room || near(peer, source) ||
                                    better_read(peer, source));
@@ -212,12 +217,38 @@ Status Protocol::put(Peer& peer, const Envelope& env, const Data& source, const 
     }
   } else {
     ++counters_->eager_sent;
-    op->pushed = op->length > peer.eager_max;
+    op->pushed = longer;
     peer.credit -= cost;
     op->credit_taken = uint32_t(cost);
     set_request_head(op, env.several ? wire::Kind::puts : wire::Kind::put, env);
+    if (worth_copying(op, env) && lend_copy(op)) {
+      if (out) *out = nullptr;
+      (void)start(op, nullptr);
+      return Status::ok;
+    }
   }
   return start(op, out);
+}
+
+// An eager message of several frames, which a driver would take as one if it were lent, and which
+// is alone: of many, frames that are filled and sent together are as quick.
+bool Protocol::worth_copying(const Op* op, const Envelope& env) {
+  const DriverCaps& caps = op->peer->driver->caps();
+  return (caps.flags & kDelivers) && caps.long_max > caps.mtu && frames_only(*op->peer) &&
+         !op->peer->copied && env.space != Space::memory && !op->want_ack && !op->pushed &&
+         op->length >= std::max<uint64_t>(kCopiedLeast, caps.mtu) && op->data.contiguous();
+}
+
+// Then the message is over for its owner, who learns of a failure as of that of any eager message
+// that has left.
+bool Protocol::lend_copy(Op* op) {
+  op->buffer = static_cast<std::byte*>(std::malloc(op->length));
+  if (!op->buffer) return false;
+  std::memcpy(op->buffer, op->data.at(0), op->length);
+  op->data = Data(op->buffer, op->length);
+  op->owner = Owner{};
+  op->pushed = op->sent_told = op->peer->copied = true;
+  return true;
 }
 
 Status Protocol::get(Peer& peer, const Envelope& env, const Data& destination, const Owner& owner,
