@@ -10,7 +10,8 @@
 
 namespace torii {
 
-// Copies n bytes between ranges that do not overlap; up to 64 without a call.
+// Copies n bytes between ranges that do not overlap; up to 64 without a call. 4 and 8 are stored
+// once: in memory that others reach, a second time would undo what they did in between.
 inline void copy_bytes(void* destination, const void* source, size_t n) {
   auto* to = static_cast<std::byte*>(destination);
   const auto* from = static_cast<const std::byte*>(source);
@@ -26,10 +27,10 @@ inline void copy_bytes(void* destination, const void* source, size_t n) {
     }
   } else if (n >= 8) {
     std::memcpy(to, from, 8);
-    std::memcpy(to + n - 8, from + n - 8, 8);
+    if (n > 8) std::memcpy(to + n - 8, from + n - 8, 8);
   } else if (n >= 4) {
     std::memcpy(to, from, 4);
-    std::memcpy(to + n - 4, from + n - 4, 4);
+    if (n > 4) std::memcpy(to + n - 4, from + n - 4, 4);
   } else if (n) {
     to[0] = from[0];
     to[n / 2] = from[n / 2];
