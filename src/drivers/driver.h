@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What a NIC must do to carry Torii: six required functions, eighteen optional ones. A driver
+// What a NIC must do to carry Torii: six required functions, nineteen optional ones. A driver
 // moves frames (at most caps().mtu bytes) between processes and, if it can, reads and writes a
 // peer's memory. It knows nothing of matching, messages or MPI, and keeps no retry policy.
 //
@@ -53,7 +53,7 @@ enum Cap : uint32_t {
   kWait = 1u << 7,       // arm: sleep until something arrives
   kAlloc = 1u << 8,      // alloc: memory that peers reach more cheaply than other memory
   kGuard = 1u << 9,      // reg with kGuarded: keys that hold for as long as their owner says
-  kDelivers = 1u << 10,  // done() of a lent body says that the frame has reached its peer
+  kDelivers = 1u << 10,  // done() of a lent body: this frame and those before have reached the peer
 };
 
 inline constexpr size_t kAddressMax = 96;    // bytes of an address; a driver has 64, the link adds

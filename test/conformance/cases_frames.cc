@@ -214,7 +214,8 @@ void lent_bodies_are_kept_until_done(Bed& bed) {
   serials(b);
 }
 
-// done() of a lent body says that the frame is where nothing of the sender's is needed any more.
+// done() of a lent body says that it and what was sent before are where nothing of the sender's is
+// needed any more.
 void lent_bodies_are_delivered(Bed& bed) {
   Node& a = bed.node();
   Node& b = bed.node();
@@ -222,16 +223,19 @@ void lent_bodies_are_delivered(Bed& bed) {
   const DriverCaps& caps = a.caps();
   if (!a.has(kDelivers)) return;
   for (uint64_t i = 1; i <= 50; i++) {
-    std::string& frame = bed.keep(pattern(i, 16 + caps.lend_min));
-    iovec piece;
-    Tx tx = in_one_piece(to, frame, &piece);
+    std::string& first = bed.keep(pattern(2 * i - 1, 100));
+    std::string& frame = bed.keep(pattern(2 * i, 16 + caps.lend_min));
+    iovec pieces[2];
+    const Tx before = in_one_piece(to, first, &pieces[0]);
+    Tx tx = in_one_piece(to, frame, &pieces[1]);
     tx.cookie = a.new_cookie();
     tx.lent = tx.awaited = true;
+    ASSERT_TRUE(bed.run([&] { return a.send(before); }));
     ASSERT_TRUE(bed.run([&] { return a.send(tx); }));
     ASSERT_TRUE(bed.run([&] { return a.pending.empty(); })) << "rule 6: never done";
     // Nobody but the receiver does anything any more.
-    for (int j = 0; j < 3 && b.frames.size() < i; j++) b.poll(bed.now_ns += 1000);
-    ASSERT_EQ(b.frames.size(), i) << "kDelivers: done() came before the frame";
+    for (int j = 0; j < 3 && b.frames.size() < 2 * i; j++) b.poll(bed.now_ns += 1000);
+    ASSERT_EQ(b.frames.size(), 2 * i) << "kDelivers: done() came before the frames";
   }
 }
 

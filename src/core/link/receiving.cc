@@ -126,7 +126,13 @@ void LinkDriver::take_genuine(const Packet& packet, const Header& header) {
     owe_ack(peer, header.ask);
     received(from, peer, header, frame.subspan(kHeaderBytes));
   }
-  if (header.kind == Kind::bye) end(from, peer, Status::peer_closed);
+  if (header.kind == Kind::bye) {
+    // The peer was told that these have arrived.
+    const unsigned left = std::exchange(budget_, static_cast<unsigned>(kWindow));
+    hand_up_waiting(from, peer);
+    budget_ = left;
+    end(from, peer, Status::peer_closed);
+  }
   if (peer.down != Status::ok || peer.owes_ack || !peer.sent.empty()) activate(from, peer);
 }
 
@@ -168,8 +174,8 @@ void LinkDriver::acknowledged(Peer& peer, const Header& header, const MoreSack& 
   }
 }
 
-// The frame has arrived. It stays in the window until those before it have, too: not before that is
-// it handed up there.
+// The frame has arrived. It stays in the window until those before it have, too: not before that
+// can it be handed up there.
 void LinkDriver::retire(Peer& peer, Sent& sent) {
   Rail& rail = peer.rails[sent.rail];
   if (sent.stage == Sent::Stage::flying) {
