@@ -164,7 +164,8 @@ class Ni final : public Upper, public PortalsHost {
   }
   // For Portals, which names processes by (nid, pid); must outlive the interface.
   void set_directory(Directory* directory) { directory_ = directory; }
-  // Hands everything accepted to the drivers, for at most a second, and takes leave.
+  // Hands everything accepted to the drivers, waits until it has arrived as far as they know, both
+  // for at most a second, and takes leave.
   void close();
 
   void set_peer_down(torii_peer_down_t callback, void* arg) {
