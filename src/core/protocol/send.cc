@@ -233,10 +233,13 @@ Status Protocol::put(Peer& peer, const Envelope& env, const Data& source, const 
 // An eager message of several frames, which a driver would take as one if it were lent, and which
 // is alone: of many, frames that are filled and sent together are as quick.
 bool Protocol::worth_copying(const Op* op, const Envelope& env) {
-  const DriverCaps& caps = op->peer->driver->caps();
-  return (caps.flags & kDelivers) && caps.long_max > caps.mtu && frames_only(*op->peer) &&
+  const Driver& driver = *op->peer->driver;
+  const DriverCaps& caps = driver.caps();
+  const uint64_t bytes = op->head_bytes + op->length;
+  return (caps.flags & kDelivers) && bytes > caps.mtu && frames_only(*op->peer) &&
          !op->peer->copied && env.space != Space::memory && !op->want_ack && !op->pushed &&
-         op->length >= std::max<uint64_t>(kCopiedLeast, caps.mtu) && op->data.contiguous();
+         op->length >= kCopiedLeast && op->data.contiguous() &&
+         bytes <= driver.long_max(op->peer->route);
 }
 
 // Then the message is over for its owner, who learns of a failure as of that of any eager message
