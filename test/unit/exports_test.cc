@@ -228,6 +228,37 @@ TEST_P(Memory, AFlushTellsOfWhatFailedSilently) {
   EXPECT_EQ(torii_flush(p.world.handle(0), pub(p.world.peer(0, 1)), note, &flushed), TORII_OK);
 }
 
+// What fails is told by the flush that waits for it, not by one before.
+TEST_P(Memory, EachFlushTellsOfWhatWasBegunBeforeIt) {
+  Pair good(GetParam());
+  torii_export_t* sealed = nullptr;
+  std::vector<uint8_t> memory(64);
+  ASSERT_EQ(torii_export(good.world.handle(1), memory.data(), memory.size(), TORII_MAY_READ, kTag,
+                         &sealed),
+            TORII_OK);
+  uint8_t key[TORII_KEY_MAX];
+  const size_t bytes = torii_export_key(sealed, key, sizeof(key));
+  torii_import_t* import = nullptr;
+  torii_peer_t* const peer = pub(good.world.peer(0, 1));
+  ASSERT_EQ(torii_import(good.world.handle(0), peer, key, bytes, kTag, &import), TORII_OK);
+  std::vector<uint8_t> local(kBytes);
+  Outcome o[3], flushed[2];
+  int codes[3], flushes[2];
+  codes[0] = torii_write(good.import, 0, local.data(), kBytes, TORII_COMPLETE_REMOTE, note, &o[0]);
+  flushes[0] = torii_flush(good.world.handle(0), peer, note, &flushed[0]);
+  codes[1] = torii_write(import, 0, local.data(), 9, TORII_COMPLETE_LOCAL, note, &o[1]);
+  codes[2] = torii_write(good.import, 0, local.data(), 9, TORII_COMPLETE_LOCAL, note, &o[2]);
+  flushes[1] = torii_flush(good.world.handle(0), peer, note, &flushed[1]);
+  good.world.run();
+  EXPECT_TRUE(codes[0] == TORII_OK || o[0].result.code == TORII_OK);
+  EXPECT_TRUE(flushes[0] == TORII_OK || flushed[0].result.code == TORII_OK);
+  const bool told = o[1].calls && o[1].result.code != TORII_OK;
+  EXPECT_EQ(flushes[1], TORII_PENDING);
+  EXPECT_EQ(flushed[1].result.code, told ? TORII_OK : TORII_ERR_DENIED);
+  EXPECT_EQ(torii_import_drop(import), TORII_OK);
+  EXPECT_EQ(torii_unexport(sealed, note, &o[0]), TORII_OK);
+}
+
 TEST_P(Memory, APeerThatDiesEndsWhatIsUnderWay) {
   for (const unsigned victim : {0u, 1u}) {
     Pair p(GetParam());

@@ -146,10 +146,11 @@ void Imports::forget(Operation* op) {
   if (op->gathered) spare_.emplace_back(op->gathered);
   operations_.put(op);
   while (traffic.epochs.size() > 1 && traffic.epochs.front().pending == 0) {
-    Flush* const flush = traffic.epochs.front().flush;
+    const Traffic::Epoch over = traffic.epochs.front();
+    Flush* const flush = over.flush;
     traffic.epochs.pop_front();
     ++traffic.first;
-    if (traffic.failed != Status::ok) flush->status = std::exchange(traffic.failed, Status::ok);
+    if (over.failed != Status::ok) flush->status = over.failed;
     if (--flush->epochs > 0) continue;
     torii_result_t result{};
     result.code = code_of(flush->status);
@@ -181,10 +182,16 @@ void Imports::end(Operation* op, Status status) {
     result.source = reinterpret_cast<torii_peer_t*>(op->import->peer);
     completions_.push(op->done, op->arg, result);
   } else if (status != Status::ok) {
-    op->import->traffic->failed = status;
-    failed_ = true;
+    fail_silently(op, status);
   }
   forget(op);
+}
+
+// The flush that waits for it will tell.
+void Imports::fail_silently(const Operation* op, Status status) {
+  Traffic& traffic = *op->import->traffic;
+  traffic.epochs[op->epoch - traffic.first].failed = status;
+  failed_ = true;
 }
 
 Status Imports::read_any(Import& import, uint64_t offset, void* base, uint64_t bytes,
@@ -249,10 +256,10 @@ void Imports::send_gathered(Traffic& traffic) {
   if (!traffic.gathered) return;
   auto* const op = static_cast<Operation*>(std::exchange(traffic.gathered, nullptr));
   std::erase(gathering_, &traffic);
-  const Status status = transfer_by_frames(op);
+  const Status status = begin_frames(op);
   if (status == Status::ok || status == Status::pending) return;
-  traffic.failed = status;
-  failed_ = true;
+  fail_silently(op, status);
+  forget(op);
 }
 
 void Imports::push() {
@@ -300,7 +307,7 @@ void Imports::driver_event(Op* op, OpEvent event, Status status, uint64_t) {
   auto* const operation = static_cast<Operation*>(op->owner.argument);
   if (event == OpEvent::moved && (status == Status::denied || status == Status::invalid)) {
     operation->local = false;
-    status = self->transfer_by_frames(operation);
+    status = self->begin_frames(operation);
     if (status != Status::ok && status != Status::pending) self->end(operation, status);
     return;
   }
@@ -309,6 +316,13 @@ void Imports::driver_event(Op* op, OpEvent event, Status status, uint64_t) {
 }
 
 Status Imports::transfer_by_frames(Operation* op) {
+  const Status status = begin_frames(op);
+  if (status != Status::pending && !op->left) forget(op);
+  return status;
+}
+
+// `ok`: a write whose memory may be reused; its end is still to come.
+Status Imports::begin_frames(Operation* op) {
   Import& import = *op->import;
   const Owner owner{&Imports::frame_event, this, op, {0, 0}};
   const bool nested = op->in_call;
@@ -326,10 +340,7 @@ Status Imports::transfer_by_frames(Operation* op) {
                             ? protocol_.get(*import.peer, env, data, owner, nullptr)
                             : protocol_.put(*import.peer, env, data, owner, nullptr);
   op->in_call = nested;
-  if (status != Status::pending) {
-    forget(op);
-    return status;
-  }
+  if (status != Status::pending) return status;
   if (!op->gathered) ++counters_.asked_accesses;
   if (!op->left) return Status::pending;
   op->done = nullptr;  // the call says that the memory may be reused
@@ -402,7 +413,8 @@ Status Imports::flush(Peer* peer, torii_done_t done, void* arg) {
   Flush* flush = nullptr;
   const auto wait_for = [&](Traffic& traffic) {
     if (traffic.pending == 0) {
-      if (traffic.failed != Status::ok) status = std::exchange(traffic.failed, Status::ok);
+      Status& failed = traffic.epochs.back().failed;
+      if (failed != Status::ok) status = std::exchange(failed, Status::ok);
       return;
     }
     if (!flush) flush = new Flush{1, Status::ok, done, arg};

@@ -30,13 +30,13 @@ struct Flush;
 struct Traffic {
   struct Epoch {
     uint32_t pending = 0;
+    Status failed = Status::ok;  // of an operation that could tell nobody
     Flush* flush = nullptr;
   };
   std::deque<Epoch> epochs{1};
-  uint64_t first = 0;          // number of epochs.front()
-  uint32_t pending = 0;        // operations in all of them
-  void* gathered = nullptr;    // an Imports::Operation: short writes that have not left yet
-  Status failed = Status::ok;  // of an operation that could tell nobody, since the last flush
+  uint64_t first = 0;        // number of epochs.front()
+  uint32_t pending = 0;      // operations in all of them
+  void* gathered = nullptr;  // an Imports::Operation: short writes that have not left yet
 };
 
 struct Import {
@@ -148,6 +148,10 @@ class Imports {
     const std::byte* const at = import.direct(offset, bytes, kMayRead);
     if (!at) return false;
     load_bytes(base, at, bytes);
+    // Had it ended meanwhile, these may be somebody else's: then the target is asked, and refuses.
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (__builtin_expect(import.guard->load(std::memory_order_relaxed) != import.valid, 0))
+      return false;
     ++counters_.direct_accesses;
     return true;
   }
@@ -180,6 +184,8 @@ class Imports {
   void send_gathered(Traffic& traffic);
   Status transfer(Operation* op);
   Status transfer_by_frames(Operation* op);
+  Status begin_frames(Operation* op);
+  void fail_silently(const Operation* op, Status status);
   void end(Operation* op, Status status);
   void forget(Operation* op);
   void release(Import* import);
