@@ -281,8 +281,14 @@ void Arena::after_fork() {
       const ArenaSlot& slot = arena->header_->slots[n];
       if (slot.serial.load(std::memory_order_acquire) == 0) continue;
       const uint64_t first = slot.first.load(std::memory_order_relaxed);
-      mmap(arena->base_ + first, slot.bytes.load(std::memory_order_relaxed), PROT_READ | PROT_WRITE,
-           MAP_PRIVATE | MAP_FIXED, arena->fd_.get(), static_cast<off_t>(first));
+      const uint64_t bytes = slot.bytes.load(std::memory_order_relaxed);
+      // Peers may write to the slot.
+      if (first < kArenaHead || first > arena->bytes_ || bytes > arena->bytes_ - first) continue;
+      // Where a copy is not promised the child has none, rather than its parent's memory.
+      if (mmap(arena->base_ + first, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED,
+               arena->fd_.get(), static_cast<off_t>(first)) == MAP_FAILED)
+        mmap(arena->base_ + first, bytes, PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     }
   }
 }

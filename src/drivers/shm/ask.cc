@@ -396,8 +396,8 @@ Status ShmDriver::do_myself(Peer& peer, const OpenAsk& open) {
   uint64_t at = 0;
   if (open.write && open.sent > 0 && peer.asks->applied >= open.first)
     at = std::min((peer.asks->applied - open.first + 1) * kChunk, open.bytes);
-  if (open.word->load(std::memory_order_acquire) != open.valid) return Status::invalid;
   if (at == open.bytes) return Status::ok;
+  if (open.word->load(std::memory_order_acquire) != open.valid) return Status::invalid;
   const iovec piece{open.local + at, open.bytes - at};
   int error = 0;
   const Status status =

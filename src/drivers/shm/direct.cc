@@ -3,6 +3,8 @@
 //
 // Memory for the user in an arena that peers map: put and get copy to and from it without a system
 // call.
+#include <unistd.h>
+
 #include <cstring>
 
 #include "core/base/log.h"
@@ -11,7 +13,7 @@
 namespace torii {
 
 Status ShmDriver::alloc(uint64_t bytes, uint64_t alignment, void** base) {
-  if (!(caps_.flags & kAlloc)) return Status::unsupported;
+  if (!(caps_.flags & kAlloc) || forked()) return Status::unsupported;
   *base = make_arena() ? arena_->alloc(bytes, alignment) : nullptr;
   return *base ? Status::ok : Status::no_memory;
 }
@@ -27,7 +29,12 @@ bool ShmDriver::make_arena() {
   return arena_ != nullptr;
 }
 
-void ShmDriver::dealloc(void* base) { arena_->dealloc(base); }
+// In the child of a fork the memory is a copy, which stays; that of the parent is not the child's.
+void ShmDriver::dealloc(void* base) {
+  if (!forked()) arena_->dealloc(base);
+}
+
+bool ShmDriver::forked() const { return static_cast<uint32_t>(getpid()) != pid_; }
 
 shm::ArenaKey ShmDriver::arena_key(const void* base, uint64_t bytes) const {
   if (!arena_ || !arena_->contains(base)) return {};

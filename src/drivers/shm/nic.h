@@ -217,6 +217,7 @@ class ShmDriver final : public Driver {
   Status check_rma(const Rma& rma, uint32_t access, Peer** peer) const;
   Status transfer(const Rma& rma, bool write);
   Status move(const Rma& rma, Peer& peer, bool write);
+  Status still_valid(const Rma& rma, bool write, Status status) const;
   Status attach(Peer& peer, bool write, uint64_t remote, const iovec* pieces, uint32_t piece_count,
                 uint64_t bytes, int* error);
   static Status attach_target(const Peer& peer, uint64_t moment, shm::Target* out);
@@ -235,6 +236,7 @@ class ShmDriver final : public Driver {
 
   // direct.cc
   bool make_arena();
+  bool forked() const;  // this is the child of one that opened the driver
   Status import_guarded(Peer& peer, Import* import);
   shm::ArenaKey arena_key(const void* base, uint64_t bytes) const;
   Status find_direct(Peer& peer, const shm::ArenaKey& key, uint64_t base, uint64_t bytes,

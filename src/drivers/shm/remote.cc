@@ -39,7 +39,7 @@ Status ShmDriver::reg(void* base, uint64_t bytes, uint32_t access, Region* out) 
 }
 
 void ShmDriver::dereg(Region& region) {
-  if ((region.access & kGuarded) && static_cast<uint32_t>(getpid()) == pid_) {
+  if ((region.access & kGuarded) && !forked()) {
     Key key;
     std::memcpy(&key, region.key.data(), sizeof(key));
     arena_->unguard(key.arena.slot);
@@ -123,13 +123,23 @@ inline Status ShmDriver::check_rma(const Rma& rma, uint32_t access, Peer** peer)
 [[gnu::hot]] Status ShmDriver::move(const Rma& rma, Peer& peer, bool write) {
   Status status = Status::unsupported;
   if (imports_[rma.remote].key.arena.serial) status = move_direct(peer, rma, write);
-  if (status != Status::unsupported) return status;
+  if (status != Status::unsupported) return still_valid(rma, write, status);
   if (!peer.direct) return Status::denied;
   int error = 0;
   status = attach(peer, write, imports_[rma.remote].key.base + rma.remote_offset, rma.pieces,
                   rma.piece_count, rma.bytes, &error);
   if (status == Status::denied) downgrade(peer, error);
-  return status;
+  return still_valid(rma, write, status);
+}
+
+// What was read may be somebody else's by now if the export ended meanwhile.
+inline Status ShmDriver::still_valid(const Rma& rma, bool write, Status status) const {
+  const GuardedImport* const guarded = imports_[rma.remote].guarded.get();
+  if (write || status != Status::ok || !guarded) return status;
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return guarded->word.word->load(std::memory_order_relaxed) == guarded->word.valid
+             ? Status::ok
+             : Status::invalid;
 }
 
 [[gnu::hot]] Status ShmDriver::put(const Rma& rma) { return transfer(rma, true); }
