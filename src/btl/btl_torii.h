@@ -94,6 +94,7 @@ typedef struct btl_torii_module {
   opal_list_t endpoints;
   btl_torii_endpoint_t* self; /* made when it is first asked for */
   opal_mutex_t lock;          /* endpoints and their imports */
+  int failed;                 /* a Torii code, of what only a flush tells */
   char* receives;             /* memory in which messages arrive */
   mca_btl_base_module_error_cb_fn_t error;
 } btl_torii_module_t;

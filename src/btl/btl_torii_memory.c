@@ -112,16 +112,20 @@ static btl_torii_operation_t* take_operation(btl_torii_endpoint_t* endpoint, voi
   return operation;
 }
 
-/* The caller flushes: nobody waits for this operation by itself. */
+/* The caller flushes: nobody waits for this operation by itself, so the flush tells what failed. */
 static void flushed(void* arg, const torii_result_t* result) {
   (void)arg;
-  (void)result;
+  if (OPAL_UNLIKELY(TORII_OK != result->code))
+    __atomic_store_n(&btl_torii.failed, result->code, __ATOMIC_RELAXED);
 }
 
 static void over(void* arg, const torii_result_t* result) {
   const btl_torii_operation_t operation = *(btl_torii_operation_t*)arg;
   opal_free_list_return(&btl_torii.operations, arg);
-  if (NULL == operation.done) return; /* the caller flushes */
+  if (NULL == operation.done) {
+    flushed(NULL, result);
+    return;
+  }
   if (OPAL_UNLIKELY(operation.relock)) btl_torii_relock_grant(operation.local);
   operation.done(&btl_torii.super, operation.endpoint, operation.local, operation.local_handle,
                  operation.context, operation.data, btl_torii_code(result->code));
@@ -304,7 +308,11 @@ int btl_torii_flush(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* endpoin
   torii_progress(btl_torii.ni); /* osc/rdma calls again and again, and nothing else meanwhile */
   code = torii_flush(btl_torii.ni, NULL == endpoint ? NULL : endpoint->peer, torii_flag, &flag);
   (void)btl;
-  if (TORII_PENDING != code) return btl_torii_code(code);
-  while (!__atomic_load_n(&flag.done, __ATOMIC_ACQUIRE)) torii_wait_step(btl_torii.ni);
-  return btl_torii_code(flag.result.code);
+  if (TORII_PENDING == code) {
+    while (!__atomic_load_n(&flag.done, __ATOMIC_ACQUIRE)) torii_wait_step(btl_torii.ni);
+    code = flag.result.code;
+  }
+  if (TORII_OK == code && OPAL_UNLIKELY(TORII_OK != btl_torii.failed))
+    code = __atomic_exchange_n(&btl_torii.failed, TORII_OK, __ATOMIC_RELAXED);
+  return btl_torii_code(code);
 }
