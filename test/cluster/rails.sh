@@ -43,7 +43,8 @@ cut_and_restore() {
   moved && cluster cut n2 0 &&
     told 'does not answer by eth0 to 10\.77\.0\.2:[0-9]+ any more, but by eth1' && moved &&
     cluster restore n2 0 &&
-    told 'answers by eth0 to 10\.77\.0\.2:.* again' && told 'answers by eth0 to 10\.77\.0\.1:.* again' &&
+    told 'answers by eth0 to (10\.77\.0\.2|\[fd77::2\]):.* again' &&
+    told 'answers by eth0 to (10\.77\.0\.1|\[fd77::1\]):.* again' &&
     moved && cluster cut n1 1 &&
     told 'does not answer by eth1 to 10\.77\.1\.2:[0-9]+ any more, but by eth0' && moved
   cluster restore n2 0
