@@ -467,7 +467,7 @@ void Ni::close() {
   const uint64_t give_up = now_ns() + kCloseNs;
   imports_.push();
   while (!protocol_.delivered() && now_ns() < give_up)
-    if (!progress_locked()) without_callers_lock(sched_yield);
+    if (!progress_locked()) sched_yield();
   protocol_.say_bye();
   while (!protocol_.drained() && now_ns() < give_up) progress_locked();
   unlock();
