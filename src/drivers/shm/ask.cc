@@ -396,14 +396,17 @@ Status ShmDriver::do_myself(Peer& peer, const OpenAsk& open) {
   uint64_t at = 0;
   if (open.write && open.sent > 0 && peer.asks->applied >= open.first)
     at = std::min((peer.asks->applied - open.first + 1) * kChunk, open.bytes);
-  if (at == open.bytes) return Status::ok;
+  // What the owner has refused counts as applied, too: the word tells.
   if (open.word->load(std::memory_order_acquire) != open.valid) return Status::invalid;
+  if (at == open.bytes) return Status::ok;
   const iovec piece{open.local + at, open.bytes - at};
   int error = 0;
   const Status status =
       attach(peer, open.write, open.remote + at, &piece, 1, piece.iov_len, &error);
   if (status == Status::denied) downgrade(peer, error);
-  return status;
+  if (open.write || status != Status::ok) return status;
+  std::atomic_thread_fence(std::memory_order_acquire);  // as still_valid()
+  return open.word->load(std::memory_order_relaxed) == open.valid ? status : Status::invalid;
 }
 
 // Closing: nobody delivers any more to memory that is then given back. As for splits.

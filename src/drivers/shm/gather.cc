@@ -35,9 +35,8 @@ void ShmDriver::make_together(Batch& batch, Status* status) {
   uint64_t bytes = 0;
   for (unsigned i = 0; i < count; i++) {
     const Gathered& one = batch.all[i];
-    const bool ended = one.word && one.word->load(std::memory_order_acquire) != one.valid;
-    status[i] = ended ? Status::invalid : Status::ok;
-    if (ended) continue;
+    status[i] = one.ended() ? Status::invalid : Status::ok;
+    if (status[i] != Status::ok) continue;
     local[ranges] = one.piece;
     remote[ranges++] = {reinterpret_cast<void*>(one.remote), one.piece.iov_len};
     bytes += one.piece.iov_len;
@@ -54,15 +53,18 @@ void ShmDriver::make_together(Batch& batch, Status* status) {
   if (together == Status::ok) {
     peer.proved = moment;
     counters_.gathered_accesses += ranges;
-    return;
   }
   // What one of them lacks, the others need not: each by itself.
-  for (unsigned i = 0; i < count; i++) {
+  for (unsigned i = 0; i < count && together != Status::ok; i++) {
     const Gathered& one = batch.all[i];
     if (status[i] == Status::ok)
       status[i] = attach(peer, batch.write, one.remote, &one.piece, 1, one.piece.iov_len, &error);
     if (status[i] == Status::denied && peer.direct) downgrade(peer, error);
   }
+  if (batch.write) return;
+  std::atomic_thread_fence(std::memory_order_acquire);
+  for (unsigned i = 0; i < count; i++)  // as still_valid()
+    if (status[i] == Status::ok && batch.all[i].ended()) status[i] = Status::invalid;
 }
 
 // --- gets that frames ask for --------------------------------------------------------------------

@@ -150,6 +150,8 @@ class ShmDriver final : public Driver {
     iovec piece;
     const std::atomic<uint64_t>* word;  // of a guarded key, or null
     uint64_t valid;
+    // The export is no more.
+    bool ended() const { return word && word->load(std::memory_order_acquire) != valid; }
   };
   struct Batch {
     void add(const Rma& rma, const Import& import);

@@ -19,7 +19,7 @@ Status ShmDriver::reg(void* base, uint64_t bytes, uint32_t access, Region* out) 
       (access & ~uint32_t{kRemoteRead | kRemoteWrite | kRemoteUpdate | kGuarded}))
     return Status::invalid;
   const bool guarded = access & kGuarded;
-  if (guarded && (!(caps_.flags & kGuard) || !make_arena())) return Status::unsupported;
+  if (guarded && (!(caps_.flags & kGuard) || forked() || !make_arena())) return Status::unsupported;
   *out = Region{base, bytes, access, {}, 0, out->label};
   const uint32_t rights = access & ~uint32_t{kGuarded};
   const Key key{reinterpret_cast<uintptr_t>(base), bytes, access,
