@@ -312,7 +312,9 @@ int btl_torii_flush(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* endpoin
     while (!__atomic_load_n(&flag.done, __ATOMIC_ACQUIRE)) torii_wait_step(btl_torii.ni);
     code = flag.result.code;
   }
-  if (TORII_OK == code && OPAL_UNLIKELY(TORII_OK != btl_torii.failed))
-    code = __atomic_exchange_n(&btl_torii.failed, TORII_OK, __ATOMIC_RELAXED);
+  if (OPAL_UNLIKELY(TORII_OK != btl_torii.failed)) {
+    const int failed = __atomic_exchange_n(&btl_torii.failed, TORII_OK, __ATOMIC_RELAXED);
+    if (TORII_OK == code) code = failed;
+  }
   return btl_torii_code(code);
 }

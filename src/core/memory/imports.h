@@ -203,7 +203,7 @@ class Imports {
   std::unordered_map<Peer*, std::unique_ptr<Traffic>> traffic_;
   std::vector<Traffic*> gathering_;                  // those with something gathered
   std::vector<std::unique_ptr<std::byte[]>> spare_;  // memory of gathered writes
-  bool failed_ = false;                              // there may be a Traffic::failed
+  bool failed_ = false;                              // an epoch may have failed
   bool stored_ = false;                              // by this process itself, since the last fence
 };
 

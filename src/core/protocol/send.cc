@@ -236,7 +236,7 @@ bool Protocol::worth_copying(const Op* op, const Envelope& env) {
   const Driver& driver = *op->peer->driver;
   const DriverCaps& caps = driver.caps();
   const uint64_t bytes = op->head_bytes + op->length;
-  return (caps.flags & kDelivers) && bytes > caps.mtu && frames_only(*op->peer) &&
+  return (caps.flags & kDelivers) && op->length > caps.mtu && frames_only(*op->peer) &&
          !op->peer->copied && env.space != Space::memory && !op->want_ack && !op->pushed &&
          op->length >= kCopiedLeast && op->data.contiguous() &&
          bytes <= driver.long_max(op->peer->route);
