@@ -199,19 +199,7 @@ bool lend(End& from, PeerId to, std::string* body, bool awaited = false) {
 // Over a driver that reads bodies before send() returns.
 class LinkLendTest : public LinkAckTest {
  protected:
-  std::unique_ptr<End> lender(const std::string& faults = "") {
-    return std::make_unique<End>([&](const DriverEnv& env) {
-      FaultPlan plan;
-      std::string why;
-      EXPECT_EQ(parse_fault_plan(faults, &plan, &why), Status::ok) << why;
-      return wrap_link(
-          [&](const DriverEnv& inner) {
-            return wrap_fault([&](const DriverEnv& bare) { return copying_.open(bare); }, inner,
-                              plan);
-          },
-          env);
-    });
-  }
+  std::unique_ptr<End> lender(const std::string& faults = "") { return linked(copying_, faults); }
 
   SimFabric copying_{{.inline_max = 4096, .latency_min_ns = 1000, .latency_max_ns = 1000}};
 };

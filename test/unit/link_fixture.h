@@ -31,15 +31,19 @@ class LinkTest : public testing::Test {
         << why;
   }
 
-  std::unique_ptr<End> linked(const std::string& faults = "") {
+  static FaultPlan plan_of(const std::string& faults) {
+    FaultPlan plan;
+    std::string why;
+    EXPECT_EQ(parse_fault_plan(faults, &plan, &why), Status::ok) << why;
+    return plan;
+  }
+  std::unique_ptr<End> linked(const std::string& faults = "") { return linked(fabric, faults); }
+  static std::unique_ptr<End> linked(SimFabric& over, const std::string& faults) {
     return std::make_unique<End>([&](const DriverEnv& env) {
-      FaultPlan plan;
-      std::string why;
-      EXPECT_EQ(parse_fault_plan(faults, &plan, &why), Status::ok) << why;
       return wrap_link(
           [&](const DriverEnv& inner) {
-            return wrap_fault([&](const DriverEnv& bare) { return fabric.open(bare); }, inner,
-                              plan);
+            return wrap_fault([&](const DriverEnv& bare) { return over.open(bare); }, inner,
+                              plan_of(faults));
           },
           env);
     });

@@ -45,15 +45,12 @@ class LinkLongTest : public LinkTest {
  protected:
   std::unique_ptr<End> open(Way** way, const std::string& faults = "") {
     return std::make_unique<End>([&](const DriverEnv& env) {
-      FaultPlan plan;
-      std::string why;
-      EXPECT_EQ(parse_fault_plan(faults, &plan, &why), Status::ok) << why;
       return wrap_link(
           [&](const DriverEnv& inner) {
             auto out = std::make_unique<Way>(
                 [&](const DriverEnv& middle) {
                   return wrap_fault([&](const DriverEnv& bare) { return longer.open(bare); },
-                                    middle, plan);
+                                    middle, plan_of(faults));
                 },
                 inner);
             *way = out.get();
