@@ -43,16 +43,21 @@ mca_btl_base_registration_handle_t* btl_torii_register_mem(mca_btl_base_module_t
   return NULL;
 }
 
+/* The end of a call that was given torii_flag and `flag`, and has answered `code`. */
+static int wait_for(int code, torii_flag_t* flag) {
+  if (TORII_PENDING != code) return code;
+  while (!__atomic_load_n(&flag->done, __ATOMIC_ACQUIRE)) torii_wait_step(btl_torii.ni);
+  return flag->result.code;
+}
+
 int btl_torii_deregister_mem(mca_btl_base_module_t* btl,
                              mca_btl_base_registration_handle_t* handle) {
   btl_torii_registration_t* registration = (btl_torii_registration_t*)handle;
   torii_flag_t flag = {.done = 0};
   (void)btl;
   /* What a get still reads here may be gone as soon as this has returned. */
-  if (NULL != registration->exported &&
-      TORII_PENDING == torii_unexport(registration->exported, torii_flag, &flag)) {
-    while (!__atomic_load_n(&flag.done, __ATOMIC_ACQUIRE)) torii_wait_step(btl_torii.ni);
-  }
+  if (NULL != registration->exported)
+    wait_for(torii_unexport(registration->exported, torii_flag, &flag), &flag);
   free(registration);
   return OPAL_SUCCESS;
 }
@@ -308,10 +313,7 @@ int btl_torii_flush(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* endpoin
   torii_progress(btl_torii.ni); /* osc/rdma calls again and again, and nothing else meanwhile */
   code = torii_flush(btl_torii.ni, NULL == endpoint ? NULL : endpoint->peer, torii_flag, &flag);
   (void)btl;
-  if (TORII_PENDING == code) {
-    while (!__atomic_load_n(&flag.done, __ATOMIC_ACQUIRE)) torii_wait_step(btl_torii.ni);
-    code = flag.result.code;
-  }
+  code = wait_for(code, &flag);
   if (OPAL_UNLIKELY(TORII_OK != btl_torii.failed)) {
     const int failed = __atomic_exchange_n(&btl_torii.failed, TORII_OK, __ATOMIC_RELAXED);
     if (TORII_OK == code) code = failed;
