@@ -398,6 +398,21 @@ TORII_PUBLIC int torii_atomic(torii_import_t* import, uint64_t offset, torii_ato
                               unsigned width, uint64_t operand, uint64_t compare, void* old,
                               torii_done_t done, void* arg);
 
+/* A lock that processes keep in 8 bytes of exported memory, at an aligned address. */
+typedef struct torii_lock_word {
+  torii_import_t* import;
+  uint64_t offset;
+  uint64_t held; /* what it is while the holder has it, not 0; 0 when nobody has */
+} torii_lock_word_t;
+
+/* torii_atomic under such a lock of the same peer: takes it, changes the integer and gives the lock
+ * back, all at the target, so where that has to be asked it costs one question and not three. If
+ * the lock is not free nothing is changed: TORII_EMPTY, returned or told by `done`; whether and
+ * when to ask again is the caller's business. `lock` is read in the call only. */
+TORII_PUBLIC int torii_atomic_locked(torii_import_t* import, uint64_t offset, torii_atomic_op_t op,
+                                     unsigned width, uint64_t operand, uint64_t compare, void* old,
+                                     const torii_lock_word_t* lock, torii_done_t done, void* arg);
+
 /* TORII_OK: everything begun before on this peer's memory (null: on all peers') is complete at the
  * target, and seen by every process from now on. TORII_PENDING: `done` runs when it is, with
  * TORII_OK or the error of an operation that could not tell it by a callback of its own. */

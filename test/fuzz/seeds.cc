@@ -97,6 +97,8 @@ void wire_seeds() {
   update.width = 8;
   update.op = 5;
   write_seed("wire", encoded(update));
+  update.locked = 1;
+  write_seed("wire", encoded(update) + std::string(wire::LockWord::kBytes, 'l'));
   wire::Updated updated{};
   updated.kind = wire::Kind::updated;
   updated.op = 9;

@@ -168,9 +168,17 @@ void World::update_frame(uint64_t handle, uint64_t label) {
   h.operand = in_.byte();
   h.compare = in_.byte();
   h.op = 1 + in_.below(4);
+  std::string lock;
+  if (in_.byte() % 4 == 0) {
+    h.locked = in_.byte() % 8 ? 1 : in_.byte();
+    lock.resize(wire::LockWord::kBytes);
+    wire::LockWord word{handle, in_.byte() % 8 ? label : in_.take<uint64_t>(), 0, in_.byte()};
+    word.offset = in_.byte() % 8 ? in_.below(kExportBytes) & ~uint32_t{7} : in_.take<uint64_t>();
+    wire::write_lock(word, reinterpret_cast<std::byte*>(lock.data()));
+  }
   std::string head(sizeof(h), 0);
   wire::encode(h, reinterpret_cast<std::byte*>(head.data()));
-  deliver(in_.byte() % kFuzzPeers, head, in_.byte() % 16 ? "" : in_.text(8));
+  deliver(in_.byte() % kFuzzPeers, head, lock + (in_.byte() % 16 ? "" : in_.text(8)));
   check_exports();
 }
 
@@ -179,6 +187,7 @@ void World::updated_frame() {
   wire::Updated h{};
   h.kind = wire::Kind::updated;
   h.credit = uint16_t(in_.below(8));
+  h.busy = in_.byte() % 8 == 0;
   h.op = some_handle();
   h.old = in_.byte();
   std::string head(sizeof(h), 0);
@@ -203,9 +212,9 @@ void World::open_import() {
 void World::reach_out() {
   if (imports_.empty()) return;
   torii_import_t* const import = imports_[in_.byte() % imports_.size()];
-  const uint8_t what = in_.byte() % 3;
+  const uint8_t what = in_.byte() % 4;
   Lent* lent = lend(what != 1);
-  if (what == 2) lent->bytes = 8;
+  if (what >= 2) lent->bytes = 8;
   const torii_data_t data = describe(lent, TORII_CONTIGUOUS);
   const uint64_t offset = in_.below(kExportBytes);
   int code;
@@ -216,8 +225,13 @@ void World::reach_out() {
     const auto when = in_.byte() & 1 ? TORII_COMPLETE_LOCAL : TORII_COMPLETE_REMOTE;
     code = torii_write(import, offset, data.base, lent->bytes, when, done, lent);
   } else {
-    code = torii_atomic(import, offset, torii_atomic_op_t(in_.byte() % 6), in_.byte() & 1 ? 4 : 8,
-                        1, 2, data.base, done, lent);
+    const auto op = torii_atomic_op_t(in_.byte() % 6);
+    const unsigned width = in_.byte() & 1 ? 4 : 8;
+    const torii_lock_word_t lock{imports_[in_.byte() % imports_.size()], in_.below(kExportBytes),
+                                 1};
+    code = what == 2
+               ? torii_atomic(import, offset, op, width, 1, 2, data.base, done, lent)
+               : torii_atomic_locked(import, offset, op, width, 1, 2, data.base, &lock, done, lent);
   }
   if (code != TORII_PENDING) give_back(lent);
 }

@@ -116,6 +116,12 @@ struct Pair {
     return end(torii_atomic(of ? of : import, offset, op, width, operand, compare, old, note, &o),
                o);
   }
+  int atomic_locked(uint64_t offset, torii_atomic_op_t op, unsigned width, uint64_t operand,
+                    uint64_t compare, void* old, const torii_lock_word_t& lock) {
+    Outcome o;
+    return end(
+        torii_atomic_locked(import, offset, op, width, operand, compare, old, &lock, note, &o), o);
+  }
   uint8_t* bytes() const { return static_cast<uint8_t*>(memory); }
   const Counters& counters(unsigned i) { return world.ni(i).counters(); }
 

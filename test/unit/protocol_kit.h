@@ -33,7 +33,7 @@ struct Room final : Upper {
     (void)protocol->reply(a, Data(memory.data(), memory.size()), a.env.length, owner, nullptr);
   }
   void on_update(Arrival& a) override {
-    if (a.update->operation == 0) return protocol->updated(a, 41);
+    if (a.update->operation == 0) return protocol->updated(a, 41, false);
     protocol->refuse(a, Status::denied);
   }
   void on_peer_down(Peer&, Status why) override { downs.push_back(why); }

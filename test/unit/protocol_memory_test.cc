@@ -19,13 +19,13 @@ TEST_F(ProtocolMemory, AnAtomicOperationIsOneShortFrameEachWay) {
   asked.offset = 80;
   asked.operand = 5;
   uint64_t old[2] = {1, 1};
-  ASSERT_EQ(protocol_->update(*peer_, asked, &old[0], owner()), Status::pending);
+  ASSERT_EQ(protocol_->update(*peer_, asked, nullptr, &old[0], owner()), Status::pending);
   const wire::Update first = sent(wire::Kind::update).update;
   EXPECT_EQ(driver_->sent.back().bytes.size(), 56u);
   EXPECT_EQ(first.operation, 3);
   EXPECT_EQ(first.offset, 80u);
   EXPECT_EQ(first.operand, 5u);
-  ASSERT_EQ(protocol_->update(*peer_, asked, &old[1], owner()), Status::pending);
+  ASSERT_EQ(protocol_->update(*peer_, asked, nullptr, &old[1], owner()), Status::pending);
   const uint64_t second = sent(wire::Kind::update).update.op;
   // What is no answer to it is none.
   arrive(control(wire::Kind::reply, first.op, 8) + "8 bytes!");
@@ -53,6 +53,43 @@ TEST_F(ProtocolMemory, AnAtomicOperationIsOneShortFrameEachWay) {
   arrive(encoded(answer));
   EXPECT_EQ(counters_.bad_frames, 5u);
   EXPECT_EQ(old[0], 99u);
+}
+
+// What it says of its lock goes behind it, and the answer may be that it was not free.
+TEST_F(ProtocolMemory, AnAtomicOperationUnderALockIsOneFrameEachWay) {
+  open(0);
+  wire::Update asked{};
+  asked.width = 8;
+  const wire::LockWord lock{11, 12, 13, 14};
+  uint64_t old = 1;
+  for (const uint8_t busy : {1, 0}) {
+    ASSERT_EQ(protocol_->update(*peer_, asked, &lock, &old, owner()), Status::pending);
+    const wire::Frame frame = sent(wire::Kind::update);
+    EXPECT_EQ(driver_->sent.back().bytes.size(), 88u);
+    ASSERT_EQ(frame.update.locked, 1);
+    ASSERT_EQ(frame.payload.size(), wire::LockWord::kBytes);
+    const wire::LockWord told = wire::read_lock(frame.payload.data());
+    EXPECT_EQ(std::memcmp(&told, &lock, sizeof(lock)), 0);
+    wire::Updated answer{};
+    answer.kind = wire::Kind::updated;
+    answer.busy = busy;
+    answer.op = frame.update.op;
+    answer.old = 99;
+    arrive(encoded(answer));
+  }
+  EXPECT_EQ(notes_,
+            (Notes{{OpEvent::received, Status::ok, 0}, {OpEvent::received, Status::ok, 8}}));
+  EXPECT_EQ(old, 99u);
+  // A lock that is not there, or not announced, or not all there.
+  asked.kind = wire::Kind::update;
+  asked.op = 5;
+  arrive(encoded(asked) + std::string(wire::LockWord::kBytes, 0));
+  asked.locked = 1;
+  arrive(encoded(asked));
+  arrive(encoded(asked) + std::string(wire::LockWord::kBytes - 1, 0));
+  asked.locked = 2;
+  arrive(encoded(asked) + std::string(wire::LockWord::kBytes, 0));
+  EXPECT_EQ(counters_.bad_frames, 4u);
 }
 
 // However long the other process does not look, nothing but its own answers is kept for it.
@@ -271,7 +308,7 @@ TEST_F(ProtocolMemory, WhatADeadPeerOwesEnds) {
     wire::Update asked{};
     asked.operation = 3;
     asked.width = 8;
-    ASSERT_EQ(protocol_->update(*peer_, asked, &old, watched(0)), Status::pending);
+    ASSERT_EQ(protocol_->update(*peer_, asked, nullptr, &old, watched(0)), Status::pending);
     env.length = 10;
     const Data ten(memory.data(), 10);
     ASSERT_EQ(protocol_->get(*peer_, env, ten, watched(1), nullptr), Status::pending);
@@ -308,7 +345,7 @@ TEST_F(ProtocolMemory, WhatADeadPeerOwesEnds) {
     EXPECT_EQ(driver_->lent(), 0u);
     EXPECT_EQ(driver_->registered(), 0u);
     if (flags) driver_->drop(remote);
-    EXPECT_EQ(protocol_->update(*peer_, asked, &old, watched(0)), Status::peer_dead);
+    EXPECT_EQ(protocol_->update(*peer_, asked, nullptr, &old, watched(0)), Status::peer_dead);
   }
 }
 

@@ -30,6 +30,16 @@ static_assert(int(AtomicOp::add) == TORII_ATOMIC_ADD &&
               int(AtomicOp::swap) == TORII_ATOMIC_SWAP &&
               int(AtomicOp::compare_swap) == TORII_ATOMIC_CSWAP);
 
+bool is_atomic(torii_atomic_op_t op, unsigned width) {
+  return unsigned(op) < kAtomicOps && atomic_width(width);
+}
+int bad_atomic(const char* function, torii_atomic_op_t op, unsigned width) {
+  return api_error(TORII_ERR_INVALID,
+                   format_text("%s: operation %u on %u bytes; there are operations 0 to %u on 4 "
+                               "and 8",
+                               function, unsigned(op), width, kAtomicOps - 1u));
+}
+
 }  // namespace
 
 extern "C" {
@@ -139,16 +149,29 @@ int torii_write(torii_import_t* import, uint64_t offset, const void* base, uint6
 int torii_atomic(torii_import_t* import, uint64_t offset, torii_atomic_op_t op, unsigned width,
                  uint64_t operand, uint64_t compare, void* old, torii_done_t done, void* arg) {
   if (!import || !done) return bad_argument("torii_atomic", "null pointer");
-  if (unsigned(op) >= kAtomicOps || !atomic_width(width))
-    return api_error(
-        TORII_ERR_INVALID,
-        format_text("torii_atomic: operation %u on %u bytes; there are operations 0 to "
-                    "%u on 4 and 8",
-                    unsigned(op), width, kAtomicOps - 1u));
+  if (!is_atomic(op, width)) return bad_atomic("torii_atomic", op, width);
   Ni& ni = ni_of(import_of(import));
   NiGuard guard(ni);
   return code_of(ni.imports().atomic(*import_of(import), offset, AtomicOp(op), width, operand,
                                      compare, old, done, arg));
+}
+
+int torii_atomic_locked(torii_import_t* import, uint64_t offset, torii_atomic_op_t op,
+                        unsigned width, uint64_t operand, uint64_t compare, void* old,
+                        const torii_lock_word_t* lock, torii_done_t done, void* arg) {
+  if (!import || !lock || !lock->import || !done)
+    return bad_argument("torii_atomic_locked", "null pointer");
+  if (!is_atomic(op, width)) return bad_atomic("torii_atomic_locked", op, width);
+  if (lock->held == 0)
+    return bad_argument("torii_atomic_locked", "a lock that is 0 while it is held");
+  const ImportedLock imported{import_of(lock->import), lock->offset, lock->held};
+  Ni& ni = ni_of(import_of(import));
+  if (&ni_of(imported.import) != &ni || imported.import->peer != import_of(import)->peer)
+    return bad_argument("torii_atomic_locked", "the lock is another peer's than the integer");
+  NiGuard guard(ni);
+  const Status status = ni.imports().atomic_locked(*import_of(import), offset, AtomicOp(op), width,
+                                                   operand, compare, old, imported, done, arg);
+  return status == Status::again ? TORII_EMPTY : code_of(status);
 }
 
 int torii_flush(torii_ni_t* ni, torii_peer_t* peer, torii_done_t done, void* arg) {

@@ -77,4 +77,15 @@ inline uint64_t apply_atomic(void* at, unsigned width, AtomicOp op, uint64_t ope
   return apply_atomic(static_cast<uint32_t*>(at), op, uint32_t(operand), uint32_t(compare));
 }
 
+// The same while a lock is held, 8 bytes that are 0 when it is free. False: it was not, and nothing
+// was changed; *old is what it was. What others add to a held lock stays.
+inline bool apply_locked(void* at, unsigned width, AtomicOp op, uint64_t operand, uint64_t compare,
+                         void* lock, uint64_t held, uint64_t* old) {
+  *old = apply_atomic(lock, 8, AtomicOp::compare_swap, held, 0);
+  if (*old != 0) return false;
+  *old = apply_atomic(at, width, op, operand, compare);
+  apply_atomic(lock, 8, AtomicOp::add, 0 - held, 0);
+  return true;
+}
+
 }  // namespace torii

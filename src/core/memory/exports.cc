@@ -239,23 +239,44 @@ void Exports::on_get(Arrival& a) {
     ++e->busy;
 }
 
+// Where the update's integer is; null: refused, with the status to say.
+std::byte* Exports::integer(const Arrival& a, unsigned width, Status* why) {
+  std::byte* at = nullptr;
+  Export* const e = admit(a, kMayUpdate, width, &at, why);
+  if (!e) return nullptr;
+  if (reinterpret_cast<uintptr_t>(at) % width == 0) return at;
+  *why = refused(a, e, "an atomic operation needs an aligned address", Status::invalid);
+  return nullptr;
+}
+
 void Exports::on_update(Arrival& a) {
   const wire::Update& request = *a.update;
-  std::byte* at = nullptr;
   Status why = Status::invalid;
   if (!atomic_width(request.width) || request.operation >= kAtomicOps) {
     why = refused(a, nullptr, "there is no such operation", why);
     return protocol_.refuse(a, why);
   }
-  Export* const e = admit(a, kMayUpdate, request.width, &at, &why);
-  if (!e) return protocol_.refuse(a, why);
-  if (reinterpret_cast<uintptr_t>(at) % request.width != 0) {
-    why = refused(a, e, "an atomic operation needs an aligned address", Status::invalid);
-    return protocol_.refuse(a, why);
+  std::byte* const at = integer(a, request.width, &why);
+  if (!at) return protocol_.refuse(a, why);
+  const auto op = AtomicOp(request.operation);
+  uint64_t old = 0;
+  bool changed = true;
+  if (request.locked) {
+    const wire::LockWord word = wire::read_lock(a.payload.data());
+    Arrival of_lock = a;
+    of_lock.env.bits = word.bits;
+    of_lock.env.hdr_data = word.label;
+    of_lock.env.offset = word.offset;
+    of_lock.env.length = sizeof(word.held);
+    std::byte* const lock = integer(of_lock, sizeof(word.held), &why);
+    if (!lock) return protocol_.refuse(a, why);
+    changed = apply_locked(at, request.width, op, request.operand, request.compare, lock, word.held,
+                           &old);
+  } else {
+    old = apply_atomic(at, request.width, op, request.operand, request.compare);
   }
-  ++counters_.exports_updated;
-  protocol_.updated(a, apply_atomic(at, request.width, AtomicOp(request.operation), request.operand,
-                                    request.compare));
+  if (changed) ++counters_.exports_updated;
+  protocol_.updated(a, old, !changed);
 }
 
 }  // namespace torii

@@ -76,6 +76,7 @@ class Exports {
   void close(Export* e);
   void release(Export* e);
   Export* admit(const Arrival& a, uint32_t right, uint64_t length, std::byte** at, Status* why);
+  std::byte* integer(const Arrival& a, unsigned width, Status* why);
   void on_puts(Arrival& a);
   Status refused(const Arrival& a, const Export* e, const char* reason, Status why);
   static void over(Op* op, OpEvent event, Status status, uint64_t bytes);

@@ -177,7 +177,7 @@ void Imports::end(Operation* op, Status status) {
   }
   if (op->done) {
     torii_result_t result{};
-    result.code = code_of(status);
+    result.code = status == Status::again ? TORII_EMPTY : code_of(status);
     result.bytes = status == Status::ok ? op->bytes : 0;
     result.source = reinterpret_cast<torii_peer_t*>(op->import->peer);
     completions_.push(op->done, op->arg, result);
@@ -348,13 +348,14 @@ Status Imports::begin_frames(Operation* op) {
 }
 
 Status Imports::atomic_any(Import& import, uint64_t offset, AtomicOp op, unsigned width,
-                           uint64_t operand, uint64_t compare, void* old, torii_done_t done,
-                           void* arg) {
+                           uint64_t operand, uint64_t compare, void* old, const ImportedLock* lock,
+                           torii_done_t done, void* arg) {
   send_gathered(*import.traffic);
   Operation* const o = begin(import, Kind::atomic, offset, width, done, arg);
   if (!o) return Status::no_memory;
   o->base = static_cast<std::byte*>(old);
   o->width = uint8_t(width);
+  o->locked = lock != nullptr;
   const Owner owner{&Imports::frame_event, this, o, {0, 0}};
   wire::Update request{};
   request.operation = uint8_t(op);
@@ -364,13 +365,32 @@ Status Imports::atomic_any(Import& import, uint64_t offset, AtomicOp op, unsigne
   request.offset = offset;
   request.operand = operand;
   request.compare = compare;
-  const Status status = protocol_.update(*import.peer, request, &o->old, owner);
+  wire::LockWord word;
+  if (lock) word = {lock->import->handle, lock->import->label, lock->offset, lock->held};
+  const Status status =
+      protocol_.update(*import.peer, request, lock ? &word : nullptr, &o->old, owner);
   if (status != Status::pending) {
     forget(o);
     return status;
   }
   ++counters_.asked_accesses;
   return status;
+}
+
+Status Imports::atomic_locked(Import& import, uint64_t offset, AtomicOp op, unsigned width,
+                              uint64_t operand, uint64_t compare, void* old,
+                              const ImportedLock& lock, torii_done_t done, void* arg) {
+  std::byte* const at = import.direct(offset, width, kMayUpdate);
+  std::byte* const word = lock.import->direct(lock.offset, sizeof(lock.held), kMayUpdate);
+  if (!at || !word || reinterpret_cast<uintptr_t>(at) % width != 0 ||
+      reinterpret_cast<uintptr_t>(word) % sizeof(lock.held) != 0)
+    return atomic_any(import, offset, op, width, operand, compare, old, &lock, done, arg);
+  uint64_t before;
+  if (!apply_locked(at, width, op, operand, compare, word, lock.held, &before))
+    return Status::again;
+  store_old(old, width, before);
+  ++counters_.direct_accesses;
+  return Status::ok;
 }
 
 // What became of an operation that the target was asked for.
@@ -392,7 +412,8 @@ void Imports::frame_event(Op* op, OpEvent event, Status status, uint64_t bytes) 
   }
   if (status == Status::ok && event == OpEvent::dropped) status = Status::denied;
   const uint64_t expected = o->kind == Kind::atomic ? sizeof(uint64_t) : o->bytes;
-  if (status == Status::ok && bytes != expected) status = Status::corrupt;
+  const bool busy = o->locked && event == OpEvent::received && bytes == 0;
+  if (status == Status::ok && bytes != expected) status = busy ? Status::again : Status::corrupt;
   if (status == Status::ok && o->kind == Kind::atomic) store_old(o->base, o->width, o->old);
   self->end(o, status);
 }

@@ -25,6 +25,14 @@ namespace torii {
 
 class Imports;
 struct Flush;
+struct Import;
+
+// As torii_lock_word_t.
+struct ImportedLock {
+  Import* import = nullptr;
+  uint64_t offset = 0;
+  uint64_t held = 0;
+};
 
 // What is under way to a peer. A flush ends an epoch, and is over when all up to it are.
 struct Traffic {
@@ -110,8 +118,12 @@ class Imports {
       ++counters_.direct_accesses;
       return Status::ok;
     }
-    return atomic_any(import, offset, op, width, operand, compare, old, done, arg);
+    return atomic_any(import, offset, op, width, operand, compare, old, nullptr, done, arg);
   }
+  // As torii_atomic_locked, of one peer; `again`: the lock is not free.
+  Status atomic_locked(Import& import, uint64_t offset, AtomicOp op, unsigned width,
+                       uint64_t operand, uint64_t compare, void* old, const ImportedLock& lock,
+                       torii_done_t done, void* arg);
   // Of all peers if `peer` is null.
   Status flush(Peer* peer, torii_done_t done, void* arg);
 
@@ -134,6 +146,7 @@ class Imports {
     bool local = false;    // write: complete when the memory may be reused
     bool in_call = false;  // the call that began it has not returned
     bool left = false;     // it said so during the call
+    bool locked = false;   // atomic: the answer may be that its lock is not free
     uint8_t width = 0;
     uint64_t epoch = 0;
     uint64_t offset = 0;
@@ -173,7 +186,8 @@ class Imports {
   Status write_any(Import& import, uint64_t offset, const void* base, uint64_t bytes, bool local,
                    torii_done_t done, void* arg);
   Status atomic_any(Import& import, uint64_t offset, AtomicOp op, unsigned width, uint64_t operand,
-                    uint64_t compare, void* old, torii_done_t done, void* arg);
+                    uint64_t compare, void* old, const ImportedLock* lock, torii_done_t done,
+                    void* arg);
   void reach(Import* import, const ExportKey& key);
   static bool by_driver(const Import& import, uint64_t offset, uint64_t bytes, bool reading);
   bool transfer_now(Import& import, uint64_t offset, void* base, uint64_t bytes, bool reading);

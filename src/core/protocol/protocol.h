@@ -49,7 +49,8 @@ struct Arrival {
   Peer* peer;
   wire::Kind kind;  // put, puts, put_announce, get, getput or update
   Envelope env;
-  std::span<const std::byte> payload;  // first bytes of an eager put; all bytes of getput and puts
+  // First bytes of an eager put; all bytes of getput and puts; an update's wire::LockWord.
+  std::span<const std::byte> payload;
   // The protocol's own.
   std::span<const std::byte> key;
   uint64_t peer_op;
@@ -161,9 +162,11 @@ class Protocol final {
   Status getput(Peer& peer, const Envelope& env, const Data& source, const Data& destination,
                 const Owner& owner, Op** out);
   static constexpr uint32_t kGetputMax = 256;
-  // Asks for an atomic operation on exported memory: all of `request` but kind, credit and op. Owes
-  // `received`, with the old value in *old, or `dropped`.
-  Status update(Peer& peer, wire::Update request, uint64_t* old, const Owner& owner);
+  // Asks for an atomic operation on exported memory: all of `request` but kind, locked, credit and
+  // op; under a lock unless `lock` is null. Owes `received`, with the old value in *old and its
+  // bytes, or none if the lock was not free; or `dropped`.
+  Status update(Peer& peer, wire::Update request, const wire::LockWord* lock, uint64_t* old,
+                const Owner& owner);
   // Reads or writes `data.bytes()` bytes at `offset` of memory that the peer's driver imported as
   // `remote`. `ok`: over; `pending`: owes `moved`. An error: nothing was begun. `denied`, from here
   // or with the event: not this way, use frames.
@@ -216,8 +219,8 @@ class Protocol final {
   // read; `pending`: owes `replied`.
   Status reply(Arrival& arrival, const Data& source, uint64_t accepted, const Owner& owner,
                Op** out);
-  // Answers an update that was carried out.
-  void updated(const Arrival& arrival, uint64_t old);
+  // Answers an update that was carried out, or was not because its lock was `old` (`busy`).
+  void updated(const Arrival& arrival, uint64_t old, bool busy);
 
   // --- progress -----------------------------------------------------------------------------
   // Moves what can be moved; returns the number of events.
@@ -342,7 +345,7 @@ class Protocol final {
   void on_control(Peer& peer, const wire::Frame& frame);
   void on_more(Peer& peer, const wire::Frame& frame);
   void on_reply(Peer& peer, const wire::Frame& frame, bool announced);
-  void on_update(Peer& peer, const wire::Update& header);
+  void on_update(Peer& peer, const wire::Frame& frame);
   void on_updated(Peer& peer, const wire::Updated& header);
   void on_finish(Op* op, Status status, uint64_t length);
   void bad_frame(Peer* peer, const char* what);

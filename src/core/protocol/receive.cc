@@ -91,7 +91,7 @@ void Protocol::on_frame(Rail& rail, PeerId from, std::span<const std::byte> byte
     case Kind::getput:
       return on_request(*peer, frame);
     case Kind::update:
-      return on_update(*peer, frame.update);
+      return on_update(*peer, frame);
     case Kind::updated:
       return on_updated(*peer, frame.updated);
     default:
@@ -156,7 +156,8 @@ void Protocol::on_request(Peer& peer, const wire::Frame& frame) {
   upper_->on_put(a);
 }
 
-void Protocol::on_update(Peer& peer, const wire::Update& h) {
+void Protocol::on_update(Peer& peer, const wire::Frame& frame) {
+  const wire::Update& h = frame.update;
   peer.credit += h.credit;
   Arrival a;
   a.peer = &peer;
@@ -166,6 +167,7 @@ void Protocol::on_update(Peer& peer, const wire::Update& h) {
   a.env.hdr_data = h.label;
   a.env.offset = h.offset;
   a.env.length = h.width;
+  a.payload = frame.payload;
   a.peer_op = h.op;
   a.credit = 0;
   a.update = &h;
@@ -178,7 +180,7 @@ void Protocol::on_updated(Peer& peer, const wire::Updated& h) {
   if (!op || op->role != OpRole::update || op->stage == OpStage::queued)
     return bad_frame(&peer, "the answer to no atomic operation");
   op->data.copy_in(0, &h.old, sizeof(h.old));
-  conclude(op, Status::ok, OpEvent::received, sizeof(h.old));
+  conclude(op, Status::ok, OpEvent::received, h.busy ? 0 : sizeof(h.old));
 }
 
 void Protocol::on_control(Peer& peer, const wire::Frame& frame) {

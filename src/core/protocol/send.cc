@@ -288,7 +288,8 @@ Status Protocol::request(wire::Kind kind, Peer& peer, const Envelope& env, const
   return start(op, out);
 }
 
-Status Protocol::update(Peer& peer, wire::Update h, uint64_t* old, const Owner& owner) {
+Status Protocol::update(Peer& peer, wire::Update h, const wire::LockWord* lock, uint64_t* old,
+                        const Owner& owner) {
   if (peer.state != PeerState::up) return down_status(peer);
   if (!peer.hello_sent) queue_hello(peer);
   Op* op = make_op(peer, OpRole::update, owner);
@@ -297,7 +298,12 @@ Status Protocol::update(Peer& peer, wire::Update h, uint64_t* old, const Owner& 
   h.kind = wire::Kind::update;
   h.credit = take_credit(peer);
   h.op = ops_.handle(op);
+  h.locked = lock != nullptr;
   op->head_bytes = uint8_t(wire::encode(h, op->head.data()));
+  if (lock) {
+    wire::write_lock(*lock, op->head.data() + op->head_bytes);
+    op->head_bytes += uint8_t{wire::LockWord::kBytes};
+  }
   return start(op, nullptr);
 }
 
@@ -352,12 +358,13 @@ void Protocol::send_control(Peer& peer, wire::Kind kind, Status status, uint64_t
   send_header(peer, h);
 }
 
-void Protocol::updated(const Arrival& a, uint64_t old) {
+void Protocol::updated(const Arrival& a, uint64_t old, bool busy) {
   Peer& peer = *a.peer;
   if (peer.state != PeerState::up) return;
   if (!peer.hello_sent) queue_hello(peer);
   wire::Updated h{};
   h.kind = wire::Kind::updated;
+  h.busy = busy;
   h.credit = take_credit(peer);
   h.op = a.peer_op;
   h.old = old;

@@ -137,8 +137,9 @@ bool check_control(const Frame& f) {
 }
 
 // Which operations there are is the business of who carries them out.
-bool check_update(const Update& u) {
-  return u.reserved[0] == 0 && u.reserved[1] == 0 && u.reserved[2] == 0 && u.op != 0;
+bool check_update(const Update& u, size_t payload) {
+  return u.locked <= 1 && u.reserved[0] == 0 && u.reserved[1] == 0 && u.op != 0 &&
+         payload == (u.locked ? LockWord::kBytes : 0);
 }
 
 bool check_hello(const Hello& h) {
@@ -179,11 +180,11 @@ bool parse(std::span<const std::byte> bytes, Frame* out) {
       return take(bytes, &out->hello, &out->payload) && out->payload.empty() &&
              check_hello(out->hello);
     case Kind::update:
-      return take(bytes, &out->update, &out->payload) && out->payload.empty() &&
-             check_update(out->update);
+      return take(bytes, &out->update, &out->payload) &&
+             check_update(out->update, out->payload.size());
     case Kind::updated:
       return take(bytes, &out->updated, &out->payload) && out->payload.empty() &&
-             out->updated.reserved == 0 && out->updated.pad == 0;
+             out->updated.busy <= 1 && out->updated.pad == 0;
     default:
       return take(bytes, &out->control, &rest) && split_key(out->control.key_bytes, rest, out) &&
              check_control(*out);

@@ -9,7 +9,7 @@
 //   announced   32 bytes: the announcement of a large message for a tagged port
 //   request     56 bytes: put, puts, get, getput and the announcement of another large put
 //   control     32 bytes: everything about a message both sides already know
-//   update      56 bytes: an atomic operation on exported memory
+//   update      56 bytes: an atomic operation on exported memory; 88 with the lock it needs
 //   updated     24 bytes: its answer
 //   hello      104 bytes: who I am; the first frame to a peer
 //
@@ -28,7 +28,7 @@
 
 namespace torii::wire {
 
-inline constexpr uint8_t kVersion = 7;
+inline constexpr uint8_t kVersion = 8;
 
 enum class Kind : uint8_t {
   hello = 1,
@@ -47,7 +47,7 @@ enum class Kind : uint8_t {
   credit,          // control: eager bytes consumed
   bye,             // control: the sender closes
   joined,          // control: the sender receives what is sent to a group
-  update,          // update
+  update,          // update: a LockWord follows if it is locked
   updated,         // updated
   tagged_announce,  // announced: key follows, payload moves after the match
   puts,             // request: short puts to one export follow, each behind its place
@@ -184,7 +184,8 @@ struct Update {
   uint8_t operation;  // torii_atomic_t
   uint16_t credit;
   uint8_t width;        // bytes: 4 or 8
-  uint8_t reserved[3];  // 0
+  uint8_t locked;       // 1: under the lock that follows; 0: nothing follows
+  uint8_t reserved[2];  // 0
   uint64_t bits;        // handle of the export in its owner
   uint64_t label;
   uint64_t offset;
@@ -194,13 +195,33 @@ struct Update {
 };
 static_assert(sizeof(Update) == 56);
 
+// A lock that processes keep in 8 bytes of exported memory, 0 while it is free.
+struct LockWord {
+  static constexpr size_t kBytes = 4 * sizeof(uint64_t);
+
+  uint64_t bits = 0;  // handle of the export in its owner
+  uint64_t label = 0;
+  uint64_t offset = 0;
+  uint64_t held = 0;  // what it is while the update is carried out
+};
+inline void write_lock(const LockWord& lock, std::byte* out) {
+  store_little(out, lock.bits);
+  store_little(out + 8, lock.label);
+  store_little(out + 16, lock.offset);
+  store_little(out + 24, lock.held);
+}
+inline LockWord read_lock(const std::byte* in) {
+  return {load_little<uint64_t>(in), load_little<uint64_t>(in + 8), load_little<uint64_t>(in + 16),
+          load_little<uint64_t>(in + 24)};
+}
+
 struct Updated {
   Kind kind;
-  uint8_t reserved;  // 0
+  uint8_t busy;  // 1: nothing was changed, for the lock was not free
   uint16_t credit;
   uint32_t pad;  // 0
   uint64_t op;   // handle at the receiver of this frame
-  uint64_t old;  // what was there before
+  uint64_t old;  // what was there before; `busy`: what the lock was
 };
 static_assert(sizeof(Updated) == 24);
 
