@@ -6,6 +6,7 @@ ompi_LTLIBRARIES += mca_btl_torii.la
 mca_btl_torii_la_SOURCES = \
 	src/btl/btl_torii.c \
 	src/btl/btl_torii.h \
+	src/btl/btl_torii_accumulate.c \
 	src/btl/btl_torii_memory.c \
 	src/btl/btl_torii_message.c \
 	src/btl/btl_torii_relock.c \

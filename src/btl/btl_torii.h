@@ -46,7 +46,8 @@ typedef struct btl_torii_registration {
 /* A handle of the peer that was used here. */
 typedef struct btl_torii_import {
   mca_btl_base_registration_handle_t handle;
-  torii_import_t* import; /* null: the place is free */
+  torii_import_t* import;   /* null: the place is free */
+  uint64_t accumulate_lock; /* address of osc/rdma's lock for accumulates in there; 0: not known */
 } btl_torii_import_t;
 
 /* A process that this one reaches. */
@@ -83,6 +84,18 @@ typedef struct btl_torii_operation {
   bool relock; /* btl_torii_relock_grant() its answer */
 } btl_torii_operation_t;
 OBJ_CLASS_DECLARATION(btl_torii_operation_t);
+
+/* An atomic operation, as asked of btl_atomic_op, btl_atomic_fop or btl_atomic_cswap. */
+typedef struct btl_torii_update {
+  btl_torii_endpoint_t* endpoint;
+  void* local; /* for the old value; null: not wanted */
+  uint64_t address;
+  const mca_btl_base_registration_handle_t* handle;
+  torii_atomic_op_t op;
+  unsigned width;
+  uint64_t operand;
+  uint64_t compare;
+} btl_torii_update_t;
 
 typedef struct btl_torii_module {
   mca_btl_base_module_t super;
@@ -160,8 +173,22 @@ int btl_torii_atomic_cswap(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* 
                            uint64_t value, int flags, int order,
                            mca_btl_base_rdma_completion_fn_t cbfunc, void* cbcontext, void* cbdata);
 int btl_torii_flush(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* endpoint);
+/* Where the handle is imported; null: it cannot be. The caller holds the module's lock until it has
+ * used the import. */
+btl_torii_import_t* btl_torii_import(btl_torii_endpoint_t* endpoint,
+                                     const mca_btl_base_registration_handle_t* handle);
 /* Gives the imports of the endpoint back. */
 void btl_torii_drop_imports(btl_torii_endpoint_t* endpoint);
+bool btl_torii_same_handle(const mca_btl_base_registration_handle_t* a,
+                           const mca_btl_base_registration_handle_t* b);
+/* The end of a call that was given torii_flag and `flag`, and has answered `code`. */
+int btl_torii_wait(int code, torii_flag_t* flag);
+
+/* btl_torii_accumulate.c: locks that are left to the target. Before each atomic operation; true: it
+ * is over, with the Torii code in *code. */
+bool btl_torii_accumulate_update(const btl_torii_update_t* update, int* code);
+/* Before each put and get, and each flush (null: of all endpoints). A Torii code. */
+int btl_torii_accumulate_other(const btl_torii_endpoint_t* endpoint);
 
 /* btl_torii_relock.c: what an upper layer asks for that may wait for itself, before it is done. */
 void btl_torii_relock_swap(const btl_torii_endpoint_t* endpoint, uint64_t address, uint64_t compare,

@@ -43,8 +43,7 @@ mca_btl_base_registration_handle_t* btl_torii_register_mem(mca_btl_base_module_t
   return NULL;
 }
 
-/* The end of a call that was given torii_flag and `flag`, and has answered `code`. */
-static int wait_for(int code, torii_flag_t* flag) {
+int btl_torii_wait(int code, torii_flag_t* flag) {
   if (TORII_PENDING != code) return code;
   while (!__atomic_load_n(&flag->done, __ATOMIC_ACQUIRE)) torii_wait_step(btl_torii.ni);
   return flag->result.code;
@@ -57,24 +56,23 @@ int btl_torii_deregister_mem(mca_btl_base_module_t* btl,
   (void)btl;
   /* What a get still reads here may be gone as soon as this has returned. */
   if (NULL != registration->exported)
-    wait_for(torii_unexport(registration->exported, torii_flag, &flag), &flag);
+    btl_torii_wait(torii_unexport(registration->exported, torii_flag, &flag), &flag);
   free(registration);
   return OPAL_SUCCESS;
 }
 
 /* --- memory of peers ----------------------------------------------------------------------- */
 
-static bool same_handle(const mca_btl_base_registration_handle_t* a,
-                        const mca_btl_base_registration_handle_t* b) {
+bool btl_torii_same_handle(const mca_btl_base_registration_handle_t* a,
+                           const mca_btl_base_registration_handle_t* b) {
   return a->base == b->base && a->key_bytes == b->key_bytes &&
          0 == memcmp(a->key, b->key, a->key_bytes);
 }
 
-/* Each handle has one place; the one that was there before gives way, so the caller holds the lock
- * until it has used the import. An import of memory that is registered no more costs nothing but
- * its place. */
-static torii_import_t* import_of(btl_torii_endpoint_t* endpoint,
-                                 const mca_btl_base_registration_handle_t* handle) {
+/* Each handle has one place; the one that was there before gives way. An import of memory that is
+ * registered no more costs nothing but its place. */
+btl_torii_import_t* btl_torii_import(btl_torii_endpoint_t* endpoint,
+                                     const mca_btl_base_registration_handle_t* handle) {
   uint64_t words[3];
   btl_torii_import_t* place;
   torii_import_t* import = NULL;
@@ -82,15 +80,22 @@ static torii_import_t* import_of(btl_torii_endpoint_t* endpoint,
     return NULL;
   memcpy(words, handle->key + 8, sizeof words); /* whatever differs between keys */
   place = &endpoint->imports[(words[0] ^ words[1] >> 7) % BTL_TORII_IMPORTS];
-  if (OPAL_LIKELY(NULL != place->import && same_handle(&place->handle, handle))) {
-    import = place->import;
-  } else if (TORII_OK == torii_import(btl_torii.ni, endpoint->peer, handle->key, handle->key_bytes,
-                                      BTL_TORII_TAG, &import)) {
-    if (NULL != place->import) torii_import_drop(place->import);
-    place->handle = *handle;
-    place->import = import;
-  }
-  return import;
+  if (OPAL_LIKELY(NULL != place->import && btl_torii_same_handle(&place->handle, handle)))
+    return place;
+  if (TORII_OK != torii_import(btl_torii.ni, endpoint->peer, handle->key, handle->key_bytes,
+                               BTL_TORII_TAG, &import))
+    return NULL;
+  if (NULL != place->import) torii_import_drop(place->import);
+  place->handle = *handle;
+  place->import = import;
+  place->accumulate_lock = 0;
+  return place;
+}
+
+static torii_import_t* import_of(btl_torii_endpoint_t* endpoint,
+                                 const mca_btl_base_registration_handle_t* handle) {
+  const btl_torii_import_t* const place = btl_torii_import(endpoint, handle);
+  return NULL == place ? NULL : place->import;
 }
 
 void btl_torii_drop_imports(btl_torii_endpoint_t* endpoint) {
@@ -161,6 +166,9 @@ static inline int transfer(btl_torii_endpoint_t* endpoint, void* local, uint64_t
   int code = TORII_ERR_INVALID;
   endpoint = btl_torii_endpoint(endpoint);
   if (OPAL_UNLIKELY(NULL == endpoint)) return OPAL_ERR_UNREACH;
+  code = btl_torii_accumulate_other(endpoint);
+  if (OPAL_UNLIKELY(TORII_OK != code)) return btl_torii_code(code);
+  code = TORII_ERR_INVALID;
   if (!put && sizeof(uint64_t) == size) btl_torii_relock_get(endpoint, remote_address);
   OPAL_THREAD_LOCK(&btl_torii.lock);
   import = import_of(endpoint, remote_handle);
@@ -223,14 +231,23 @@ static int update(btl_torii_endpoint_t* endpoint, void* local_address, uint64_t 
   const unsigned width = flags & MCA_BTL_ATOMIC_FLAG_32BIT ? 4 : 8;
   btl_torii_operation_t* operation;
   torii_import_t* import;
-  int code = TORII_ERR_INVALID;
+  int code;
   /* Without a handle osc/rdma 4.1 means memory of its own that both processes map, and says where
-   * it is here: refused, it swaps there by itself. */
+   * it is here: refused, it swaps there by itself. After another error than this one it would ask
+   * again for ever. */
   if (OPAL_UNLIKELY(NULL == remote_handle || flags & MCA_BTL_ATOMIC_FLAG_FLOAT ||
                     0 != remote_address % width))
-    return OPAL_ERR_NOT_AVAILABLE;
+    return OPAL_ERR_NOT_SUPPORTED;
   endpoint = btl_torii_endpoint(endpoint);
   if (OPAL_UNLIKELY(NULL == endpoint)) return OPAL_ERR_UNREACH;
+  const btl_torii_update_t asked = {endpoint, local_address, remote_address, remote_handle,
+                                    op,       width,         operand,        compare};
+  if (btl_torii_accumulate_update(&asked, &code)) {
+    if (OPAL_LIKELY(TORII_OK == code) && NULL != cbfunc)
+      cbfunc(&btl_torii.super, endpoint, local_address, local_handle, cbcontext, cbdata,
+             OPAL_SUCCESS);
+    return btl_torii_code(code);
+  }
   operation = take_operation(endpoint, local_address, local_handle, cbfunc, cbcontext, cbdata);
   if (OPAL_UNLIKELY(NULL == operation)) return OPAL_ERR_OUT_OF_RESOURCE;
   if (8 == width && TORII_ATOMIC_ADD == op)
@@ -238,6 +255,7 @@ static int update(btl_torii_endpoint_t* endpoint, void* local_address, uint64_t 
         btl_torii_relock_add(endpoint, remote_address, operand, NULL != local_address);
   if (8 == width && TORII_ATOMIC_CSWAP == op)
     btl_torii_relock_swap(endpoint, remote_address, compare, operand);
+  code = TORII_ERR_INVALID;
   OPAL_THREAD_LOCK(&btl_torii.lock);
   import = import_of(endpoint, remote_handle);
   if (OPAL_LIKELY(NULL != import))
@@ -287,7 +305,7 @@ int btl_torii_atomic_fop(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* en
   torii_atomic_op_t operation;
   (void)btl;
   (void)order;
-  if (!find_operation(op, &operation)) return OPAL_ERR_NOT_AVAILABLE;
+  if (!find_operation(op, &operation)) return OPAL_ERR_NOT_SUPPORTED;
   return update(endpoint, local_address, remote_address, local_handle, remote_handle, operation,
                 operand, 0, flags, cbfunc, cbcontext, cbdata);
 }
@@ -310,10 +328,12 @@ int btl_torii_atomic_cswap(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* 
 int btl_torii_flush(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* endpoint) {
   torii_flag_t flag = {.done = 0};
   int code;
-  torii_progress(btl_torii.ni); /* osc/rdma calls again and again, and nothing else meanwhile */
-  code = torii_flush(btl_torii.ni, NULL == endpoint ? NULL : endpoint->peer, torii_flag, &flag);
   (void)btl;
-  code = wait_for(code, &flag);
+  torii_progress(btl_torii.ni); /* osc/rdma calls again and again, and nothing else meanwhile */
+  code = btl_torii_accumulate_other(endpoint);
+  if (OPAL_UNLIKELY(TORII_OK != code)) return btl_torii_code(code);
+  code = torii_flush(btl_torii.ni, NULL == endpoint ? NULL : endpoint->peer, torii_flag, &flag);
+  code = btl_torii_wait(code, &flag);
   if (OPAL_UNLIKELY(TORII_OK != btl_torii.failed)) {
     const int failed = __atomic_exchange_n(&btl_torii.failed, TORII_OK, __ATOMIC_RELAXED);
     if (TORII_OK == code) code = failed;

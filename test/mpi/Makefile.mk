@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 mpi_tests = \
+	test/mpi/accumulates.c \
 	test/mpi/allocmem.c \
 	test/mpi/btl_dump.c \
 	test/mpi/bypass.c \
