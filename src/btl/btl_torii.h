@@ -46,8 +46,7 @@ typedef struct btl_torii_registration {
 /* A handle of the peer that was used here. */
 typedef struct btl_torii_import {
   mca_btl_base_registration_handle_t handle;
-  torii_import_t* import;   /* null: the place is free */
-  uint64_t accumulate_lock; /* address of osc/rdma's lock for accumulates in there; 0: not known */
+  torii_import_t* import; /* null: the place is free */
 } btl_torii_import_t;
 
 /* A process that this one reaches. */
@@ -173,10 +172,13 @@ int btl_torii_atomic_cswap(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* 
                            uint64_t value, int flags, int order,
                            mca_btl_base_rdma_completion_fn_t cbfunc, void* cbcontext, void* cbdata);
 int btl_torii_flush(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* endpoint);
-/* Where the handle is imported; null: it cannot be. The caller holds the module's lock until it has
- * used the import. */
-btl_torii_import_t* btl_torii_import(btl_torii_endpoint_t* endpoint,
-                                     const mca_btl_base_registration_handle_t* handle);
+/* Null: the handle cannot be imported. The caller holds the module's lock until it has used the
+ * import. */
+torii_import_t* btl_torii_import(btl_torii_endpoint_t* endpoint,
+                                 const mca_btl_base_registration_handle_t* handle);
+/* False: the import of one ends that of the other. */
+bool btl_torii_import_both(const mca_btl_base_registration_handle_t* a,
+                           const mca_btl_base_registration_handle_t* b);
 /* Gives the imports of the endpoint back. */
 void btl_torii_drop_imports(btl_torii_endpoint_t* endpoint);
 bool btl_torii_same_handle(const mca_btl_base_registration_handle_t* a,

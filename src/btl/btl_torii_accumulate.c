@@ -3,18 +3,22 @@
  *
  * The lock that osc/rdma takes for each accumulate, left to the target.
  *
- * Where the target has to be asked, MPI_Accumulate, MPI_Get_accumulate, MPI_Fetch_and_op and
- * MPI_Compare_and_swap are three questions: a swap of 0 for the exclusive bit takes the target's
- * accumulate lock, then the update, then an addition that gives the lock back. The target can do
- * all of it at one (torii_atomic_locked). So the lock is put off: the swap is said to have
- * succeeded, each update that follows is asked for under the lock, and giving back is nothing. If a
- * get or a put follows instead, the lock is taken then.
+ * Between nodes MPI_Accumulate, MPI_Get_accumulate, MPI_Fetch_and_op and MPI_Compare_and_swap are
+ * three questions: a swap of 0 for the exclusive bit takes the target's accumulate lock, then the
+ * update, then an addition that gives the lock back. The target can do all of it at one
+ * (torii_atomic_locked). So the lock is put off: the swap is said to have succeeded, each update
+ * that follows is asked for under the lock, and giving back is nothing. If a get or a put follows
+ * instead, the lock is taken then.
  *
  * To say so of other locks would be wrong: their holder may do things that the target knows nothing
- * of. This one is known by what was done with it before, and with no other: swap, updates of the
- * same peer's memory and addition follow each other in one thread. Before it gives back the lock of
- * an epoch osc/rdma flushes, and locks of its own are followed by gets. What is known goes with the
- * import of the lock's handle, and so ends with the window.
+ * of. This one is known by what was done with it before: swap, updates of the same peer's memory
+ * and addition follow each other in one thread. osc/rdma flushes before it gives back the lock of
+ * an epoch, and under the lock of a dynamic window's regions it updates nothing. Nor on one node,
+ * where it may go past this component to what the lock guards.
+ *
+ * Each thread is in the middle of one accumulate at most. What it calls meanwhile is that
+ * accumulate's, or that of a callback that ran while it waited: an earlier accumulate may give its
+ * own lock back there, and ob1 may put and get.
  */
 #include "btl_torii.h"
 
@@ -23,6 +27,7 @@
 #include "opal/runtime/opal_progress.h"
 
 #define EXCLUSIVE ((uint64_t)1 << 63) /* OMPI_OSC_RDMA_LOCK_EXCLUSIVE; its own negative */
+#define KNOWN 64
 
 enum stage {
   NONE,
@@ -31,112 +36,147 @@ enum stage {
   PUT_OFF
 };
 
-static _Thread_local struct {
+typedef struct lock {
   enum stage stage;
+  int failed; /* PUT_OFF: a Torii code, of what osc/rdma takes for carried out */
   btl_torii_endpoint_t* endpoint;
   uint64_t address;
   mca_btl_base_registration_handle_t handle; /* of the memory that the lock is in */
-} lock;
+} lock_t;
 
-static uint64_t lock_offset(void) { return lock.address - lock.handle.base; }
+static _Thread_local lock_t current;
 
-/* Takes a lock that was put off. An error is a Torii code. */
-static int take(void) {
-  uint64_t old;
-  int code;
-  if (PUT_OFF != lock.stage) return TORII_OK;
-  lock.stage = NONE;
-  for (;;) {
-    torii_flag_t flag = {.done = 0};
-    btl_torii_import_t* place;
-    OPAL_THREAD_LOCK(&btl_torii.lock);
-    place = btl_torii_import(lock.endpoint, &lock.handle);
-    code = NULL == place ? TORII_ERR_INVALID
-                         : torii_atomic(place->import, lock_offset(), TORII_ATOMIC_CSWAP, 8,
-                                        EXCLUSIVE, 0, &old, torii_flag, &flag);
-    OPAL_THREAD_UNLOCK(&btl_torii.lock);
-    code = btl_torii_wait(code, &flag);
-    if (TORII_OK != code || 0 == old) return code;
-    opal_progress();
-  }
+/* Locks for accumulates, each at a place of its own until another one takes it. A handle is never
+ * made again, so those of windows that are freed are no harm. The module's lock guards them. */
+static struct {
+  const btl_torii_endpoint_t* endpoint;
+  uint64_t address;
+  mca_btl_base_registration_handle_t handle;
+} known[KNOWN];
+
+static unsigned place_of(const lock_t* lock) {
+  return (unsigned)((lock->address >> 3 ^ (uintptr_t)lock->endpoint >> 6) * 0x9e3779b97f4a7c15u >>
+                    58);
 }
 
-/* Asks for the update under the lock until it is free. False: both handles have one place, so only
- * one of them can be imported. */
+static void learn(const lock_t* lock) {
+  const unsigned place = place_of(lock);
+  OPAL_THREAD_LOCK(&btl_torii.lock);
+  known[place].endpoint = lock->endpoint;
+  known[place].address = lock->address;
+  known[place].handle = lock->handle;
+  OPAL_THREAD_UNLOCK(&btl_torii.lock);
+}
+
+static bool is_known(const lock_t* lock) {
+  const unsigned place = place_of(lock);
+  bool same;
+  OPAL_THREAD_LOCK(&btl_torii.lock);
+  same = known[place].endpoint == lock->endpoint && known[place].address == lock->address &&
+         btl_torii_same_handle(&known[place].handle, &lock->handle);
+  OPAL_THREAD_UNLOCK(&btl_torii.lock);
+  return same;
+}
+
+/* After a wait. What callbacks did meanwhile is not this accumulate's, so they saw none. */
+static void resume(const lock_t* lock, int code) {
+  current = *lock;
+  if (TORII_OK != code && TORII_ERR_NO_MEMORY != code) current.failed = code;
+}
+
+/* Takes a lock that was put off. A Torii code. */
+static int take(void) {
+  const lock_t lock = current;
+  uint64_t old = 1;
+  int code = TORII_OK;
+  if (PUT_OFF != lock.stage) return TORII_OK;
+  current.stage = NONE;
+  while (TORII_OK == code && 0 != old) {
+    torii_flag_t flag = {.done = 0};
+    torii_import_t* import;
+    OPAL_THREAD_LOCK(&btl_torii.lock);
+    import = btl_torii_import(lock.endpoint, &lock.handle);
+    code = NULL == import
+               ? TORII_ERR_INVALID
+               : torii_atomic(import, lock.address - lock.handle.base, TORII_ATOMIC_CSWAP, 8,
+                              EXCLUSIVE, 0, &old, torii_flag, &flag);
+    OPAL_THREAD_UNLOCK(&btl_torii.lock);
+    code = btl_torii_wait(code, &flag);
+    if (TORII_OK == code && 0 != old) opal_progress();
+  }
+  resume(&lock, code);
+  if (TORII_OK == code) current.stage = NONE;
+  return code;
+}
+
+/* Asks for the update under the lock until it is free. False: it cannot be asked so. */
 static bool ask(const btl_torii_update_t* update, int* code) {
+  const lock_t lock = current;
+  const uint64_t offset = update->address - update->handle->base;
+  if (!btl_torii_import_both(&lock.handle, update->handle)) return false;
+  current.stage = NONE;
   do {
     torii_flag_t flag = {.done = 0};
-    btl_torii_import_t *of_lock, *of_integer;
-    *code = TORII_ERR_INVALID;
+    torii_lock_word_t word = {NULL, lock.address - lock.handle.base, EXCLUSIVE};
+    torii_import_t* integer;
     OPAL_THREAD_LOCK(&btl_torii.lock);
-    of_lock = btl_torii_import(lock.endpoint, &lock.handle);
-    of_integer = btl_torii_import(update->endpoint, update->handle);
-    if (of_lock == of_integer && !btl_torii_same_handle(&lock.handle, update->handle)) {
-      OPAL_THREAD_UNLOCK(&btl_torii.lock);
-      return false;
-    }
-    if (NULL != of_lock && NULL != of_integer) {
-      const torii_lock_word_t word = {of_lock->import, lock_offset(), EXCLUSIVE};
-      *code = torii_atomic_locked(of_integer->import, update->address - update->handle->base,
-                                  update->op, update->width, update->operand, update->compare,
-                                  update->local, &word, torii_flag, &flag);
-    }
+    word.import = btl_torii_import(lock.endpoint, &lock.handle);
+    integer = btl_torii_import(update->endpoint, update->handle);
+    *code = NULL == word.import || NULL == integer
+                ? TORII_ERR_INVALID
+                : torii_atomic_locked(integer, offset, update->op, update->width, update->operand,
+                                      update->compare, update->local, &word, torii_flag, &flag);
     OPAL_THREAD_UNLOCK(&btl_torii.lock);
     *code = btl_torii_wait(*code, &flag);
     if (TORII_EMPTY == *code) opal_progress();
   } while (TORII_EMPTY == *code);
+  resume(&lock, *code);
   return true;
 }
 
 /* A swap that may take a lock. True: that is put off. */
 static bool put_off(const btl_torii_update_t* update) {
-  btl_torii_import_t* place;
-  OPAL_THREAD_LOCK(&btl_torii.lock);
-  place = btl_torii_import(update->endpoint, update->handle);
-  lock.stage = NULL != place && update->address == place->accumulate_lock ? PUT_OFF : SWAPPED;
-  OPAL_THREAD_UNLOCK(&btl_torii.lock);
-  lock.endpoint = update->endpoint;
-  lock.address = update->address;
-  lock.handle = *update->handle;
-  if (PUT_OFF == lock.stage) memset(update->local, 0, sizeof(uint64_t));
-  return PUT_OFF == lock.stage;
+  current.endpoint = update->endpoint;
+  current.address = update->address;
+  current.handle = *update->handle;
+  current.failed = TORII_OK;
+  current.stage = is_known(&current) ? PUT_OFF : SWAPPED;
+  if (PUT_OFF == current.stage) memset(update->local, 0, sizeof(uint64_t));
+  return PUT_OFF == current.stage;
 }
 
-/* The lock is given back. True: it was never taken. */
-static bool give_back(void) {
-  const enum stage stage = lock.stage;
-  lock.stage = NONE;
-  if (USED == stage) {
-    btl_torii_import_t* place;
-    OPAL_THREAD_LOCK(&btl_torii.lock);
-    place = btl_torii_import(lock.endpoint, &lock.handle);
-    if (NULL != place) place->accumulate_lock = lock.address;
-    OPAL_THREAD_UNLOCK(&btl_torii.lock);
-  }
+/* True: the lock was never taken. *code: what failed meanwhile. */
+static bool give_back(int* code) {
+  const enum stage stage = current.stage;
+  current.stage = NONE;
+  if (USED == stage) learn(&current);
+  if (PUT_OFF == stage) *code = current.failed;
   return PUT_OFF == stage;
 }
 
 bool btl_torii_accumulate_update(const btl_torii_update_t* update, int* code) {
-  const bool same_peer = NONE != lock.stage && update->endpoint == lock.endpoint;
-  const bool of_lock = same_peer && update->address == lock.address;
   const bool exclusive = 8 == update->width && EXCLUSIVE == update->operand;
-  const bool own = of_lock && PUT_OFF == lock.stage;
+  const bool release = exclusive && TORII_ATOMIC_ADD == update->op && NULL == update->local;
+  const bool swap = exclusive && TORII_ATOMIC_CSWAP == update->op && 0 == update->compare &&
+                    NULL != update->local;
+  const bool same_peer = NONE != current.stage && update->endpoint == current.endpoint;
+  const bool of_lock = same_peer && update->address == current.address;
   *code = TORII_OK;
-  if (of_lock && exclusive && TORII_ATOMIC_ADD == update->op && NULL == update->local)
-    return give_back();
-  if (same_peer && !of_lock && PUT_OFF == lock.stage && ask(update, code)) return true;
-  *code = take();
-  if (TORII_OK != *code) return true;
-  if (exclusive && TORII_ATOMIC_CSWAP == update->op && 0 == update->compare && !own &&
-      NULL != update->local)
-    return put_off(update);
-  if (same_peer && NONE != lock.stage) lock.stage = of_lock ? NONE : USED;
+  if (release) return of_lock && give_back(code); /* or an earlier accumulate's */
+  if (same_peer && PUT_OFF == current.stage) {
+    if (!of_lock && ask(update, code)) return true;
+    *code = take();
+    return TORII_OK != *code;
+  }
+  if (swap && !OPAL_PROC_ON_LOCAL_NODE(update->endpoint->proc->proc_flags)) return put_off(update);
+  if (same_peer) current.stage = of_lock ? NONE : USED;
   return false;
 }
 
 int btl_torii_accumulate_other(const btl_torii_endpoint_t* endpoint) {
-  if (OPAL_LIKELY(NONE == lock.stage)) return TORII_OK;
-  if (PUT_OFF == lock.stage) return take();
-  if (NULL == endpoint || endpoint == lock.endpoint) lock.stage = NONE;
+  if (OPAL_LIKELY(NONE == current.stage) || (NULL != endpoint && endpoint != current.endpoint))
+    return TORII_OK;
+  if (PUT_OFF == current.stage) return take();
+  current.stage = NONE;
   return TORII_OK;
 }

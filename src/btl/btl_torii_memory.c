@@ -69,33 +69,36 @@ bool btl_torii_same_handle(const mca_btl_base_registration_handle_t* a,
          0 == memcmp(a->key, b->key, a->key_bytes);
 }
 
-/* Each handle has one place; the one that was there before gives way. An import of memory that is
- * registered no more costs nothing but its place. */
-btl_torii_import_t* btl_torii_import(btl_torii_endpoint_t* endpoint,
-                                     const mca_btl_base_registration_handle_t* handle) {
+/* Each handle has one place. */
+static size_t place_of(const mca_btl_base_registration_handle_t* handle) {
   uint64_t words[3];
+  memcpy(words, handle->key + 8, sizeof words); /* whatever differs between keys */
+  return (words[0] ^ words[1] >> 7) % BTL_TORII_IMPORTS;
+}
+
+/* What was there before gives way. An import of memory that is registered no more costs nothing but
+ * its place. */
+torii_import_t* btl_torii_import(btl_torii_endpoint_t* endpoint,
+                                 const mca_btl_base_registration_handle_t* handle) {
   btl_torii_import_t* place;
   torii_import_t* import = NULL;
-  if (OPAL_UNLIKELY(handle->key_bytes < sizeof words + 8 || handle->key_bytes > BTL_TORII_KEY))
+  if (OPAL_UNLIKELY(handle->key_bytes < 4 * sizeof(uint64_t) || handle->key_bytes > BTL_TORII_KEY))
     return NULL;
-  memcpy(words, handle->key + 8, sizeof words); /* whatever differs between keys */
-  place = &endpoint->imports[(words[0] ^ words[1] >> 7) % BTL_TORII_IMPORTS];
+  place = &endpoint->imports[place_of(handle)];
   if (OPAL_LIKELY(NULL != place->import && btl_torii_same_handle(&place->handle, handle)))
-    return place;
+    return place->import;
   if (TORII_OK != torii_import(btl_torii.ni, endpoint->peer, handle->key, handle->key_bytes,
                                BTL_TORII_TAG, &import))
     return NULL;
   if (NULL != place->import) torii_import_drop(place->import);
   place->handle = *handle;
   place->import = import;
-  place->accumulate_lock = 0;
-  return place;
+  return import;
 }
 
-static torii_import_t* import_of(btl_torii_endpoint_t* endpoint,
-                                 const mca_btl_base_registration_handle_t* handle) {
-  const btl_torii_import_t* const place = btl_torii_import(endpoint, handle);
-  return NULL == place ? NULL : place->import;
+bool btl_torii_import_both(const mca_btl_base_registration_handle_t* a,
+                           const mca_btl_base_registration_handle_t* b) {
+  return btl_torii_same_handle(a, b) || place_of(a) != place_of(b);
 }
 
 void btl_torii_drop_imports(btl_torii_endpoint_t* endpoint) {
@@ -143,11 +146,11 @@ static void over(void* arg, const torii_result_t* result) {
 
 /* The upper layers know of no answer for a put or get that is complete; they do for atomic
  * operations, but osc/rdma then stores eight bytes where four were asked for, and does not count
- * the end of some. So the callback runs here. */
-static int answer(int code, btl_torii_operation_t* operation) {
+ * the end of some. So the callback runs here. With `tells` it is told of errors, too. */
+static int answer(int code, btl_torii_operation_t* operation, bool tells) {
   if (TORII_PENDING == code) return OPAL_SUCCESS;
-  if (TORII_OK == code) {
-    const torii_result_t result = {.code = TORII_OK};
+  if (TORII_OK == code || (tells && TORII_ERR_NO_MEMORY != code)) {
+    const torii_result_t result = {.code = code};
     over(operation, &result);
     return OPAL_SUCCESS;
   }
@@ -163,18 +166,17 @@ static inline int transfer(btl_torii_endpoint_t* endpoint, void* local, uint64_t
   const uint64_t offset = remote_address - remote_handle->base;
   btl_torii_operation_t* operation = NULL;
   torii_import_t* import;
-  int code = TORII_ERR_INVALID;
+  int code;
   endpoint = btl_torii_endpoint(endpoint);
   if (OPAL_UNLIKELY(NULL == endpoint)) return OPAL_ERR_UNREACH;
   code = btl_torii_accumulate_other(endpoint);
   if (OPAL_UNLIKELY(TORII_OK != code)) return btl_torii_code(code);
-  code = TORII_ERR_INVALID;
   if (!put && sizeof(uint64_t) == size) btl_torii_relock_get(endpoint, remote_address);
   OPAL_THREAD_LOCK(&btl_torii.lock);
-  import = import_of(endpoint, remote_handle);
-  if (OPAL_LIKELY(NULL != import))
-    code = put ? torii_write_now(import, offset, local, size)
-               : torii_read_now(import, offset, local, size);
+  import = btl_torii_import(endpoint, remote_handle);
+  code = NULL == import ? TORII_ERR_INVALID
+         : put          ? torii_write_now(import, offset, local, size)
+                        : torii_read_now(import, offset, local, size);
   if (TORII_EMPTY == code && put && NULL == done) {
     code = torii_write(import, offset, local, size, TORII_COMPLETE_LOCAL, flushed, NULL);
     if (TORII_PENDING == code) code = TORII_OK;
@@ -189,7 +191,7 @@ static inline int transfer(btl_torii_endpoint_t* endpoint, void* local, uint64_t
     }
   }
   OPAL_THREAD_UNLOCK(&btl_torii.lock);
-  if (NULL != operation) return answer(code, operation);
+  if (NULL != operation) return answer(code, operation, false);
   if (OPAL_LIKELY(TORII_OK == code) && NULL != done)
     done(&btl_torii.super, endpoint, local, local_handle, context, data, OPAL_SUCCESS);
   return btl_torii_code(code);
@@ -229,6 +231,9 @@ static int update(btl_torii_endpoint_t* endpoint, void* local_address, uint64_t 
                   uint64_t operand, uint64_t compare, int flags,
                   mca_btl_base_rdma_completion_fn_t cbfunc, void* cbcontext, void* cbdata) {
   const unsigned width = flags & MCA_BTL_ATOMIC_FLAG_32BIT ? 4 : 8;
+  /* osc/rdma asks for such a one again until it succeeds. Told by the callback of a dead peer, it
+   * ends the job when it cannot give its lock back. */
+  const bool fetching = TORII_ATOMIC_CSWAP != op && NULL != local_address;
   btl_torii_operation_t* operation;
   torii_import_t* import;
   int code;
@@ -243,10 +248,12 @@ static int update(btl_torii_endpoint_t* endpoint, void* local_address, uint64_t 
   const btl_torii_update_t asked = {endpoint, local_address, remote_address, remote_handle,
                                     op,       width,         operand,        compare};
   if (btl_torii_accumulate_update(&asked, &code)) {
-    if (OPAL_LIKELY(TORII_OK == code) && NULL != cbfunc)
+    if (OPAL_UNLIKELY(TORII_OK != code && !(fetching && TORII_ERR_NO_MEMORY != code)))
+      return btl_torii_code(code);
+    if (NULL != cbfunc)
       cbfunc(&btl_torii.super, endpoint, local_address, local_handle, cbcontext, cbdata,
-             OPAL_SUCCESS);
-    return btl_torii_code(code);
+             btl_torii_code(code));
+    return OPAL_SUCCESS;
   }
   operation = take_operation(endpoint, local_address, local_handle, cbfunc, cbcontext, cbdata);
   if (OPAL_UNLIKELY(NULL == operation)) return OPAL_ERR_OUT_OF_RESOURCE;
@@ -255,14 +262,13 @@ static int update(btl_torii_endpoint_t* endpoint, void* local_address, uint64_t 
         btl_torii_relock_add(endpoint, remote_address, operand, NULL != local_address);
   if (8 == width && TORII_ATOMIC_CSWAP == op)
     btl_torii_relock_swap(endpoint, remote_address, compare, operand);
-  code = TORII_ERR_INVALID;
   OPAL_THREAD_LOCK(&btl_torii.lock);
-  import = import_of(endpoint, remote_handle);
-  if (OPAL_LIKELY(NULL != import))
-    code = torii_atomic(import, remote_address - remote_handle->base, op, width, operand, compare,
-                        local_address, over, operation);
+  import = btl_torii_import(endpoint, remote_handle);
+  code = NULL == import ? TORII_ERR_INVALID
+                        : torii_atomic(import, remote_address - remote_handle->base, op, width,
+                                       operand, compare, local_address, over, operation);
   OPAL_THREAD_UNLOCK(&btl_torii.lock);
-  return answer(code, operation);
+  return answer(code, operation, fetching);
 }
 
 /* False: Torii has no such operation. */

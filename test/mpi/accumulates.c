@@ -4,7 +4,7 @@
  * Accumulates of all ranks at once on the same words of the first and the last rank: operations and
  * types that a network can do and others, single and long, and all of it between the operations of
  * exclusive epochs. The argument says where the window's memory comes from: malloc (the default) or
- * allocate. */
+ * allocate. With a second one rank 1 does 1000 of them at rank 0 in each of two windows. */
 #include "check.h"
 
 enum { kTurns = 40, kLong = 40, kWords = 64 };
@@ -115,6 +115,78 @@ static void all_at_once(MPI_Win window) {
   MPI_Win_unlock(world_rank, window);
 }
 
+/* A long one to the next rank is under way, and so are messages, when a short one goes to the rank
+ * after it, where the long one of another may hold the lock. */
+static void overlapping(MPI_Win window) {
+  enum { kBytes = 100000 };
+  static char out[kBytes], in[kBytes];
+  const int next = (world_rank + 1) % world_size, after = (world_rank + 2) % world_size;
+  const int previous = (world_rank + world_size - 1) % world_size;
+  const int64_t one = 1;
+  int64_t ones[kLong], old = -1;
+  MPI_Request requests[2];
+  for (int i = 0; i < kLong; ++i) ones[i] = 1;
+  memset(memory, 0, kWords * sizeof *memory);
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Win_lock_all(0, window);
+  for (int n = 0; n < kTurns; ++n) {
+    out[0] = out[kBytes - 1] = (char)n;
+    MPI_Irecv(in, kBytes, MPI_CHAR, previous, n, MPI_COMM_WORLD, &requests[0]);
+    MPI_Isend(out, kBytes, MPI_CHAR, next, n, MPI_COMM_WORLD, &requests[1]);
+    MPI_Accumulate(ones, kLong, MPI_INT64_T, next, 0, kLong, MPI_INT64_T, MPI_SUM, window);
+    MPI_Fetch_and_op(&one, &old, MPI_INT64_T, after, 0, MPI_SUM, window);
+    MPI_Fetch_and_op(&one, &old, MPI_INT64_T, next, 0, MPI_SUM, window);
+    if (n % 4 == 3) MPI_Win_flush_all(window);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    CHECK(in[0] == (char)n && in[kBytes - 1] == (char)n, "message %d", n);
+  }
+  MPI_Win_unlock_all(window);
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Win_lock(MPI_LOCK_SHARED, world_rank, 0, window);
+  expect(0, 3 * kTurns);
+  for (int i = 1; i < kLong; ++i) expect(i, kTurns);
+  MPI_Win_unlock(world_rank, window);
+}
+
+/* Rank 0, whose memory it is, has the same lock as others: it has used it by a swap before. */
+static void owner(MPI_Win window) {
+  enum { kSums = 500 };
+  const int64_t next = 1, expected = 0;
+  const double half = 0.5;
+  int64_t old = -1;
+  double real;
+  memset(memory, 0, kWords * sizeof *memory);
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Win_lock_all(0, window);
+  MPI_Compare_and_swap(&next, &expected, &old, MPI_INT64_T, world_rank, SWAPPED, window);
+  MPI_Win_flush(world_rank, window);
+  CHECK(old == 0, "%lld", (long long)old);
+  MPI_Barrier(MPI_COMM_WORLD);
+  for (int n = 0; n < kSums; ++n) {
+    MPI_Accumulate(&half, 1, MPI_DOUBLE, 0, REAL, 1, MPI_DOUBLE, MPI_SUM, window);
+    MPI_Win_flush(0, window);
+  }
+  MPI_Win_unlock_all(window);
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Win_lock(MPI_LOCK_SHARED, world_rank, 0, window);
+  memcpy(&real, &memory[REAL], sizeof real);
+  if (world_rank == 0)
+    CHECK(real == 0.5 * kSums * world_size, "%f, not %f", real, 0.5 * kSums * world_size);
+  MPI_Win_unlock(world_rank, window);
+}
+
+/* What the report counts is as many questions as these and not three times as many. */
+static void count(MPI_Win window) {
+  const int64_t one = 1;
+  int64_t old = -1;
+  MPI_Win_lock_all(0, window);
+  for (int n = 0; n < 1000 && world_rank == 1; ++n) {
+    MPI_Fetch_and_op(&one, &old, MPI_INT64_T, 0, COUNT, MPI_SUM, window);
+    MPI_Win_flush(0, window);
+  }
+  MPI_Win_unlock_all(window);
+}
+
 /* Nobody comes between two operations of an exclusive epoch, whatever ran before. */
 static void exclusive(MPI_Win window) {
   for (int n = 0; n < kTurns; ++n) {
@@ -134,6 +206,7 @@ static void exclusive(MPI_Win window) {
     MPI_Win_unlock(target, window);
     CHECK(second == first + 1, "%lld after %lld", (long long)second, (long long)first);
   }
+  MPI_Barrier(MPI_COMM_WORLD); /* before the memory is cleared or freed */
 }
 
 int main(int argc, char** argv) {
@@ -150,8 +223,15 @@ int main(int argc, char** argv) {
       memory = calloc(kWords, sizeof *memory);
       MPI_Win_create(memory, bytes, sizeof *memory, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
     }
-    all_at_once(window);
-    exclusive(window);
+    if (argc > 2) {
+      count(window);
+    } else {
+      all_at_once(window);
+      exclusive(window);
+      overlapping(window);
+      owner(window);
+      exclusive(window);
+    }
     MPI_Win_free(&window);
     if (0 == strcmp(kind, "malloc")) free(memory);
   }

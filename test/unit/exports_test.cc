@@ -93,70 +93,6 @@ TEST_P(Memory, AtomicOperations) {
   }
 }
 
-TEST_P(Memory, AnAtomicOperationUnderALock) {
-  Pair p(GetParam(), kAll, 4096);
-  constexpr uint64_t kHeld = uint64_t{1} << 63;
-  const torii_lock_word_t lock{p.import, 128, kHeld};
-  for (const unsigned width : {4u, 8u}) {
-    const uint64_t start[3] = {0, 40, 7}, done[3] = {0, 42, 7};
-    uint64_t old = 0;
-    std::memcpy(p.bytes() + 128, start, sizeof(start));
-    ASSERT_EQ(p.atomic_locked(136, TORII_ATOMIC_ADD, width, 2, 0, &old, lock), TORII_OK);
-    EXPECT_EQ(old, 40u);
-    EXPECT_EQ(std::memcmp(p.bytes() + 128, done, sizeof(done)), 0);
-    ASSERT_EQ(p.atomic_locked(136, TORII_ATOMIC_CSWAP, width, 1, 41, nullptr, lock), TORII_OK);
-    EXPECT_EQ(std::memcmp(p.bytes() + 128, done, sizeof(done)), 0);
-    // Somebody holds it, or has a share of it.
-    for (const uint64_t word : {kHeld, uint64_t{1}}) {
-      const uint64_t busy[3] = {word, 40, 7};
-      std::memcpy(p.bytes() + 128, busy, sizeof(busy));
-      old = 99;
-      EXPECT_EQ(p.atomic_locked(136, TORII_ATOMIC_ADD, width, 2, 0, &old, lock), TORII_EMPTY);
-      EXPECT_EQ(old, 99u);
-      EXPECT_EQ(std::memcmp(p.bytes() + 128, busy, sizeof(busy)), 0);
-    }
-  }
-  Outcome flushed;
-  EXPECT_EQ(p.end(torii_flush(p.world.handle(0), nullptr, note, &flushed), flushed), TORII_OK);
-  EXPECT_EQ(p.counters(0).accesses_refused + p.counters(1).exports_refused, 0u);
-}
-
-// Neither the integer nor the lock is touched unless both may be.
-TEST_P(Memory, TheLockOfAnAtomicOperationIsCheckedToo) {
-  Pair p(GetParam(), kAll, 4096);
-  const std::vector<uint8_t> zeros(4096);
-  std::memset(p.memory, 0, 4096);
-  uint64_t readable = 0;
-  torii_export_t* sealed = nullptr;
-  ASSERT_EQ(torii_export(p.world.handle(1), &readable, 8, TORII_MAY_READ, kTag, &sealed), TORII_OK);
-  char key[TORII_KEY_MAX];
-  const size_t key_bytes = torii_export_key(sealed, key, sizeof(key));
-  torii_import_t* const no_right = p.make_import({key, key_bytes}, kTag);
-  torii_import_t* const other_tag = p.make_import(p.key(), kTag + 1);
-  const struct {
-    torii_lock_word_t lock;
-    uint64_t offset;
-    int expected;
-  } cases[] = {
-      {{no_right, 0, 1}, 8, TORII_ERR_DENIED},     {{other_tag, 0, 1}, 8, TORII_ERR_DENIED},
-      {{p.import, 4, 1}, 8, TORII_ERR_INVALID},    {{p.import, 4092, 1}, 8, TORII_ERR_INVALID},
-      {{p.import, ~0ul, 1}, 8, TORII_ERR_INVALID}, {{p.import, 0, 1}, 4096, TORII_ERR_INVALID},
-      {{p.import, 0, 1}, 12, TORII_ERR_INVALID},
-  };
-  unsigned refusals = 0;
-  for (const auto& c : cases) {
-    EXPECT_EQ(p.atomic_locked(c.offset, TORII_ATOMIC_ADD, 8, 1, 0, nullptr, c.lock), c.expected);
-    EXPECT_EQ(p.counters(0).accesses_refused, ++refusals);
-    EXPECT_EQ(p.counters(1).exports_refused, refusals);
-    EXPECT_TRUE(std::equal(zeros.begin(), zeros.end(), p.bytes()));
-    EXPECT_EQ(readable, 0u);
-  }
-  torii_import_drop(no_right);
-  torii_import_drop(other_tag);
-  Outcome o;
-  EXPECT_EQ(torii_unexport(sealed, note, &o), TORII_OK);
-}
-
 // Both ends learn of what is refused, and nothing is moved.
 TEST_P(Memory, WhatIsNotAllowedIsRefused) {
   for (const unsigned access :
@@ -545,15 +481,6 @@ TEST(Exports, BadArguments) {
   EXPECT_EQ(torii_write(i, 0, memory, 8, TORII_COMPLETE_LOCAL, nullptr, &o), TORII_ERR_INVALID);
   EXPECT_EQ(torii_atomic(i, 0, TORII_ATOMIC_ADD, 2, 1, 0, memory, note, &o), TORII_ERR_INVALID);
   EXPECT_EQ(torii_atomic(i, 0, torii_atomic_op_t(6), 8, 1, 0, memory, note, &o), TORII_ERR_INVALID);
-  torii_lock_word_t lock{nullptr, 0, 1};
-  EXPECT_EQ(torii_atomic_locked(i, 0, TORII_ATOMIC_ADD, 8, 1, 0, memory, nullptr, note, &o),
-            TORII_ERR_INVALID);
-  EXPECT_EQ(torii_atomic_locked(i, 0, TORII_ATOMIC_ADD, 8, 1, 0, memory, &lock, note, &o),
-            TORII_ERR_INVALID);
-  lock = {i, 0, 0};
-  EXPECT_EQ(torii_atomic_locked(i, 0, TORII_ATOMIC_ADD, 8, 1, 0, memory, &lock, note, &o),
-            TORII_ERR_INVALID);
-  EXPECT_NE(std::string(torii_error()).find("0 while it is held"), std::string::npos);
   EXPECT_EQ(torii_flush(ni, nullptr, nullptr, &o), TORII_ERR_INVALID);
   torii_import_drop(i);
   EXPECT_EQ(torii_unexport(e, note, &o), TORII_OK);
