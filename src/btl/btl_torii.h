@@ -113,6 +113,8 @@ typedef struct btl_torii_module {
 extern btl_torii_module_t btl_torii;
 extern mca_btl_base_component_t mca_btl_torii_component;
 
+#define BTL_TORII_LOCK_EXCLUSIVE ((uint64_t)1 << 63) /* OMPI_OSC_RDMA_LOCK_EXCLUSIVE */
+
 /* The Open MPI code of a Torii code. */
 int btl_torii_code(int code);
 /* The endpoint; for null, which osc/rdma gives for this process itself, that of this process. Null:

@@ -5,7 +5,7 @@
  *
  * Between nodes MPI_Accumulate, MPI_Get_accumulate, MPI_Fetch_and_op and MPI_Compare_and_swap are
  * three questions: a swap of 0 for the exclusive bit takes the target's accumulate lock, then the
- * update, then an addition that gives the lock back. The target can do all of it at one
+ * update, then an addition that gives the lock back. The target can do all of it at once
  * (torii_atomic_locked). So the lock is put off: the swap is said to have succeeded, each update
  * that follows is asked for under the lock, and giving back is nothing. If a get or a put follows
  * instead, the lock is taken then.
@@ -13,8 +13,10 @@
  * To say so of other locks would be wrong: their holder may do things that the target knows nothing
  * of. This one is known by what was done with it before: swap, updates of the same peer's memory
  * and addition follow each other in one thread. osc/rdma flushes before it gives back the lock of
- * an epoch, and under the lock of a dynamic window's regions it updates nothing. Nor on one node,
- * where it may go past this component to what the lock guards.
+ * an epoch, and under the lock of a dynamic window's regions it updates nothing. What else comes
+ * between, at whatever peer, ends the recognition: the integers may lie at another process than
+ * their lock, and to that one nothing is put off. Nor on one node, where osc/rdma may go past this
+ * component to what the lock guards.
  *
  * Each thread is in the middle of one accumulate at most. What it calls meanwhile is that
  * accumulate's, or that of a callback that ran while it waited: an earlier accumulate may give its
@@ -26,8 +28,7 @@
 
 #include "opal/runtime/opal_progress.h"
 
-#define EXCLUSIVE ((uint64_t)1 << 63) /* OMPI_OSC_RDMA_LOCK_EXCLUSIVE; its own negative */
-#define KNOWN 64
+#define KNOWN_BITS 6
 
 enum stage {
   NONE,
@@ -52,11 +53,11 @@ static struct {
   const btl_torii_endpoint_t* endpoint;
   uint64_t address;
   mca_btl_base_registration_handle_t handle;
-} known[KNOWN];
+} known[1 << KNOWN_BITS];
 
 static unsigned place_of(const lock_t* lock) {
   return (unsigned)((lock->address >> 3 ^ (uintptr_t)lock->endpoint >> 6) * 0x9e3779b97f4a7c15u >>
-                    58);
+                    (64 - KNOWN_BITS));
 }
 
 static void learn(const lock_t* lock) {
@@ -99,7 +100,7 @@ static int take(void) {
     code = NULL == import
                ? TORII_ERR_INVALID
                : torii_atomic(import, lock.address - lock.handle.base, TORII_ATOMIC_CSWAP, 8,
-                              EXCLUSIVE, 0, &old, torii_flag, &flag);
+                              BTL_TORII_LOCK_EXCLUSIVE, 0, &old, torii_flag, &flag);
     OPAL_THREAD_UNLOCK(&btl_torii.lock);
     code = btl_torii_wait(code, &flag);
     if (TORII_OK == code && 0 != old) opal_progress();
@@ -117,7 +118,7 @@ static bool ask(const btl_torii_update_t* update, int* code) {
   current.stage = NONE;
   do {
     torii_flag_t flag = {.done = 0};
-    torii_lock_word_t word = {NULL, lock.address - lock.handle.base, EXCLUSIVE};
+    torii_lock_word_t word = {NULL, lock.address - lock.handle.base, BTL_TORII_LOCK_EXCLUSIVE};
     torii_import_t* integer;
     OPAL_THREAD_LOCK(&btl_torii.lock);
     word.import = btl_torii_import(lock.endpoint, &lock.handle);
@@ -155,28 +156,29 @@ static bool give_back(int* code) {
 }
 
 bool btl_torii_accumulate_update(const btl_torii_update_t* update, int* code) {
-  const bool exclusive = 8 == update->width && EXCLUSIVE == update->operand;
+  const bool exclusive = 8 == update->width && BTL_TORII_LOCK_EXCLUSIVE == update->operand;
   const bool release = exclusive && TORII_ATOMIC_ADD == update->op && NULL == update->local;
   const bool swap = exclusive && TORII_ATOMIC_CSWAP == update->op && 0 == update->compare &&
                     NULL != update->local;
   const bool same_peer = NONE != current.stage && update->endpoint == current.endpoint;
   const bool of_lock = same_peer && update->address == current.address;
   *code = TORII_OK;
-  if (release) return of_lock && give_back(code); /* or an earlier accumulate's */
+  /* Or an earlier accumulate's. Never an integer's: what osc/rdma does to those fetches. */
+  if (release) return of_lock && give_back(code);
   if (same_peer && PUT_OFF == current.stage) {
     if (!of_lock && ask(update, code)) return true;
     *code = take();
     return TORII_OK != *code;
   }
   if (swap && !OPAL_PROC_ON_LOCAL_NODE(update->endpoint->proc->proc_flags)) return put_off(update);
-  if (same_peer) current.stage = of_lock ? NONE : USED;
+  if (PUT_OFF != current.stage) current.stage = same_peer && !of_lock ? USED : NONE;
   return false;
 }
 
 int btl_torii_accumulate_other(const btl_torii_endpoint_t* endpoint) {
-  if (OPAL_LIKELY(NONE == current.stage) || (NULL != endpoint && endpoint != current.endpoint))
-    return TORII_OK;
-  if (PUT_OFF == current.stage) return take();
+  if (OPAL_LIKELY(NONE == current.stage)) return TORII_OK;
+  if (PUT_OFF == current.stage)
+    return NULL == endpoint || endpoint == current.endpoint ? take() : TORII_OK;
   current.stage = NONE;
   return TORII_OK;
 }

@@ -146,11 +146,11 @@ static void over(void* arg, const torii_result_t* result) {
 
 /* The upper layers know of no answer for a put or get that is complete; they do for atomic
  * operations, but osc/rdma then stores eight bytes where four were asked for, and does not count
- * the end of some. So the callback runs here. With `tells` it is told of errors, too. */
-static int answer(int code, btl_torii_operation_t* operation, bool tells) {
+ * the end of some. So the callback runs here. */
+static int answer(int code, btl_torii_operation_t* operation) {
   if (TORII_PENDING == code) return OPAL_SUCCESS;
-  if (TORII_OK == code || (tells && TORII_ERR_NO_MEMORY != code)) {
-    const torii_result_t result = {.code = code};
+  if (TORII_OK == code) {
+    const torii_result_t result = {.code = TORII_OK};
     over(operation, &result);
     return OPAL_SUCCESS;
   }
@@ -191,7 +191,7 @@ static inline int transfer(btl_torii_endpoint_t* endpoint, void* local, uint64_t
     }
   }
   OPAL_THREAD_UNLOCK(&btl_torii.lock);
-  if (NULL != operation) return answer(code, operation, false);
+  if (NULL != operation) return answer(code, operation);
   if (OPAL_LIKELY(TORII_OK == code) && NULL != done)
     done(&btl_torii.super, endpoint, local, local_handle, context, data, OPAL_SUCCESS);
   return btl_torii_code(code);
@@ -231,15 +231,11 @@ static int update(btl_torii_endpoint_t* endpoint, void* local_address, uint64_t 
                   uint64_t operand, uint64_t compare, int flags,
                   mca_btl_base_rdma_completion_fn_t cbfunc, void* cbcontext, void* cbdata) {
   const unsigned width = flags & MCA_BTL_ATOMIC_FLAG_32BIT ? 4 : 8;
-  /* osc/rdma asks for such a one again until it succeeds. Told by the callback of a dead peer, it
-   * ends the job when it cannot give its lock back. */
-  const bool fetching = TORII_ATOMIC_CSWAP != op && NULL != local_address;
   btl_torii_operation_t* operation;
   torii_import_t* import;
   int code;
   /* Without a handle osc/rdma 4.1 means memory of its own that both processes map, and says where
-   * it is here: refused, it swaps there by itself. After another error than this one it would ask
-   * again for ever. */
+   * it is here: refused, it swaps there by itself. */
   if (OPAL_UNLIKELY(NULL == remote_handle || flags & MCA_BTL_ATOMIC_FLAG_FLOAT ||
                     0 != remote_address % width))
     return OPAL_ERR_NOT_SUPPORTED;
@@ -248,12 +244,10 @@ static int update(btl_torii_endpoint_t* endpoint, void* local_address, uint64_t 
   const btl_torii_update_t asked = {endpoint, local_address, remote_address, remote_handle,
                                     op,       width,         operand,        compare};
   if (btl_torii_accumulate_update(&asked, &code)) {
-    if (OPAL_UNLIKELY(TORII_OK != code && !(fetching && TORII_ERR_NO_MEMORY != code)))
-      return btl_torii_code(code);
-    if (NULL != cbfunc)
+    if (OPAL_LIKELY(TORII_OK == code) && NULL != cbfunc)
       cbfunc(&btl_torii.super, endpoint, local_address, local_handle, cbcontext, cbdata,
-             btl_torii_code(code));
-    return OPAL_SUCCESS;
+             OPAL_SUCCESS);
+    return btl_torii_code(code);
   }
   operation = take_operation(endpoint, local_address, local_handle, cbfunc, cbcontext, cbdata);
   if (OPAL_UNLIKELY(NULL == operation)) return OPAL_ERR_OUT_OF_RESOURCE;
@@ -268,7 +262,7 @@ static int update(btl_torii_endpoint_t* endpoint, void* local_address, uint64_t 
                         : torii_atomic(import, remote_address - remote_handle->base, op, width,
                                        operand, compare, local_address, over, operation);
   OPAL_THREAD_UNLOCK(&btl_torii.lock);
-  return answer(code, operation, fetching);
+  return answer(code, operation);
 }
 
 /* False: Torii has no such operation. */
@@ -309,11 +303,18 @@ int btl_torii_atomic_fop(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* en
                          mca_btl_base_atomic_op_t op, uint64_t operand, int flags, int order,
                          mca_btl_base_rdma_completion_fn_t cbfunc, void* cbcontext, void* cbdata) {
   torii_atomic_op_t operation;
+  int code;
   (void)btl;
   (void)order;
   if (!find_operation(op, &operation)) return OPAL_ERR_NOT_SUPPORTED;
-  return update(endpoint, local_address, remote_address, local_handle, remote_handle, operation,
+  code = update(endpoint, local_address, remote_address, local_handle, remote_handle, operation,
                 operand, 0, flags, cbfunc, cbcontext, cbdata);
+  /* After another error osc/rdma asks for such a one again for ever. After this one it tries by a
+   * get, and returns the error of that. */
+  if (OPAL_UNLIKELY(OPAL_SUCCESS != code && OPAL_ERR_OUT_OF_RESOURCE != code &&
+                    NULL != local_address))
+    return OPAL_ERR_NOT_SUPPORTED;
+  return code;
 }
 
 int btl_torii_atomic_cswap(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* endpoint,

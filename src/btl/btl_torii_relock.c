@@ -15,7 +15,6 @@
  */
 #include "btl_torii.h"
 
-#define EXCLUSIVE ((uint64_t)1 << 63) /* OMPI_OSC_RDMA_LOCK_EXCLUSIVE */
 #define REGIONS 16 /* from ompi_osc_rdma_state_t's regions_lock to its region_count */
 
 enum stage { FREE, HELD, READ, ASKED, TAKEN_BACK };
@@ -28,7 +27,7 @@ static _Thread_local struct {
 
 void btl_torii_relock_swap(const btl_torii_endpoint_t* endpoint, uint64_t address, uint64_t compare,
                            uint64_t value) {
-  if (0 != compare || EXCLUSIVE != value) return;
+  if (0 != compare || BTL_TORII_LOCK_EXCLUSIVE != value) return;
   lock.stage = HELD;
   lock.endpoint = endpoint;
   lock.address = address;
@@ -54,4 +53,4 @@ bool btl_torii_relock_add(const btl_torii_endpoint_t* endpoint, uint64_t address
   return false;
 }
 
-void btl_torii_relock_grant(void* answer) { *(uint64_t*)answer &= ~EXCLUSIVE; }
+void btl_torii_relock_grant(void* answer) { *(uint64_t*)answer &= ~BTL_TORII_LOCK_EXCLUSIVE; }

@@ -175,6 +175,35 @@ static void owner(MPI_Win window) {
   MPI_Win_unlock(world_rank, window);
 }
 
+/* The last rank locks rank 0 while an accumulate to rank 1, whose lock may lie at rank 0, is under
+ * way. Afterwards the lock of rank 1 still keeps everybody out. */
+static void neighbours(MPI_Win window) {
+  enum { kSums = 500 };
+  const double half = 0.5, sum = half * (kTurns + kSums * world_size);
+  double real;
+  memset(memory, 0, kWords * sizeof *memory);
+  MPI_Barrier(MPI_COMM_WORLD);
+  for (int n = 0; n < kTurns && world_rank == world_size - 1; ++n) {
+    MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, window);
+    MPI_Accumulate(&half, 1, MPI_DOUBLE, 1, REAL, 1, MPI_DOUBLE, MPI_SUM, window);
+    MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, window);
+    MPI_Win_unlock(0, window);
+    MPI_Win_unlock(1, window);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Win_lock_all(0, window);
+  for (int n = 0; n < kSums; ++n) {
+    MPI_Accumulate(&half, 1, MPI_DOUBLE, 1, REAL, 1, MPI_DOUBLE, MPI_SUM, window);
+    MPI_Win_flush(1, window);
+  }
+  MPI_Win_unlock_all(window);
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Win_lock(MPI_LOCK_SHARED, world_rank, 0, window);
+  memcpy(&real, &memory[REAL], sizeof real);
+  if (world_rank == 1) CHECK(real == sum, "%f, not %f", real, sum);
+  MPI_Win_unlock(world_rank, window);
+}
+
 /* What the report counts is as many questions as these and not three times as many. */
 static void count(MPI_Win window) {
   const int64_t one = 1;
@@ -230,6 +259,7 @@ int main(int argc, char** argv) {
       exclusive(window);
       overlapping(window);
       owner(window);
+      neighbours(window);
       exclusive(window);
     }
     MPI_Win_free(&window);
