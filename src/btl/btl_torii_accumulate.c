@@ -90,7 +90,6 @@ static int take(void) {
   const lock_t lock = current;
   uint64_t old = 1;
   int code = TORII_OK;
-  if (PUT_OFF != lock.stage) return TORII_OK;
   current.stage = NONE;
   while (TORII_OK == code && 0 != old) {
     torii_flag_t flag = {.done = 0};

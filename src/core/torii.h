@@ -407,10 +407,9 @@ typedef struct torii_lock_word {
 
 /* torii_atomic under such a lock of the same peer: takes it, changes the integer and gives the lock
  * back, all at the target, so where that has to be asked it costs one question and not three. The
- * memory of both must be exported with TORII_MAY_UPDATE. If the lock is not free nothing is
- * changed,
- * `*old` neither: TORII_EMPTY, returned or told by `done`; whether and when to ask again is the
- * caller's business. `lock` is read in the call only. */
+ * memory of both must be exported with TORII_MAY_UPDATE. If the lock is not free neither it nor the
+ * integer nor `*old` is changed: TORII_EMPTY, returned or told by `done`; whether and when to ask
+ * again is the caller's business. `lock` is read in the call only. */
 TORII_PUBLIC int torii_atomic_locked(torii_import_t* import, uint64_t offset, torii_atomic_op_t op,
                                      unsigned width, uint64_t operand, uint64_t compare, void* old,
                                      const torii_lock_word_t* lock, torii_done_t done, void* arg);

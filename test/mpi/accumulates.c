@@ -148,39 +148,43 @@ static void overlapping(MPI_Win window) {
   MPI_Win_unlock(world_rank, window);
 }
 
+/* Everybody's sums at the target, where `before` halves are already. */
+static void add_halves(MPI_Win window, int target, int before) {
+  enum { kSums = 500 };
+  const double half = 0.5, sum = half * (before + kSums * world_size);
+  double real;
+  MPI_Win_lock_all(0, window);
+  for (int n = 0; n < kSums; ++n) {
+    MPI_Accumulate(&half, 1, MPI_DOUBLE, target, REAL, 1, MPI_DOUBLE, MPI_SUM, window);
+    MPI_Win_flush(target, window);
+  }
+  MPI_Win_unlock_all(window);
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Win_lock(MPI_LOCK_SHARED, world_rank, 0, window);
+  memcpy(&real, &memory[REAL], sizeof real);
+  if (world_rank == target) CHECK(real == sum, "%f, not %f", real, sum);
+  MPI_Win_unlock(world_rank, window);
+}
+
 /* Rank 0, whose memory it is, has the same lock as others: it has used it by a swap before. */
 static void owner(MPI_Win window) {
-  enum { kSums = 500 };
   const int64_t next = 1, expected = 0;
-  const double half = 0.5;
   int64_t old = -1;
-  double real;
   memset(memory, 0, kWords * sizeof *memory);
   MPI_Barrier(MPI_COMM_WORLD);
   MPI_Win_lock_all(0, window);
   MPI_Compare_and_swap(&next, &expected, &old, MPI_INT64_T, world_rank, SWAPPED, window);
   MPI_Win_flush(world_rank, window);
   CHECK(old == 0, "%lld", (long long)old);
-  MPI_Barrier(MPI_COMM_WORLD);
-  for (int n = 0; n < kSums; ++n) {
-    MPI_Accumulate(&half, 1, MPI_DOUBLE, 0, REAL, 1, MPI_DOUBLE, MPI_SUM, window);
-    MPI_Win_flush(0, window);
-  }
   MPI_Win_unlock_all(window);
   MPI_Barrier(MPI_COMM_WORLD);
-  MPI_Win_lock(MPI_LOCK_SHARED, world_rank, 0, window);
-  memcpy(&real, &memory[REAL], sizeof real);
-  if (world_rank == 0)
-    CHECK(real == 0.5 * kSums * world_size, "%f, not %f", real, 0.5 * kSums * world_size);
-  MPI_Win_unlock(world_rank, window);
+  add_halves(window, 0, 0);
 }
 
 /* The last rank locks rank 0 while an accumulate to rank 1, whose lock may lie at rank 0, is under
  * way. Afterwards the lock of rank 1 still keeps everybody out. */
 static void neighbours(MPI_Win window) {
-  enum { kSums = 500 };
-  const double half = 0.5, sum = half * (kTurns + kSums * world_size);
-  double real;
+  const double half = 0.5;
   memset(memory, 0, kWords * sizeof *memory);
   MPI_Barrier(MPI_COMM_WORLD);
   for (int n = 0; n < kTurns && world_rank == world_size - 1; ++n) {
@@ -191,17 +195,7 @@ static void neighbours(MPI_Win window) {
     MPI_Win_unlock(1, window);
   }
   MPI_Barrier(MPI_COMM_WORLD);
-  MPI_Win_lock_all(0, window);
-  for (int n = 0; n < kSums; ++n) {
-    MPI_Accumulate(&half, 1, MPI_DOUBLE, 1, REAL, 1, MPI_DOUBLE, MPI_SUM, window);
-    MPI_Win_flush(1, window);
-  }
-  MPI_Win_unlock_all(window);
-  MPI_Barrier(MPI_COMM_WORLD);
-  MPI_Win_lock(MPI_LOCK_SHARED, world_rank, 0, window);
-  memcpy(&real, &memory[REAL], sizeof real);
-  if (world_rank == 1) CHECK(real == sum, "%f, not %f", real, sum);
-  MPI_Win_unlock(world_rank, window);
+  add_halves(window, 1, kTurns);
 }
 
 /* What the report counts is as many questions as these and not three times as many. */
