@@ -66,6 +66,8 @@ class FakeDriver final : public Driver {
   unsigned refusals = 0;              // send() and remote access are refused so often
   unsigned takes = ~0u;               // frames before all are refused
   unsigned awaited = 0;               // frames that were taken with Tx::awaited
+  unsigned accesses = 0;              // calls of put and get
+  size_t lent_most = ~size_t{0};      // more remote access than this is refused
   Status remote = Status::ok;         // what put and get answer
   Reach reach_says;                   // of every guarded key
   size_t lent() const { return lent_.size(); }
@@ -204,8 +206,9 @@ class FakeDriver final : public Driver {
     require(caps_.flags & (reads ? kGet : kPut));
     require(imports_.count(rma.remote) == 1 && rma.bytes <= caps_.remote_max && rma.bytes > 0);
     require(rma.piece_count <= caps_.pieces_max);
+    ++accesses;
     if (!rma.cookie && remote == Status::pending) return Status::again;
-    if (refuse()) return Status::again;
+    if (lent_.size() >= lent_most || refuse()) return Status::again;
     const std::vector<iovec> pieces(rma.pieces, rma.pieces + rma.piece_count);
     if (remote == Status::pending) lent_.push_back({rma.cookie, pieces, reads});
     if (remote == Status::ok) touch(pieces, reads);

@@ -77,21 +77,25 @@ class ProtocolFrames : public ::testing::Test {
     protocol_->add_driver("fake", std::move(driver));
     room_.protocol = protocol_.get();
     room_.owner = owner();
-    // As a hello up to its host, which has no letters here.
-    const std::string address = hello().substr(0, offsetof(wire::Hello, host)) + '\0' + '\1' +
-                                '\4' + "fake" + '\4' + FakeDriver::address_of(kPeer);
-    std::string why;
-    ASSERT_EQ(protocol_->connect(std::as_bytes(std::span(address)), &peer_, &why), Status::ok);
+    peer_ = connect(kPeer);
     arrive(hello());
   }
-  static std::string hello() {
+  Peer* connect(PeerId number) {
+    // As a hello up to its host, which has no letters here.
+    const std::string address = hello(number).substr(0, offsetof(wire::Hello, host)) + '\0' + '\1' +
+                                '\4' + "fake" + '\4' + FakeDriver::address_of(number);
+    Peer* peer = nullptr;
+    std::string why;
+    EXPECT_EQ(protocol_->connect(std::as_bytes(std::span(address)), &peer, &why), Status::ok);
+    return peer;
+  }
+  static std::string hello(PeerId number = kPeer) {
     wire::Hello h{};
     h.kind = wire::Kind::hello;
     h.version = wire::kVersion;
     h.eager_window = 1 << 16;
     h.job = 5;
-    h.rank = h.nid = 1;
-    h.pid = 1;
+    h.rank = h.nid = h.pid = number;
     return encoded(h);
   }
   template <typename H>

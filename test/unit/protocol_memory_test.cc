@@ -2,6 +2,8 @@
 // Copyright (c) 2026, the Torii authors
 //
 // Exported memory over frames: what travels, and what is not believed.
+#include <algorithm>
+
 #include "unit/protocol_kit.h"
 
 namespace torii {
@@ -283,6 +285,47 @@ TEST_F(ProtocolMemory, PutsToAnExportNeedNoWindow) {
   EXPECT_EQ(sent(wire::Kind::ack).control.length, 90000u);
   EXPECT_EQ(std::string(room_.memory.data(), 6), "beginp");
   EXPECT_EQ(peer_->in_use, 0u);
+}
+
+// However many wait for room in the driver, a round of progress offers it no more than it takes,
+// and one for each peer.
+TEST_F(ProtocolMemory, ManyThatWaitForRoomAreNotAllOfferedAgain) {
+  constexpr unsigned kEach = 500, kRoom = 8;
+  open(kPut);
+  Peer* const peers[] = {peer_, connect(kPeer + 1)};
+  driver_->remote = Status::pending;
+  driver_->lent_most = kRoom;
+  const std::byte key[FakeDriver::kKeyBytes] = {};
+  uint32_t remote = kNoRemote;
+  ASSERT_EQ(driver_->import(kPeer, key, &remote), Status::ok);
+  for (unsigned i = 0; i < kEach; ++i)
+    for (Peer* peer : peers)
+      ASSERT_EQ(protocol_->access(*peer, remote, 0, Data(source_.data(), 10), false, owner()),
+                Status::pending);
+  EXPECT_EQ(driver_->lent(), kRoom);
+
+  for (unsigned left = 2 * kEach; left > kEach; --left) {
+    driver_->accesses = 0;
+    give_back();
+    EXPECT_EQ(driver_->lent(), kRoom);
+    EXPECT_LE(driver_->accesses, 3u);
+  }
+  EXPECT_EQ(notes_.size(), kEach);
+
+  notes_.clear();
+  driver_->go_down(kPeer, Status::peer_dead);
+  protocol_->progress(++now_ns_);
+  while (driver_->lent() > 0) {
+    EXPECT_FALSE(protocol_->drained());
+    give_back();
+  }
+  EXPECT_TRUE(protocol_->drained());
+  ASSERT_EQ(notes_.size(), kEach);
+  const auto dead = std::ranges::count(notes_, Status::peer_dead, &Note::status);
+  EXPECT_GT(dead, kEach / 4);
+  EXPECT_LT(dead, kEach);
+  EXPECT_EQ(protocol_->ops().used(), 0u);
+  driver_->drop(remote);
 }
 
 // Whatever is under way to a process that dies ends with an error, once, and nothing of it is left.

@@ -29,9 +29,7 @@ Status Protocol::begin_incoming(Op* op, Op** out, bool answer_here) {
     incoming_done(op, Status::ok);
   } else if (readable && peer.driver->import(peer.route, {op->key.data(), op->key_bytes},
                                              &op->remote) == Status::ok) {
-    op->stage = OpStage::moving;
-    moves_.push(op);
-    move_step(op);
+    start_move(op);
   } else {
     ask_stream(op);
   }
@@ -70,6 +68,21 @@ inline Rma Protocol::rma_of(const Peer& peer, uint32_t remote, uint64_t offset,
   return rma;
 }
 
+void Protocol::start_move(Op* op) {
+  Peer& peer = *op->peer;
+  op->stage = OpStage::moving;
+  peer.moves.push(op);
+  ++moves_;
+  move_step(op);
+  if (!peer.moves.empty()) movers_.push(peer);
+}
+
+void Protocol::leave_moves(Op* op) {
+  if (op->stage == OpStage::moving) op->peer->moves.remove(op);
+  op->stage = OpStage::waiting;
+  --moves_;
+}
+
 // Issues remote reads or writes. A driver that moves data inside the call gets one chunk at a
 // time, so that other traffic moves on in between.
 unsigned Protocol::move_step(Op* op) {
@@ -79,7 +92,8 @@ unsigned Protocol::move_step(Op* op) {
   const bool reading = op->role == OpRole::access ? op->reading : op->role == OpRole::incoming;
   unsigned events = 0;
   bool in_call = false;
-  while (op->moved < op->accepted && !in_call) {
+  while (op->moved < op->accepted) {
+    if (in_call) return events;
     iovec pieces[kPieces];
     uint64_t covered = 0;
     const uint64_t want = std::min({op->accepted - op->moved, caps.remote_max, move_max_});
@@ -107,7 +121,12 @@ unsigned Protocol::move_step(Op* op) {
     if (in_call) moved_in_call_ += covered;
     if (!in_call) ++op->pending_dones;
   }
-  if (op->moved == op->accepted && op->pending_dones == 0) move_finished(op);
+  if (op->pending_dones == 0) {
+    move_finished(op);
+  } else {
+    peer.moves.remove(op);
+    op->stage = OpStage::issued;
+  }
   return events;
 }
 
@@ -115,7 +134,7 @@ unsigned Protocol::move_step(Op* op) {
 void Protocol::move_refused(Op* op) {
   Peer& peer = *op->peer;
   peer.remote_denied = true;
-  moves_.remove(op);
+  leave_moves(op);
   op->moved = 0;
   if (op->role == OpRole::access) return access_over(op, Status::denied);
   if (op->role == OpRole::incoming) return ask_stream(op);
@@ -125,8 +144,7 @@ void Protocol::move_refused(Op* op) {
 }
 
 void Protocol::move_finished(Op* op) {
-  moves_.remove(op);
-  op->stage = OpStage::waiting;
+  leave_moves(op);
   if (op->role == OpRole::access) return access_over(op, op->status);
   if (op->role == OpRole::incoming) return incoming_done(op, op->status);
   send_control(*op->peer, Kind::finish, op->status, op->peer_op, 0, op->accepted);
@@ -143,13 +161,11 @@ Status Protocol::access(Peer& peer, uint32_t remote, uint64_t offset, const Data
   op->reading = reading;
   op->remote = remote;
   op->remote_offset = offset;
-  op->stage = OpStage::moving;
   Op* const outer = starting_;
   const bool outer_done = started_done_;
   starting_ = op;
   started_done_ = false;
-  moves_.push(op);
-  move_step(op);
+  start_move(op);
   const bool over = started_done_;
   const Status status = starting_status_;
   starting_ = outer;
@@ -180,22 +196,34 @@ void Protocol::access_over(Op* op, Status status) {
   }
 }
 
-// Where the driver has no room for one of a peer, the others of that peer need not ask. Who has
-// copied for long looks first at what has arrived meanwhile.
+// The peers in turn; first the next time are those for which there was no room. Who has copied for
+// long looks first at what has arrived meanwhile.
 unsigned Protocol::step_moves() {
   unsigned events = 0;
-  const Peer* full = nullptr;
-  Op* op = moves_.head;
   moved_in_call_ = 0;
-  while (op && moved_in_call_ < kMovedAtOnce) {
-    Op* const next = op->queue.next;
-    if (op->moved < op->accepted && op->peer != full) {
-      const Peer* const peer = op->peer;
-      const unsigned count = move_step(op);
-      if (count == 0) full = peer;
-      events += count;
-    }
-    op = next;
+  PeerQueue refused;
+  for (const Peer* last = movers_.tail; !movers_.empty() && moved_in_call_ < kMovedAtOnce;) {
+    Peer& peer = movers_.pop();
+    const unsigned count = step_moves(peer);
+    if (!peer.moves.empty()) (count > 0 ? movers_ : refused).push(peer);
+    events += count;
+    if (&peer == last) break;
+  }
+  refused.append(movers_);
+  movers_ = refused;
+  return events;
+}
+
+// Where the driver has no room for one, the others need not ask: there may be a million of them.
+unsigned Protocol::step_moves(Peer& peer) {
+  unsigned events = 0;
+  Op* next = peer.moves.head;
+  while (next && moved_in_call_ < kMovedAtOnce) {
+    Op* const op = next;
+    next = op->queue.next;
+    const unsigned count = move_step(op);
+    if (count == 0) break;
+    events += count;
   }
   return events;
 }
@@ -214,11 +242,10 @@ void Protocol::Rail::done(uint64_t cookie, Status status) {
     protocol->source_done(op, op->status);
   } else if (op->stage == OpStage::waiting && op->end_sent && op->status == Status::ok) {
     protocol->conclude(op, Status::ok, OpEvent::acked, op->accepted);
-  } else if (op->stage == OpStage::moving && op->status == Status::denied) {
+  } else if (op->moves() && op->status == Status::denied) {
     op->status = Status::ok;
     protocol->move_refused(op);
-  } else if (op->stage == OpStage::moving &&
-             (op->moved == op->accepted || op->status != Status::ok)) {
+  } else if (op->stage == OpStage::issued || (op->moves() && op->status != Status::ok)) {
     protocol->move_finished(op);
   }
 }
@@ -238,10 +265,7 @@ void Protocol::on_stream(Peer& peer, const wire::Frame& frame) {
                         (caps.flags & kPut) && !peer.remote_denied && !op->functions;
   if (writable && op->remote == kNoRemote &&
       peer.driver->import(peer.route, {op->key.data(), op->key_bytes}, &op->remote) == Status::ok) {
-    op->stage = OpStage::moving;
-    moves_.push(op);
-    move_step(op);
-    return;
+    return start_move(op);
   }
   // It could have been read: this receiver cannot, and may not be able to the next time.
   if (op->region && frame.key.empty()) peer.run = kRunUnread;

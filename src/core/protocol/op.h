@@ -64,7 +64,8 @@ enum class OpStage : uint8_t {
   flying,     // handed over; waiting for done() of the driver
   waiting,    // waiting for a frame from the peer
   streaming,  // source: sending data frames
-  moving,     // remote read or write under way
+  moving,     // remote read or write with bytes left to issue
+  issued,     // all of it handed over; waiting for done() of the driver
   finished,   // over; the owner learns it when the driver has given the memory back
 };
 
@@ -112,9 +113,12 @@ struct Op {
   std::array<std::byte, kKeyMax> key;  // the peer's key, held announcements
   uint16_t key_bytes = 0;
 
-  OpLink queue;                          // backlog, stream or pull list
+  OpLink queue;                          // of the peer: backlog, streams or moves
   OpLink all;                            // all operations of the peer
   std::array<std::byte, kHeadMax> head;  // encoded first frame header (and key)
+
+  // Remote read or write under way.
+  bool moves() const { return stage == OpStage::moving || stage == OpStage::issued; }
 };
 
 }  // namespace torii

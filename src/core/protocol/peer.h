@@ -51,6 +51,7 @@ struct Peer {
   bool remote_denied = false;  // remote read and write were refused once: use frames
   bool flushing = false;       // its backlog is being served further up the stack
   bool listed = false;         // in the list of peers with something to send
+  bool moving = false;         // in the queue of peers with moves
   uint8_t crossing = 0;        // long messages come and go at once; 0: they do not
   uint8_t run = 0;             // so many long messages are taken to be some of many
   uint8_t rail = 0;            // index of the driver among the interface's
@@ -74,14 +75,42 @@ struct Peer {
   uint32_t stream_frames = 0;  // that the first of `streams` has sent in its turn
   OpList<&Op::queue> backlog;  // frames waiting for room, in order
   OpList<&Op::queue> streams;  // sources sending data frames, taking turns
+  OpList<&Op::queue> moves;    // remote reads and writes with bytes left to issue
   Op* inflow = nullptr;        // eager message whose `more` frames are arriving
 
   // Cold.
   OpList<&Op::all> ops;
   Peer* next_listed = nullptr;
+  Peer* next_moving = nullptr;
   Identity id;
   std::string path_note;    // why a better path was refused, for reports
   void* context = nullptr;  // the face's
+};
+
+// Peers with moves, each once, first in first out.
+struct PeerQueue {
+  Peer* head = nullptr;
+  Peer* tail = nullptr;
+  bool empty() const { return head == nullptr; }
+  void push(Peer& peer) {
+    if (peer.moving) return;
+    peer.moving = true;
+    peer.next_moving = nullptr;
+    (head ? tail->next_moving : head) = &peer;
+    tail = &peer;
+  }
+  Peer& pop() {
+    Peer& peer = *head;
+    head = peer.next_moving;
+    peer.moving = false;
+    return peer;
+  }
+  // Those of another queue, which is not to be used any more.
+  void append(const PeerQueue& more) {
+    if (more.empty()) return;
+    (head ? tail->next_moving : head) = more.head;
+    tail = more.tail;
+  }
 };
 
 }  // namespace torii

@@ -386,7 +386,7 @@ void Protocol::fail_op(Op* op, Status why) {
   Peer& peer = *op->peer;
   if (op->stage == OpStage::queued) peer.backlog.remove(op);
   if (op->stage == OpStage::streaming) peer.streams.remove(op);
-  if (op->stage == OpStage::moving) moves_.remove(op);
+  if (op->moves()) leave_moves(op);
   op->stage = OpStage::waiting;
   conclude(op, why, OpEvent::received, 0);
 }
@@ -395,7 +395,7 @@ void Protocol::fail_op(Op* op, Status why) {
 unsigned Protocol::push() {
   unsigned events = 0;
   if (listed_) events += flush_listed();
-  if (!moves_.empty()) events += step_moves();
+  if (!movers_.empty()) events += step_moves();
   return events;
 }
 

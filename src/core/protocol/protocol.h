@@ -236,8 +236,8 @@ class Protocol final {
       if (const unsigned events = driver->poll(now_ns, 1)) return events;
     return __builtin_expect(drained(), 1) ? 0 : push();
   }
-  // Nothing is waiting to be handed to a driver.
-  bool drained() const { return listed_ == nullptr && moves_.empty(); }
+  // Nothing is waiting to be handed to a driver, and no remote read or write is under way.
+  bool drained() const { return listed_ == nullptr && moves_ == 0; }
   // Nor is anything that was handed to one still to reach its peer, as far as drivers know.
   bool delivered() const;
   // Most bytes that one remote read or write moves from now on.
@@ -363,11 +363,14 @@ class Protocol final {
   void ask_stream(Op* op);
   Rma rma_of(const Peer& peer, uint32_t remote, uint64_t offset, std::span<const iovec> pieces,
              uint64_t bytes) const;
+  void start_move(Op* op);
+  void leave_moves(Op* op);
   unsigned move_step(Op* op);
   void move_refused(Op* op);
   void move_finished(Op* op);
   void access_over(Op* op, Status status);
   unsigned step_moves();
+  unsigned step_moves(Peer& peer);
 
   ProtocolConfig config_;
   Upper* upper_;
@@ -381,7 +384,8 @@ class Protocol final {
   SlotPool<Op> ops_;
   SlotPool<Region> regions_;
   uint64_t moved_in_call_ = 0;           // bytes, by drivers that move data inside the call
-  OpList<&Op::queue> moves_;             // remote reads and writes with bytes left to issue
+  uint32_t moves_ = 0;                   // remote reads and writes under way
+  PeerQueue movers_;                     // peers of those with bytes left to issue
   uint64_t move_max_ = ~uint64_t{0};     // bytes of one of them
   uint32_t announced_ = 0;               // own messages that wait to be read, or are about to be
   Peer* listed_ = nullptr;               // peers with something to send

@@ -232,7 +232,7 @@ void Protocol::on_finish(Op* op, Status status, uint64_t length) {
   }
   const bool owed = op->role == OpRole::send && (op->announced || op->want_ack);
   if (!owed || length > op->length) return bad_frame(&peer, "unexpected finish");
-  if (op->stage == OpStage::moving) return bad_frame(&peer, "finish during a remote write");
+  if (op->moves()) return bad_frame(&peer, "finish during a remote write");
   if (op->stage == OpStage::streaming) peer.streams.remove(op);
   op->stage = OpStage::waiting;
   const bool dropped = status == Status::dropped;
