@@ -112,12 +112,13 @@ class UdpDriver final : public Driver {
   struct Peer {
     bool used = false;
     bool group = false;
-    bool probing = false;      // a round of pings is under way; listed in probing_
+    bool probing = false;      // rounds of pings are under way; listed in probing_
+    uint8_t rounds = 0;        // begun since then
     uint8_t first = kNoRail;   // the lowest rail that answers; kNoRail: there is no path yet
     uint8_t heard = kNoRail;   // by which the last datagram came
     uint64_t number = 0;       // of the process, or of the group
-    uint64_t nonce = 0;        // of the round
-    uint64_t round_ns = 0;     // when it began
+    uint64_t doubted_ns = 0;   // when the first of them began
+    uint64_t nonce = 0;        // of the round; one more than that of the one before
     uint64_t answered_ns = 0;  // its first answer; 0: none yet
     uint64_t pinged_ns = 0;    // last pings
     uint64_t gap_ns = 0;       // from then to the next
@@ -139,6 +140,7 @@ class UdpDriver final : public Driver {
   // paths.cc
   void add_candidate(Peer& peer, const sockaddr_in6& where);
   void look_for(PeerId id);
+  void begin_round(Peer& peer);
   static bool complete(const Peer& peer);
   void doubt(PeerId id, Peer& peer, const Rail& rail);
   void ping(Peer& peer);

@@ -6,6 +6,8 @@
 // frame for a peer begins a round: pings to all its addresses, as long as the longest frame. The
 // first answer is the first way; each of our interfaces by which an answer comes is a rail. When a
 // rail has been silent for a while, or one is missing, something that is sent begins another round.
+// An address that is silent while another one answers is given up after some rounds: where there
+// are more processes than processors, a peer may read one of two pings long before the other.
 #include <errno.h>
 
 #include <algorithm>
@@ -24,6 +26,7 @@ constexpr uint64_t kLongestGapNs = 1000000000;
 constexpr uint64_t kQuietNs = 100000000;          // then a rail is doubted
 constexpr uint64_t kGraceNs = 50000000;           // to answer in when another one did
 constexpr uint64_t kLongestRestNs = 30000000000;  // where an address has never answered
+constexpr uint8_t kRoundsMost = 3;  // in a row without an answer, then a rail is given up
 constexpr uint64_t kForeverNs = ~uint64_t{0};
 
 }  // namespace
@@ -43,11 +46,18 @@ void UdpDriver::look_for(PeerId id) {
   if (peer.probing) return;
   peer.probing = true;
   peer.nonce = random_.next();
-  peer.round_ns = now_ns_;
+  peer.rounds = 0;
+  peer.doubted_ns = now_ns_;
+  probing_.push_back(id);
+  begin_round(peer);
+}
+
+void UdpDriver::begin_round(Peer& peer) {
+  peer.nonce++;
+  peer.rounds++;
   peer.answered_ns = 0;
   peer.gap_ns = kFirstGapNs;
   for (Candidate& one : peer.candidates) one.answered = false;
-  probing_.push_back(id);
   ping(peer);
 }
 
@@ -90,6 +100,10 @@ void UdpDriver::ping_again() {
                                  [](const Candidate& one) { return one.answered; });
     if (all || (peer.answered_ns && now_ns_ - peer.answered_ns >= kGraceNs)) {
       end_round(peer);
+      if (peer.probing) {
+        i++;
+        continue;
+      }
       probing_[i] = probing_.back();
       probing_.pop_back();
       continue;
@@ -99,7 +113,7 @@ void UdpDriver::ping_again() {
     if (!peer.answered_ns) peer.gap_ns = std::min(2 * peer.gap_ns, kLongestGapNs);
     // A socket has an address of this node for its own, and that may be the trouble.
     for (Rail& rail : peer.rails)
-      if (rail.heard_ns < peer.round_ns) retire_direct(rail);
+      if (rail.heard_ns < peer.doubted_ns) retire_direct(rail);
     ping(peer);
   }
 }
@@ -124,7 +138,7 @@ void UdpDriver::answer_ping(const Header& header, size_t size, const sockaddr_in
 
 void UdpDriver::take_pong(const Header& header) {
   const PeerId id = known(header.from);
-  if (id == kNoPeer || header.nonce != peers_[id].nonce ||
+  if (id == kNoPeer || peers_[id].nonce - header.nonce >= peers_[id].rounds ||
       header.candidate >= peers_[id].candidates.size() || header.size != datagram_max_) {
     counters_.udp_foreign++;
     return;
@@ -132,6 +146,11 @@ void UdpDriver::take_pong(const Header& header) {
   Peer& peer = peers_[id];
   Candidate& one = peer.candidates[header.candidate];
   if (one.answered) return;
+  if (header.nonce != peer.nonce) {  // of an earlier round: it is slow, not silent
+    for (Rail& rail : peer.rails)
+      if (same_place(rail.path, one.where)) rail.heard_ns = now_ns_;
+    return;
+  }
   one.answered = true;
   one.interface = interface_to(one.where, nullptr);
   if (!peer.answered_ns) {
@@ -141,13 +160,17 @@ void UdpDriver::take_pong(const Header& header) {
   answers(peer, one.where, one.interface);
 }
 
-// All have had their time. A rail whose address was silent goes on by another one of the same
-// interface, or ends, if there are others.
+// All have had their time. A rail whose address was silent in all rounds goes on by another one of
+// the same interface, or ends, if there are others.
 void UdpDriver::end_round(Peer& peer) {
+  const auto is_silent = [&](const Rail& rail) {
+    return rail.answers && rail.heard_ns < peer.doubted_ns && now_ns_ - rail.heard_ns >= kQuietNs;
+  };
+  if (peer.rounds < kRoundsMost && std::any_of(peer.rails.begin(), peer.rails.end(), is_silent))
+    return begin_round(peer);
   peer.probing = false;
   for (Rail& rail : peer.rails) {
-    if (!rail.answers || rail.heard_ns >= peer.round_ns || now_ns_ - rail.heard_ns < kQuietNs)
-      continue;
+    if (!is_silent(rail)) continue;
     const auto other = std::find_if(
         peer.candidates.begin(), peer.candidates.end(),
         [&](const Candidate& one) { return one.answered && one.interface == rail.interface; });
