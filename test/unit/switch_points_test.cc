@@ -27,12 +27,12 @@ TEST(SwitchPoints, FollowTheSecondLevelCache) {
     EXPECT_EQ(points.eager_limit, cache / 16);
     EXPECT_EQ(points.remote_min, cache / 16);
     EXPECT_EQ(points.split_min, cache / 16);
-    EXPECT_EQ(points.ring_most, cache);
+    EXPECT_EQ(points.ring_most, 2 * cache);
   }
 }
 
 TEST(SwitchPoints, UnknownAndOddCachesAreBounded) {
-  EXPECT_EQ(switch_points(Params(), with_cache(0), false).ring_most, 1u << 20);
+  EXPECT_EQ(switch_points(Params(), with_cache(0), false).ring_most, 2u << 20);
   EXPECT_EQ(switch_points(Params(), with_cache(32 << 10), false).eager_limit, 16u << 10);
   EXPECT_EQ(switch_points(Params(), with_cache(64 << 20), false).eager_limit, 128u << 10);
 }
@@ -90,7 +90,7 @@ TEST(SwitchPoints, CheapAttachReadsWhatIsAlone) {
 TEST(SwitchPoints, RingAndStoresFollowTheProcessor) {
   Hardware machine = with_cache(2 << 20);
   machine.vendor = "AuthenticAMD";
-  EXPECT_EQ(switch_points(Params(), machine, false).ring_most, 2u << 20);
+  EXPECT_EQ(switch_points(Params(), machine, false).ring_most, 4u << 20);
   EXPECT_TRUE(switch_points(Params(), machine, false).stream);
   machine.vendor = "GenuineIntel";
   EXPECT_EQ(switch_points(Params(), machine, false).ring_most, 256u << 10);

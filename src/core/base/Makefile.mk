@@ -3,6 +3,7 @@ libtorii_internal_la_SOURCES += \
 	src/core/base/abstract_socket.cc \
 	src/core/base/abstract_socket.h \
 	src/core/base/counters.def \
+	src/core/base/copy.cc \
 	src/core/base/copy.h \
 	src/core/base/counters.h \
 	src/core/base/data.cc \

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/base/copy.h"
+
 namespace torii {
 
 unsigned Data::slice_pieces(uint64_t offset, uint64_t n, iovec* out, unsigned max,
@@ -38,7 +40,7 @@ void Data::copy_out_slow(uint64_t offset, void* to, size_t n) const {
       continue;
     }
     const size_t take = std::min<size_t>(length - offset, n);
-    std::memcpy(target, static_cast<const std::byte*>(pieces_[i].iov_base) + offset, take);
+    copy_bytes(target, static_cast<const std::byte*>(pieces_[i].iov_base) + offset, take);
     target += take;
     n -= take;
     offset = 0;
@@ -58,7 +60,7 @@ void Data::copy_in_slow(uint64_t offset, const void* from, size_t n) const {
       continue;
     }
     const size_t take = std::min<size_t>(length - offset, n);
-    std::memcpy(static_cast<std::byte*>(pieces_[i].iov_base) + offset, source, take);
+    copy_bytes(static_cast<std::byte*>(pieces_[i].iov_base) + offset, source, take);
     source += take;
     n -= take;
     offset = 0;

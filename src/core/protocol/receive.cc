@@ -4,8 +4,8 @@
 // The target's side: from a frame to matched memory, and the answers that go back.
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 
+#include "core/base/copy.h"
 #include "core/base/log.h"
 #include "core/protocol/express.h"
 
@@ -296,7 +296,7 @@ Status Protocol::accept(Arrival& a, const Data& destination, uint64_t accepted, 
 Status Protocol::receive_eager(Op* op, std::span<const std::byte> payload, Op** out) {
   const uint64_t here = std::min<uint64_t>(payload.size(), op->accepted);
   if (op->role == OpRole::held) {
-    std::memcpy(op->buffer, payload.data(), payload.size());
+    copy_bytes(op->buffer, payload.data(), payload.size());
   } else {
     op->data.copy_in(0, payload.data(), here);
   }
@@ -317,7 +317,7 @@ void Protocol::on_more(Peer& peer, const wire::Frame& frame) {
   if (!peer.backlog.empty()) peer.crossing = kCrossing;
   if (op->moved == op->length) peer.inflow = nullptr;
   if (op->role == OpRole::held) {
-    std::memcpy(op->buffer + at, frame.payload.data(), size);
+    copy_bytes(op->buffer + at, frame.payload.data(), size);
     return;
   }
   if (at < op->accepted)

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/base/copy.h"
 #include "core/base/log.h"
 #include "core/protocol/express.h"
 
@@ -247,7 +248,7 @@ bool Protocol::worth_copying(const Op* op, const Envelope& env) {
 bool Protocol::lend_copy(Op* op) {
   op->buffer = static_cast<std::byte*>(std::malloc(op->length));
   if (!op->buffer) return false;
-  std::memcpy(op->buffer, op->data.at(0), op->length);
+  copy_bytes(op->buffer, op->data.at(0), op->length);
   op->data = Data(op->buffer, op->length);
   op->owner = Owner{};
   op->pushed = op->sent_told = op->peer->copied = true;

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <utility>
 
+#include "core/base/copy.h"
 #include "core/base/log.h"
 
 namespace torii {
@@ -334,7 +334,7 @@ void Ports::on_tagged_any(Peer& peer, wire::Tagged header, std::span<const std::
         bytes <= Unexpected::kHere ? message->here : static_cast<std::byte*>(std::malloc(bytes));
     kept = message->payload != nullptr;
     if (kept) {
-      if (bytes > 0) std::memcpy(message->payload, a.payload.data(), bytes);
+      if (bytes > 0) copy_bytes(message->payload, a.payload.data(), bytes);
       message->debt = protocol_.postpone(a);
     }
   } else {

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <new>
 
+#include "core/base/copy.h"
 #include "core/base/log.h"
 #include "drivers/self/self.h"
 
@@ -111,7 +112,7 @@ bool SelfDriver::enqueue(const Tx& tx) {
   to += tx.head_bytes;
   for (uint32_t i = 0; i < tx.piece_count; i++) {
     if (!tx.pieces[i].iov_len) continue;
-    std::memcpy(to, tx.pieces[i].iov_base, tx.pieces[i].iov_len);
+    copy_bytes(to, tx.pieces[i].iov_base, tx.pieces[i].iov_len);
     to += tx.pieces[i].iov_len;
   }
   used_ += need + skip;

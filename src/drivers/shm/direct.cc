@@ -7,6 +7,7 @@
 
 #include <cstring>
 
+#include "core/base/copy.h"
 #include "core/base/log.h"
 #include "drivers/shm/nic.h"
 
@@ -96,9 +97,9 @@ Status ShmDriver::move_direct(Peer& peer, const Rma& rma, bool write) {
     const iovec& piece = rma.pieces[i];
     if (!piece.iov_len) continue;
     if (write) {
-      std::memcpy(at, piece.iov_base, piece.iov_len);
+      copy_bytes(at, piece.iov_base, piece.iov_len);
     } else {
-      std::memcpy(piece.iov_base, at, piece.iov_len);
+      copy_bytes(piece.iov_base, at, piece.iov_len);
     }
     at += piece.iov_len;
   }

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/base/copy.h"
 #include "core/base/log.h"
 #include "drivers/shm/attach.h"
 #include "drivers/shm/nic.h"
@@ -202,7 +203,7 @@ void ShmDriver::join_split(Peer& peer, const std::byte* bytes) {
     int error = 0;
     Status status = Status::ok;
     if (mapped) {
-      std::memcpy(mapped + offset, piece.iov_base, part);
+      copy_bytes(mapped + offset, piece.iov_base, part);
       counters_.direct_bytes += part;
     } else {
       status = attach(peer, true, request.destination + offset, &piece, 1, part, &error);

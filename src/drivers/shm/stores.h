@@ -47,40 +47,30 @@ class BodyWriter {
   // program order publishes it.
   void write(std::byte* to, const std::byte* from, uint32_t n) {
     if (n < kStreamFrom || !may_stream_) return copy_bytes(to, from, n);
-    const bool stream = far_ >= kMajority || (n > kLong && near_ < kMajority);
-    if (stream && ++streamed_ % kRetry != 0) return stream_bytes(to, from, n);
+    if (far_ >= kMajority && ++streamed_ % kRetry != 0) return stream_bytes(to, from, n);
     if (n < kMeasureFrom) return copy_bytes(to, from, n);
     const uint64_t start = __rdtsc();
     copy_bytes(to, from, n);
     const uint64_t ticks = __rdtsc() - start;
-    const uint64_t lines = n / kLine;
-    vote(ticks > lines * kFarLine, &far_);
-    vote(ticks < lines * kNearLine, &near_);
+    if (ticks <= n / kLine * kFarLine) {
+      if (far_ > 0) --far_;
+    } else if (far_ < kVotes) {
+      ++far_;
+    }
   }
 
  private:
   static constexpr uint32_t kStreamFrom = 1024;   // bytes
   static constexpr uint32_t kMeasureFrom = 3072;  // shorter ones end in the store buffer
-  static constexpr uint32_t kLong = 8192;         // part of a long message: not read at once
   // Ticks of an ordinary store of a line: about 5 between the threads of one core, 10 to 20 between
   // cores with a common cache, 40 to 70 between others.
-  static constexpr uint32_t kNearLine = 8;
   static constexpr uint32_t kFarLine = 32;
   static constexpr uint32_t kRetry = 64;
   static constexpr uint8_t kVotes = 6;
   static constexpr uint8_t kMajority = 3;
 
-  static void vote(bool yes, uint8_t* votes) {
-    if (yes) {
-      if (*votes < kVotes) ++*votes;
-    } else if (*votes > 0) {
-      --*votes;
-    }
-  }
-
   bool may_stream_ = true;
-  uint8_t far_ = 0;
-  uint8_t near_ = 0;
+  uint8_t far_ = 0;  // votes
   uint32_t streamed_ = 0;
 };
 
