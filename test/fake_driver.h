@@ -69,6 +69,7 @@ class FakeDriver final : public Driver {
   unsigned accesses = 0;              // calls of put and get
   size_t lent_most = ~size_t{0};      // more remote access than this is refused
   Status remote = Status::ok;         // what put and get answer
+  uint64_t sooner_most = 0;           // bytes that are sooner sent than read
   Reach reach_says;                   // of every guarded key
   size_t lent() const { return lent_.size(); }
   size_t registered() const { return regions_.size(); }
@@ -161,6 +162,10 @@ class FakeDriver final : public Driver {
     imports_[uint32_t(++next_)] = true;
     *remote = uint32_t(next_);
     return Status::ok;
+  }
+  bool sooner_sent(uint32_t remote, uint64_t bytes) const override {
+    require(imports_.count(remote) == 1);
+    return bytes <= sooner_most;
   }
   void drop(uint32_t remote) override { require(imports_.erase(remote) == 1); }
   Status reach(uint32_t remote, Reach* out) override {

@@ -48,6 +48,9 @@ class Decorator : public Driver, protected Sink {
   }
   void dealloc(void* base) override { below_->dealloc(base); }
   bool near(PeerId peer, const void* at) const override { return below_->near(peer, at); }
+  bool sooner_sent(uint32_t remote, uint64_t bytes) const override {
+    return below_->sooner_sent(remote, bytes);
+  }
   Status put(const Rma& rma) override { return below_->put(rma); }
   Status get(const Rma& rma) override { return below_->get(rma); }
   Status join(std::span<const std::byte> group, PeerId* peer) override {

@@ -30,6 +30,7 @@ Status Driver::reach(uint32_t, Reach*) { return Status::unsupported; }
 Status Driver::alloc(uint64_t, uint64_t, void**) { return Status::unsupported; }
 void Driver::dealloc(void*) {}
 bool Driver::near(PeerId, const void*) const { return false; }
+bool Driver::sooner_sent(uint32_t, uint64_t) const { return false; }
 Status Driver::put(const Rma&) { return Status::unsupported; }
 Status Driver::get(const Rma&) { return Status::unsupported; }
 Status Driver::join(std::span<const std::byte>, PeerId*) { return Status::unsupported; }

@@ -257,6 +257,10 @@ class Driver {
   // Is this memory of alloc(), and a get by that peer cheaper than frames even if it is short?
   // Asked for every message longer than a frame: answers in a few ns.
   virtual bool near(PeerId peer, const void* at) const;
+  // Would that many bytes of that memory be here sooner if its owner sent them in frames, than by a
+  // get? Then the core asks for frames, and gets if none come for some microseconds: the owner may
+  // be computing. Asked for every announced message: answers in a few ns.
+  virtual bool sooner_sent(uint32_t remote, uint64_t bytes) const;
   // Answer `ok` (finished, no done()), `pending` (done() follows), `again`, or an error after
   // which nothing was or will be moved by this call. `denied` means: use frames for this peer.
   virtual Status put(const Rma& rma);

@@ -3,7 +3,8 @@
  *
  * For Torii's progress thread: rank 0 exchanges messages with ranks that compute, and only when
  * they are through may those go on and call MPI again. They learn it from memory that all ranks
- * share. `bypass threads` asks for MPI_THREAD_MULTIPLE. */
+ * share. `bypass threads` asks for MPI_THREAD_MULTIPLE. `bypass senders` needs no thread: the ranks
+ * that compute have begun to send, and the receiver gets at their memory itself. */
 #define _GNU_SOURCE
 #include <sys/mman.h>
 #include <time.h>
@@ -135,7 +136,38 @@ static void compute(uint8_t* buffer, uint8_t* packed, MPI_Datatype gaps) {
   verify(buffer, kMedium, 9, "many receives");
 }
 
+enum { kTurns = 30 };
+
+/* Of every three messages the sender of two computes, so that the receiver also meets senders that
+ * were there the last time. */
+static void receive_from_computing(int rank, uint8_t* buffer) {
+  for (int turn = 0; turn < kTurns; ++turn) {
+    for (int k = 0; k < 2; ++k) {
+      MPI_Recv(buffer + k * kLarge, kLarge, MPI_BYTE, rank, kTag, MPI_COMM_WORLD,
+               MPI_STATUS_IGNORE);
+      verify(buffer + k * kLarge, kLarge, (uint32_t)(2 * turn + k), "from a sender that computes");
+    }
+    stage[rank] = turn + 1;
+    MPI_Recv(buffer, kLarge, MPI_BYTE, rank, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    verify(buffer, kLarge, (uint32_t)(2 * turn), "from a sender that waits");
+  }
+}
+
+static void send_and_compute(uint8_t* buffer) {
+  MPI_Request requests[2];
+  for (int turn = 0; turn < kTurns; ++turn) {
+    for (int k = 0; k < 2; ++k) {
+      fill(buffer + k * kLarge, kLarge, (uint32_t)(2 * turn + k));
+      MPI_Isend(buffer + k * kLarge, kLarge, MPI_BYTE, 0, kTag, MPI_COMM_WORLD, &requests[k]);
+    }
+    compute_until(turn + 1, "receive from a sender that computes");
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    MPI_Send(buffer, kLarge, MPI_BYTE, 0, kTag, MPI_COMM_WORLD);
+  }
+}
+
 int main(int argc, char** argv) {
+  const int senders = argc > 1 && 0 == strcmp(argv[1], "senders");
   const int threads = argc > 1 && 0 == strcmp(argv[1], "threads");
   start(&argc, &argv, threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
   CHECK(world_size <= kMaxRanks, "%d ranks", world_size);
@@ -144,7 +176,11 @@ int main(int argc, char** argv) {
   uint8_t* packed = malloc(kLarge);
   CHECK(buffer && packed, "no memory");
   MPI_Datatype gaps = make_gaps();
-  if (world_rank == 0) {
+  if (senders && world_rank == 0) {
+    for (int rank = 1; rank < world_size; ++rank) receive_from_computing(rank, buffer);
+  } else if (senders) {
+    send_and_compute(buffer);
+  } else if (world_rank == 0) {
     for (int rank = 1; rank < world_size; ++rank) serve(rank, buffer, gaps);
   } else {
     compute(buffer, packed, gaps);

@@ -25,7 +25,7 @@ TEST(SwitchPoints, FollowTheSecondLevelCache) {
   for (const uint64_t cache : {256u << 10, 512u << 10, 1u << 20, 1280u << 10, 2u << 20}) {
     const auto points = switch_points(Params(), with_cache(cache), false);
     EXPECT_EQ(points.eager_limit, cache / 16);
-    EXPECT_EQ(points.remote_min, cache / 16);
+    EXPECT_EQ(points.offer_min, cache / 16);
     EXPECT_EQ(points.split_min, cache / 16);
     EXPECT_EQ(points.ring_most, 2 * cache);
   }
@@ -46,8 +46,11 @@ TEST(SwitchPoints, ParametersWin) {
   const auto points = switch_points(params, with_cache(1 << 20), false);
   EXPECT_EQ(points.eager_limit, 5000u);
   EXPECT_EQ(points.remote_min, 6000u);
+  EXPECT_EQ(points.offer_min, 6000u);
   EXPECT_EQ(points.split_min, 7000u);
   EXPECT_EQ(points.ring_most, 8000u);
+  params.shm_remote_min = 1 << 30;
+  EXPECT_EQ(switch_points(params, with_cache(1 << 20), false).offer_min, 64u << 10);
 }
 
 TEST(SwitchPoints, CheapAttachReadsWhatIsAlone) {
@@ -56,7 +59,13 @@ TEST(SwitchPoints, CheapAttachReadsWhatIsAlone) {
     machine.attach_ns = dear;
     const auto points = switch_points(Params(), machine, false);
     EXPECT_EQ(points.read_alone_min, torii::kNoSize) << dear;
-    EXPECT_EQ(points.read_crossing_min, (64u << 10) + 1) << dear;
+    EXPECT_EQ(points.read_crossing_min, torii::kNoSize) << dear;
+    EXPECT_GE(points.remote_min, uint64_t{1} << 40) << dear;
+    EXPECT_EQ(points.offer_min, 128u << 10) << dear;
+    const auto turns = switch_points(Params(), machine, true);
+    EXPECT_EQ(turns.read_crossing_min, (64u << 10) + 1) << dear;
+    EXPECT_EQ(turns.remote_min, 128u << 10) << "who has no processor does not look";
+    EXPECT_EQ(turns.offer_min, 128u << 10);
     EXPECT_EQ(points.ask_alone_most, torii::kNoSize) << dear;
     EXPECT_EQ(points.deliver_most, 0u) << dear;
     EXPECT_EQ(points.together_most, 0u) << dear;
@@ -67,6 +76,8 @@ TEST(SwitchPoints, CheapAttachReadsWhatIsAlone) {
   EXPECT_EQ(points.read_alone_min, 8u << 10);
   EXPECT_EQ(points.read_crossing_min, 8u << 10);
   EXPECT_EQ(points.split_min, 32u << 10);
+  EXPECT_EQ(points.remote_min, 8u << 10);
+  EXPECT_EQ(points.offer_min, 8u << 10);
   EXPECT_EQ(points.ask_alone_most, 64u);
   EXPECT_EQ(points.ask_get_most, 8u << 10);
   EXPECT_EQ(points.deliver_most, 512u << 10);

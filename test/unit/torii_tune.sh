@@ -69,6 +69,7 @@ shm_eager_limit = 7k
 [$machine]
 shm_eager_limit = 2k
 shm_remote_min = 1g
+shm_ring_most = 32k
 END
 cp "$work/bad.conf" "$work/bad.copy"
 out=$(TORII_TUNE_FILE=$work/bad.conf timeout 120 ./torii-tune --quick --dry-run --details 2>&1) ||

@@ -301,9 +301,10 @@ void Protocol::frames_handed_over(Op* op) {
         if (op->pending_dones == 0) source_done(op, Status::ok);
       }
       return;
+    case OpRole::incoming:
+      return wait_for_stream(op);
     case OpRole::request:
     case OpRole::update:
-    case OpRole::incoming:
       op->stage = OpStage::waiting;
       return;
     case OpRole::held:

@@ -29,7 +29,8 @@ Status Protocol::begin_incoming(Op* op, Op** out, bool answer_here) {
     incoming_done(op, Status::ok);
   } else if (readable && peer.driver->import(peer.route, {op->key.data(), op->key_bytes},
                                              &op->remote) == Status::ok) {
-    start_move(op);
+    op->readable = peer.driver->sooner_sent(op->remote, op->accepted) && !near(peer, op->data);
+    op->readable ? ask_stream(op) : start_move(op);
   } else {
     ask_stream(op);
   }
@@ -53,6 +54,42 @@ void Protocol::ask_stream(Op* op) {
   if (!op->peer->hello_sent) queue_hello(*op->peer);
   queue_op(op);
   flush(*op->peer);
+}
+
+// The request has left.
+void Protocol::wait_for_stream(Op* op) {
+  op->stage = op->readable ? OpStage::asked : OpStage::waiting;
+  if (!op->readable) return;
+  ++moves_;
+  if (asked_.empty()) looks_ = 0;
+  asked_.push(op);
+}
+
+void Protocol::stop_waiting(Op* op) {
+  if (op == asked_.head) looks_ = 0;
+  asked_.remove(op);
+  op->stage = OpStage::waiting;
+  --moves_;
+}
+
+// The source of the oldest does not look: it computes, say. All that it was asked for is read. If
+// it sends in spite of that, the frames are not used.
+unsigned Protocol::give_up_streams() {
+  if (++looks_ < kPatience) return 0;
+  Peer& peer = *asked_.head->peer;
+  peer.given_up = true;
+  unsigned events = 0;
+  for (Op* op = asked_.head; op;) {
+    Op* const next = op->queue.next;
+    if (op->peer == &peer) {
+      stop_waiting(op);
+      ++counters_->streams_given_up;
+      ++events;
+      start_move(op);
+    }
+    op = next;
+  }
+  return events;
 }
 
 inline Rma Protocol::rma_of(const Peer& peer, uint32_t remote, uint64_t offset,
@@ -137,6 +174,9 @@ void Protocol::move_refused(Op* op) {
   leave_moves(op);
   op->moved = 0;
   if (op->role == OpRole::access) return access_over(op, Status::denied);
+  if (op->role == OpRole::incoming && op->missed) return incoming_done(op, Status::denied);
+  if (op->role == OpRole::incoming && op->readable)
+    return;  // what it was asked for is still to come
   if (op->role == OpRole::incoming) return ask_stream(op);
   op->stage = OpStage::streaming;
   peer.streams.push(op);
@@ -267,16 +307,26 @@ void Protocol::on_stream(Peer& peer, const wire::Frame& frame) {
       peer.driver->import(peer.route, {op->key.data(), op->key_bytes}, &op->remote) == Status::ok) {
     return start_move(op);
   }
-  // It could have been read: this receiver cannot, and may not be able to the next time.
-  if (op->region && frame.key.empty()) peer.run = kRunUnread;
   op->stage = OpStage::streaming;
   peer.streams.push(op);
-  flush(peer);
+  if (!op->region || !frame.key.empty()) {
+    flush(peer);
+  } else {
+    // It could have been read. If the peer has done so in the meantime, its word is on the way.
+    peer.run = kRunUnread;
+    list_peer(peer);
+  }
 }
 
 void Protocol::on_data(Peer& peer, const wire::Frame& frame) {
   const wire::Control& h = frame.control;
   Op* op = find_op(peer, h.op);
+  if (peer.given_up && (!op || (op->readable && op->moves()))) {
+    if (op) op->missed = true;
+    return;
+  }
+  if (!asked_.empty() && asked_.head->peer == &peer) looks_ = 0;
+  if (op && op->stage == OpStage::asked) stop_waiting(op);
   const uint64_t size = frame.payload.size();
   const bool asked = op && op->role == OpRole::incoming && op->announced;
   const bool got =

@@ -64,6 +64,7 @@ enum class OpStage : uint8_t {
   flying,     // handed over; waiting for done() of the driver
   waiting,    // waiting for a frame from the peer
   streaming,  // source: sending data frames
+  asked,      // target: asked for frames, of a payload that can be read as well
   moving,     // remote read or write with bytes left to issue
   issued,     // all of it handed over; waiting for done() of the driver
   finished,   // over; the owner learns it when the driver has given the memory back
@@ -87,6 +88,8 @@ struct Op {
   bool exported = false;    // request: of exported memory, so the payload may come as a stream
   bool several = false;     // puts that share one frame; lent to the driver if it is a long one
   bool pushed = false;      // though longer than what is eager: lent to the driver
+  bool readable = false;    // target: as `asked`, from then on
+  bool missed = false;      // ... and frames came after it had begun to read
   bool no_finish = false;   // source: over when its stream has arrived; target: told so
   bool end_sent = false;    // source: with data_end
   uint8_t head_bytes = 0;   // of `head`
@@ -113,7 +116,7 @@ struct Op {
   std::array<std::byte, kKeyMax> key;  // the peer's key, held announcements
   uint16_t key_bytes = 0;
 
-  OpLink queue;                          // of the peer: backlog, streams or moves
+  OpLink queue;                          // of the peer: backlog, streams or moves; or `asked_`
   OpLink all;                            // all operations of the peer
   std::array<std::byte, kHeadMax> head;  // encoded first frame header (and key)
 

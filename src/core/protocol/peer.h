@@ -52,6 +52,7 @@ struct Peer {
   bool flushing = false;       // its backlog is being served further up the stack
   bool listed = false;         // in the list of peers with something to send
   bool moving = false;         // in the queue of peers with moves
+  bool given_up = false;       // frames that were asked for did not come; they may come late
   uint8_t crossing = 0;        // long messages come and go at once; 0: they do not
   uint8_t run = 0;             // so many long messages are taken to be some of many
   uint8_t rail = 0;            // index of the driver among the interface's

@@ -386,6 +386,7 @@ void Protocol::fail_op(Op* op, Status why) {
   Peer& peer = *op->peer;
   if (op->stage == OpStage::queued) peer.backlog.remove(op);
   if (op->stage == OpStage::streaming) peer.streams.remove(op);
+  if (op->stage == OpStage::asked) stop_waiting(op);
   if (op->moves()) leave_moves(op);
   op->stage = OpStage::waiting;
   conclude(op, why, OpEvent::received, 0);
@@ -395,6 +396,7 @@ void Protocol::fail_op(Op* op, Status why) {
 unsigned Protocol::push() {
   unsigned events = 0;
   if (listed_) events += flush_listed();
+  if (!asked_.empty()) events += give_up_streams();
   if (!movers_.empty()) events += step_moves();
   return events;
 }

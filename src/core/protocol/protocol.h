@@ -236,7 +236,8 @@ class Protocol final {
       if (const unsigned events = driver->poll(now_ns, 1)) return events;
     return __builtin_expect(drained(), 1) ? 0 : push();
   }
-  // Nothing is waiting to be handed to a driver, and no remote read or write is under way.
+  // Nothing is waiting to be handed to a driver, and no remote read or write is under way or may
+  // become necessary.
   bool drained() const { return listed_ == nullptr && moves_ == 0; }
   // Nor is anything that was handed to one still to reach its peer, as far as drivers know.
   bool delivered() const;
@@ -257,6 +258,7 @@ class Protocol final {
  private:
   static constexpr unsigned kPollBudget = 64;  // events of one driver in a round of progress
   static constexpr uint8_t kCrossing = 2;
+  static constexpr unsigned kPatience = 200;  // looks for frames; some microseconds
   static constexpr uint64_t kMovedAtOnce = 256 << 10;
   static constexpr uint32_t kRunMost = 64;  // frames of a message for the driver at a time
   static constexpr uint8_t kRun = 16;
@@ -361,6 +363,9 @@ class Protocol final {
   void on_stream(Peer& peer, const wire::Frame& frame);
   void on_data(Peer& peer, const wire::Frame& frame);
   void ask_stream(Op* op);
+  void wait_for_stream(Op* op);
+  void stop_waiting(Op* op);
+  unsigned give_up_streams();
   Rma rma_of(const Peer& peer, uint32_t remote, uint64_t offset, std::span<const iovec> pieces,
              uint64_t bytes) const;
   void start_move(Op* op);
@@ -384,10 +389,12 @@ class Protocol final {
   SlotPool<Op> ops_;
   SlotPool<Region> regions_;
   uint64_t moved_in_call_ = 0;           // bytes, by drivers that move data inside the call
-  uint32_t moves_ = 0;                   // remote reads and writes under way
+  uint32_t moves_ = 0;                   // remote reads and writes under way, or put off
   PeerQueue movers_;                     // peers of those with bytes left to issue
   uint64_t move_max_ = ~uint64_t{0};     // bytes of one of them
   uint32_t announced_ = 0;               // own messages that wait to be read, or are about to be
+  OpList<&Op::queue> asked_;             // in stage `asked`
+  unsigned looks_ = 0;                   // in vain, for frames of the first of them
   Peer* listed_ = nullptr;               // peers with something to send
   Op* starting_ = nullptr;               // operation inside its initiating call ...
   bool started_done_ = false;            // ... and it finished there,

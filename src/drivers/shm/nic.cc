@@ -62,7 +62,7 @@ bool ShmDriver::start(std::string* why) {
     caps_.flags |= kPut | kGet | kAlloc | kGuard;
     caps_.key_bytes = sizeof(Key);
     caps_.remote_max = 4 << 20;
-    caps_.remote_min = points_.remote_min;
+    caps_.remote_min = points_.offer_min;
     caps_.read_alone_min = points_.read_alone_min;
     caps_.read_crossing_min = points_.read_crossing_min;
     side_by_side_ = !take_turns_;

@@ -52,6 +52,7 @@ class ShmDriver final : public Driver {
   Status reach(uint32_t remote, Reach* out) override;
   Status alloc(uint64_t bytes, uint64_t alignment, void** base) override;
   void dealloc(void* base) override;
+  bool sooner_sent(uint32_t remote, uint64_t bytes) const override;
   bool near(PeerId peer, const void* at) const override {
     return arena_ && arena_->contains(at) && peers_[peer].direct;
   }

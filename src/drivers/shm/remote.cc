@@ -98,6 +98,14 @@ void ShmDriver::drop(uint32_t remote) {
   free_imports_.push_back(remote);
 }
 
+// Not what is mapped, nor of a process that sleeps.
+bool ShmDriver::sooner_sent(uint32_t remote, uint64_t bytes) const {
+  const Import& import = imports_[remote];
+  const Peer& peer = peers_[import.peer];
+  return bytes < points_.remote_min && !import.key.arena.serial && peer.there &&
+         peer.there->sleeping.load(std::memory_order_relaxed) == 0;
+}
+
 inline Status ShmDriver::check_rma(const Rma& rma, uint32_t access, Peer** peer) const {
   if (!(caps_.flags & kGet)) return Status::unsupported;
   if (rma.remote >= imports_.size() || rma.piece_count > caps_.pieces_max ||

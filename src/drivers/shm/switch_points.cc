@@ -25,8 +25,9 @@ constexpr uint64_t kCheapTogetherMost = 8 << 10;
 constexpr uint64_t kGet = 512 << 10;
 constexpr uint64_t kGetAmongDelivered = 8 << 10;
 
-constexpr uint64_t kRingsOfProcess = 4 << 20;  // bytes, for all that send to it
-constexpr uint64_t kRingTakeTurns = 64 << 10;  // processes that share a processor share its caches
+constexpr uint64_t kNever = uint64_t{1} << 40;  // no message is that long
+constexpr uint64_t kRingsOfProcess = 4 << 20;   // bytes, for all that send to it
+constexpr uint64_t kRingTakeTurns = 64 << 10;   // processes that share a processor share its caches
 
 uint64_t second_level(const Hardware& machine) {
   return std::clamp<uint64_t>(machine.caches[1] ? machine.caches[1] : kUsualCache, 256 << 10,
@@ -39,14 +40,17 @@ uint64_t chosen(uint64_t parameter, uint64_t automatic) {
 
 }  // namespace
 
-// Eager copies: up to a sixteenth of the second-level cache the copies of both processes stay in
-// their caches and overlap; beyond, the kernel's one copy is at least as fast. While long messages
-// meet, each process copies in and out in turn and nothing overlaps: the one copy pays earlier.
+// Eager copies: up to a sixteenth of the second-level cache; the receiver need not be there yet.
 //
-// Where a call of cross-memory attach costs little (0.4 us on an Intel Xeon of 2023, 2 us on an AMD
-// EPYC, both in virtual machines), a message that is alone arrives sooner if it is read from 8 KiB
-// on, and one put or get is done sooner by attach than by its owner, unless it is short. Who shares
-// a processor with the reader should not have to wait for it.
+// What is longer goes through the ring as well where a call of cross-memory attach costs much (2 us
+// on an AMD EPYC in a virtual machine) and each process has a processor: both copy at the same
+// time, while the kernel looks up pages. It is read if the sender does not look.
+//
+// Where such a call costs little (0.4 us on an Intel Xeon of 2023, in one as well), a message that
+// is alone arrives sooner if it is read from 8 KiB on, and one put or get is done sooner by attach
+// than by its owner, unless it is short. Who shares a processor with the reader should not have to
+// wait for it. While long messages meet, each of two processes that share one copies in and out in
+// turn and nothing overlaps: the one copy pays earlier.
 //
 // Rings: on the EPYC one of twice the second-level cache is better than a smaller one (16 KiB one
 // way: 1.3 us; with half as much 1.6 us; with a quarter 2.3 us): the lines that the receiver has
@@ -58,14 +62,16 @@ SwitchPoints switch_points(const Params& params, const Hardware& machine, bool t
   const bool intel = machine.vendor == "GenuineIntel";
   SwitchPoints points;
   points.eager_limit = static_cast<uint32_t>(chosen(params.shm_eager_limit, cache / 16));
-  points.remote_min = chosen(params.shm_remote_min, cache / 16);
   points.split_min = chosen(params.shm_split_min, cache / 16);
   points.ring_most = chosen(params.shm_ring_most, intel ? cache / 8 : 2 * cache);
   points.read_alone_min = kNoSize;
-  points.read_crossing_min = std::max<uint64_t>(points.remote_min / 2, points.eager_limit / 2) + 1;
   points.ask_alone_most = chosen(params.shm_ask_alone_most, kNoSize);
   points.stream = !intel;
   const bool cheap = machine.attach_ns != 0 && machine.attach_ns <= kCheapAttachNs && !take_turns;
+  points.remote_min = chosen(params.shm_remote_min, take_turns ? cache / 16 : kNever);
+  points.offer_min = std::min(points.remote_min, cache / 16);
+  points.read_crossing_min =
+      take_turns ? std::max<uint64_t>(points.remote_min / 2, points.eager_limit / 2) + 1 : kNoSize;
   points.deliver_most =
       std::min(chosen(params.shm_deliver_most, cheap ? kDeliverMax : 0), kDeliverMax);
   points.ask_get_most = points.deliver_most > kGetAmongDelivered ? kGetAmongDelivered : kGet;
@@ -80,6 +86,7 @@ SwitchPoints switch_points(const Params& params, const Hardware& machine, bool t
   points.ask_alone_most = chosen(params.shm_ask_alone_most, kCheapAsk);
   points.eager_limit = static_cast<uint32_t>(chosen(params.shm_eager_limit, kCheapEager));
   points.remote_min = chosen(params.shm_remote_min, kCheapAlone);
+  points.offer_min = std::min(points.remote_min, points.offer_min);
   points.split_min = chosen(params.shm_split_min, kCheapSplit);
   points.read_alone_min = std::max(points.remote_min, kCheapAlone);
   points.read_crossing_min = points.read_alone_min;

@@ -21,9 +21,12 @@ inline constexpr uint64_t kGatherLongest = 128 << 10;
 
 struct SwitchPoints {
   uint32_t eager_limit;  // longest message to be sent eagerly
-  uint64_t remote_min;   // shortest message to go by cross-memory attach, of those announced
-  uint64_t split_min;    // shortest get that both processes work at
-  uint64_t ring_most;    // bytes of a ring between two processes that are alone on the node
+  // Of the messages announced, the shortest to go by cross-memory attach, and the shortest to do so
+  // if the sender, which is asked to send it through the ring, does not look.
+  uint64_t remote_min;
+  uint64_t offer_min;
+  uint64_t split_min;  // shortest get that both processes work at
+  uint64_t ring_most;  // bytes of a ring between two processes that are alone on the node
   // Shortest messages that are read although they could be eager (DriverCaps); kNoSize: none.
   uint64_t read_alone_min;
   uint64_t read_crossing_min;
