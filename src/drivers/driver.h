@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What a NIC must do to carry Torii: six required functions, nineteen optional ones. A driver
+// What a NIC must do to carry Torii: six required functions, twenty optional ones. A driver
 // moves frames (at most caps().mtu bytes) between processes and, if it can, reads and writes a
 // peer's memory. It knows nothing of matching, messages or MPI, and keeps no retry policy.
 //
@@ -79,7 +79,7 @@ struct DriverCaps {
   uint32_t key_bytes = 0;      // length of a memory key, at most kKeyMax
   uint32_t peers_max = 0;      // most peers connected at once
   uint64_t remote_max = 0;     // largest single put or get
-  uint64_t remote_min = 0;     // smallest put or get that beats a stream of frames
+  uint64_t remote_min = 0;     // smallest put or get worth while instead of frames; see sooner_sent
   uint32_t eager_advice = 0;   // message size up to which copying beats put or get; 0: one frame
   // Of the messages up to that size, those from these on are better announced and read: where
   // nothing else is under way, so that no copies overlap; and while such messages meet each other
@@ -258,8 +258,8 @@ class Driver {
   // Asked for every message longer than a frame: answers in a few ns.
   virtual bool near(PeerId peer, const void* at) const;
   // Would that many bytes of that memory be here sooner if its owner sent them in frames, than by a
-  // get? Then the core asks for frames, and gets if none come for some microseconds: the owner may
-  // be computing. Asked for every announced message: answers in a few ns.
+  // get? Then the core asks for frames, and gets what has not come when none have for 20 us: the
+  // owner may be computing. Asked for every announced message: answers in a few ns.
   virtual bool sooner_sent(uint32_t remote, uint64_t bytes) const;
   // Answer `ok` (finished, no done()), `pending` (done() follows), `again`, or an error after
   // which nothing was or will be moved by this call. `denied` means: use frames for this peer.

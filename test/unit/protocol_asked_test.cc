@@ -15,7 +15,7 @@ using namespace test;
 class ProtocolAsked : public ProtocolFrames {
  protected:
   static constexpr uint64_t kBytes = 6000, kChunk = 2000;
-  static constexpr int kLong = 10000;  // looks; more than anybody waits
+  static constexpr uint64_t kMoment = 15000, kLong = 60000;  // less and more than anybody waits
 
   void SetUp() override {
     open(kGet);
@@ -30,8 +30,8 @@ class ProtocolAsked : public ProtocolFrames {
   void data(uint64_t op, uint64_t offset) {
     arrive(control(wire::Kind::data, op, offset) + std::string(kChunk, 's'));
   }
-  void look(int times) {
-    for (int i = 0; i < times; ++i) protocol_->progress(++now_ns_);
+  void look(uint64_t ns) {
+    for (uint64_t end = now_ns_ + ns; now_ns_ < end;) protocol_->progress(now_ns_ += 1000);
   }
   bool received_by(char how) const {
     return std::all_of(room_.memory.begin(), room_.memory.begin() + kBytes,
@@ -50,13 +50,27 @@ TEST_F(ProtocolAsked, FramesThatComeAreTaken) {
   EXPECT_EQ(sent(wire::Kind::stream).key.size(), 0u);
   EXPECT_FALSE(protocol_->drained()) << "somebody has to look";
   for (uint64_t at = 0; at < kBytes; at += kChunk) {
+    look(kMoment);
     data(op, at);
-    if (at + kChunk < kBytes) look(kLong);
   }
   EXPECT_EQ(notes_, Notes{received});
   EXPECT_TRUE(received_by('s'));
   EXPECT_EQ(driver_->accesses, 0u);
   EXPECT_EQ(sent(wire::Kind::finish).control.op, 77u);
+  expect_all_over();
+}
+
+TEST_F(ProtocolAsked, WhatIsMissingOfAStreamIsRead) {
+  const uint64_t op = announced();
+  data(op, 0);
+  look(kLong);
+  EXPECT_EQ(notes_, Notes{received});
+  EXPECT_EQ(driver_->accesses, 1u);
+  EXPECT_EQ(counters_.pulled_bytes, kBytes - kChunk);
+  EXPECT_EQ(room_.memory[kChunk - 1], 's');
+  EXPECT_EQ(room_.memory[kChunk], '\x5a');
+  data(op, kChunk);
+  EXPECT_EQ(room_.memory[kChunk], '\x5a') << "it came too late";
   expect_all_over();
 }
 
@@ -87,10 +101,10 @@ TEST_F(ProtocolAsked, AllThatASilentSourceHasIsRead) {
 TEST_F(ProtocolAsked, WhoSendsOthersFirstIsNotGivenUp) {
   const uint64_t first = announced(), second = announced();
   for (uint64_t at = 0; at < kBytes; at += kChunk) {
-    look(150);
+    look(kMoment);
     data(first, at);
   }
-  look(150);
+  look(kMoment);
   EXPECT_EQ(driver_->accesses, 0u);
   look(kLong);
   EXPECT_EQ(driver_->accesses, 1u);
@@ -99,14 +113,47 @@ TEST_F(ProtocolAsked, WhoSendsOthersFirstIsNotGivenUp) {
   expect_all_over();
 }
 
+// Frames that are wrong neither end the wait nor make it longer.
+TEST_F(ProtocolAsked, WrongFramesAreNoSignOfLife) {
+  const uint64_t op = announced();
+  for (int i = 0; i < 3; ++i) {
+    look(kMoment);
+    data(op, 1);
+    arrive(control(wire::Kind::data, op, 0));
+    arrive(control(wire::Kind::data, op + 1, 0) + "x");
+    arrive(control(wire::Kind::data_end, op, 0) + "x");
+    arrive(control(wire::Kind::data, op, 0) + std::string(kBytes + 1, 'x'));
+  }
+  EXPECT_GT(counters_.bad_frames, 0u);
+  EXPECT_EQ(notes_, Notes{received});
+  EXPECT_TRUE(received_by('\x5a'));
+  EXPECT_EQ(sent(wire::Kind::finish).control.op, 77u);
+  counters_.bad_frames = 0;
+  expect_all_over();
+}
+
+TEST_F(ProtocolAsked, WhereTheRequestCannotLeaveAllIsRead) {
+  driver_->takes = 0;
+  const uint64_t credit = peer_->owed;
+  arrive(announcement(kBytes, std::string(FakeDriver::kKeyBytes, 'k')));
+  EXPECT_EQ(driver_->accesses, 1u);
+  EXPECT_EQ(peer_->owed, credit);
+  driver_->takes = ~0u;
+  look(kMoment);
+  for (const auto& frame : driver_->sent)
+    EXPECT_NE(frame.bytes[0], char(wire::Kind::stream)) << "nothing is asked for any more";
+  expect_all_over();
+}
+
 TEST_F(ProtocolAsked, WhatCannotBeReadIsWaitedFor) {
   driver_->remote = Status::denied;
   const uint64_t op = announced();
+  data(op, 0);
+  driver_->sent.clear();
   look(kLong);
   EXPECT_EQ(driver_->accesses, 1u);
   EXPECT_TRUE(notes_.empty());
-  driver_->sent.clear();
-  for (uint64_t at = 0; at < kBytes; at += kChunk) data(op, at);
+  for (uint64_t at = kChunk; at < kBytes; at += kChunk) data(op, at);
   EXPECT_EQ(notes_, Notes{received});
   EXPECT_TRUE(received_by('s'));
   for (const auto& frame : driver_->sent)
@@ -114,16 +161,21 @@ TEST_F(ProtocolAsked, WhatCannotBeReadIsWaitedFor) {
   expect_all_over();
 }
 
-// Nobody waits for frames that have come and gone.
-TEST_F(ProtocolAsked, ARefusalThatComesAfterTheFramesIsAnError) {
+// Frames that came while it was to be read are gone: they are asked for once more.
+TEST_F(ProtocolAsked, AStreamOfWhichFramesWerePassedOverBeginsAnew) {
   driver_->remote = Status::pending;
   const uint64_t op = announced();
-  look(kLong);
   data(op, 0);
-  EXPECT_TRUE(notes_.empty());
+  look(kLong);
+  data(op, kChunk);
+  driver_->sent.clear();
   give_back(Status::denied);
-  ASSERT_EQ(notes_.size(), 1u);
-  EXPECT_EQ(notes_[0].status, Status::denied);
+  EXPECT_TRUE(notes_.empty());
+  EXPECT_EQ(sent(wire::Kind::stream).control.sender_op, op);
+  data(op, 2 * kChunk);  // of the first stream
+  for (uint64_t at = 0; at < kBytes; at += kChunk) data(op, at);
+  EXPECT_EQ(notes_, Notes{received});
+  EXPECT_TRUE(received_by('s'));
   expect_all_over();
 }
 
@@ -145,10 +197,36 @@ TEST_F(ProtocolAsked, ASourceThatWasLateSendsNothing) {
   driver_->sent.clear();
   driver_->arrive(kPeer, control(wire::Kind::stream, op, kLongMessage, Status::ok, 5));
   driver_->arrive(kPeer, control(wire::Kind::finish, op, kLongMessage));
-  look(1);
+  look(1000);
   EXPECT_EQ(driver_->sent.size(), 0u);
   ASSERT_EQ(notes_.size(), 1u);
   EXPECT_EQ(notes_[0].status, Status::ok);
+  expect_all_over();
+}
+
+// The source of that stream.
+TEST_F(ProtocolAsked, ASourceBeginsAnew) {
+  constexpr uint64_t kLongMessage = 60000;
+  EXPECT_EQ(put(kLongMessage, false), Status::pending);
+  const uint64_t op = sent(wire::Kind::put_announce).request.op;
+  const std::string ask = control(wire::Kind::stream, op, kLongMessage, Status::ok, 5);
+  for (const unsigned taken : {3u, ~0u, ~0u}) {  // in the middle, at the end
+    driver_->sent.clear();
+    driver_->takes = taken;
+    driver_->arrive(kPeer, ask);
+    look(kLong);
+    EXPECT_EQ(sent(wire::Kind::data).control.op, 5u);
+    wire::Frame first;
+    EXPECT_TRUE(wire::parse(std::as_bytes(std::span(driver_->sent[0].bytes)), &first));
+    EXPECT_EQ(first.control.length, 0u);
+    EXPECT_TRUE(notes_.empty());
+  }
+  arrive(control(wire::Kind::stream, op, kLongMessage - 1, Status::ok, 5));
+  EXPECT_EQ(counters_.bad_frames, 1u) << "another one than before";
+  counters_.bad_frames = 0;
+  arrive(control(wire::Kind::finish, op, kLongMessage));
+  while (driver_->lent()) give_back();
+  EXPECT_EQ(notes_.size(), 1u);
   expect_all_over();
 }
 

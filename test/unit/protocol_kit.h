@@ -70,7 +70,10 @@ inline ProtocolConfig config() {
 class ProtocolFrames : public ::testing::Test {
  protected:
   void open(uint32_t flags, void (*prepare)(FakeDriver&) = nullptr) {
-    protocol_ = std::make_unique<Protocol>(config(), &room_, &counters_);
+    ProtocolConfig config = test::config();
+    config.clock = [](void* now_ns) { return *static_cast<uint64_t*>(now_ns); };
+    config.clock_context = &now_ns_;
+    protocol_ = std::make_unique<Protocol>(config, &room_, &counters_);
     auto driver = std::make_unique<FakeDriver>(protocol_->next_sink(), flags);
     driver_ = driver.get();
     if (prepare) prepare(*driver_);

@@ -44,6 +44,8 @@ uint64_t count_base() {
 ProtocolConfig protocol_config(const NiConfig& config) {
   const Params& p = params();
   ProtocolConfig out;
+  out.clock = config.clock ? config.clock : system_clock_ns;
+  out.clock_context = config.clock_context;
   out.self = config.self;
   out.eager_limit = p.eager_limit;
   out.eager_window = p.eager_window;

@@ -4,6 +4,7 @@
 // Announced payloads, after the match: the target reads the source's memory, or asks the source
 // to write or to send frames, whatever the driver between them can do. Nothing is copied twice.
 #include <algorithm>
+#include <utility>
 
 #include "core/base/log.h"
 #include "core/protocol/protocol.h"
@@ -29,8 +30,7 @@ Status Protocol::begin_incoming(Op* op, Op** out, bool answer_here) {
     incoming_done(op, Status::ok);
   } else if (readable && peer.driver->import(peer.route, {op->key.data(), op->key_bytes},
                                              &op->remote) == Status::ok) {
-    op->readable = peer.driver->sooner_sent(op->remote, op->accepted) && !near(peer, op->data);
-    op->readable ? ask_stream(op) : start_move(op);
+    if (!ask_first(op)) start_move(op);
   } else {
     ask_stream(op);
   }
@@ -56,40 +56,86 @@ void Protocol::ask_stream(Op* op) {
   flush(*op->peer);
 }
 
+// A payload that is sooner here if its source sends it is asked for, if the request can leave at
+// once. Not where a source may take its memory back before this process has told it to.
+bool Protocol::ask_first(Op* op) {
+  Peer& peer = *op->peer;
+  if (!peer.driver->sooner_sent(op->remote, op->accepted) || near(peer, op->data) ||
+      (peer.driver->caps().flags & kDelivers) || !peer.backlog.empty())
+    return false;
+  op->readable = true;
+  ask_stream(op);
+  if (op->stage == OpStage::asked) return true;
+  peer.backlog.remove(op);
+  op->readable = false;
+  return false;
+}
+
 // The request has left.
 void Protocol::wait_for_stream(Op* op) {
   op->stage = op->readable ? OpStage::asked : OpStage::waiting;
   if (!op->readable) return;
   ++moves_;
-  if (asked_.empty()) looks_ = 0;
+  op->since_ns = time();
   asked_.push(op);
 }
 
 void Protocol::stop_waiting(Op* op) {
-  if (op == asked_.head) looks_ = 0;
   asked_.remove(op);
   op->stage = OpStage::waiting;
   --moves_;
 }
 
-// The source of the oldest does not look: it computes, say. All that it was asked for is read. If
-// it sends in spite of that, the frames are not used.
-unsigned Protocol::give_up_streams() {
-  if (++looks_ < kPatience) return 0;
-  Peer& peer = *asked_.head->peer;
-  peer.given_up = true;
-  unsigned events = 0;
-  for (Op* op = asked_.head; op;) {
-    Op* const next = op->queue.next;
-    if (op->peer == &peer) {
-      stop_waiting(op);
-      ++counters_->streams_given_up;
-      ++events;
-      start_move(op);
+// Some sources do not send, because they compute, say: what has not come is read. If they send in
+// spite of that, the frames are not used.
+void Protocol::give_up_streams() {
+  const uint64_t now = time();
+  for (int i = 0; i < kGivenUpAtOnce && !asked_.empty(); ++i) {
+    Op* const op = asked_.head;
+    if (now - op->since_ns < kPatienceNs) return;
+    Peer& peer = *op->peer;
+    if (std::exchange(peer.streamed, false)) peer.streamed_ns = now;
+    if (now - peer.streamed_ns < kPatienceNs) {  // it sends others first
+      op->since_ns = now;
+      asked_.remove(op);
+      asked_.push(op);
+      continue;
     }
-    op = next;
+    stop_waiting(op);
+    peer.given_up = true;
+    ++counters_->streams_given_up;
+    op->streamed = op->moved;
+    op->stage = OpStage::moving;
+    peer.moves.push(op);
+    ++moves_;
+    movers_.push(peer);
   }
-  return events;
+}
+
+// A payload that came partly by frames, and then was to be read, cannot be read. If no frame was
+// passed over meanwhile, those that are missing are still to come.
+void Protocol::restart_stream(Op* op) {
+  op->moved = op->streamed;
+  if (!op->missed) return;
+  op->moved = 0;
+  op->readable = false;
+  op->restarted = true;
+  ask_stream(op);
+}
+
+// Frames of a source that was given up, or those before the first one of a stream that was begun
+// anew.
+bool Protocol::comes_late(Peer& peer, Op* op, uint64_t offset) {
+  if (!peer.given_up) return false;
+  const bool read = op && op->readable && op->moves();
+  const bool earlier = op && op->restarted && offset != 0;
+  if (op && !read && !earlier) {
+    op->restarted = false;
+    return false;
+  }
+  if (read) op->missed = true;
+  ++counters_->late_replies;
+  return true;
 }
 
 inline Rma Protocol::rma_of(const Peer& peer, uint32_t remote, uint64_t offset,
@@ -174,10 +220,7 @@ void Protocol::move_refused(Op* op) {
   leave_moves(op);
   op->moved = 0;
   if (op->role == OpRole::access) return access_over(op, Status::denied);
-  if (op->role == OpRole::incoming && op->missed) return incoming_done(op, Status::denied);
-  if (op->role == OpRole::incoming && op->readable)
-    return;  // what it was asked for is still to come
-  if (op->role == OpRole::incoming) return ask_stream(op);
+  if (op->role == OpRole::incoming) return op->readable ? restart_stream(op) : ask_stream(op);
   op->stage = OpStage::streaming;
   peer.streams.push(op);
   flush(peer);
@@ -290,13 +333,22 @@ void Protocol::Rail::done(uint64_t cookie, Status status) {
   }
 }
 
+// A target that could read the payload may ask a second time: it was to be begun anew.
+bool Protocol::may_stream(Op* op, const wire::Control& h) {
+  if (op->stage == OpStage::waiting && op->moved == 0) return true;
+  if (!op->region || op->peer_op != h.sender_op || op->accepted != h.length) return false;
+  if (op->stage == OpStage::streaming) op->peer->streams.remove(op);
+  return op->stage == OpStage::streaming || op->stage == OpStage::waiting;
+}
+
 // The target asks for the payload of an announced message.
 void Protocol::on_stream(Peer& peer, const wire::Frame& frame) {
   const wire::Control& h = frame.control;
   Op* op = find_op(peer, h.op);
-  if (!op || op->role != OpRole::send || !op->announced || op->stage != OpStage::waiting ||
-      op->moved != 0 || h.length == 0 || h.length > op->length)
+  if (!op || op->role != OpRole::send || !op->announced || h.length == 0 || h.length > op->length ||
+      !may_stream(op, h))
     return bad_frame(&peer, "request for the payload of no message");
+  op->moved = 0;
   op->peer_op = h.sender_op;
   op->accepted = h.length;
   const DriverCaps& caps = peer.driver->caps();
@@ -321,30 +373,29 @@ void Protocol::on_stream(Peer& peer, const wire::Frame& frame) {
 void Protocol::on_data(Peer& peer, const wire::Frame& frame) {
   const wire::Control& h = frame.control;
   Op* op = find_op(peer, h.op);
-  if (peer.given_up && (!op || (op->readable && op->moves()))) {
-    if (op) op->missed = true;
-    return;
-  }
-  if (!asked_.empty() && asked_.head->peer == &peer) looks_ = 0;
-  if (op && op->stage == OpStage::asked) stop_waiting(op);
+  if (comes_late(peer, op, h.length)) return;
   const uint64_t size = frame.payload.size();
   const bool asked = op && op->role == OpRole::incoming && op->announced;
   const bool got =
       op && op->exported && (op->role == OpRole::request || op->role == OpRole::incoming);
-  if (!(asked || got) || op->stage != OpStage::waiting || h.length != op->moved ||
-      size > op->accepted - op->moved)
+  const bool waits = op && (op->stage == OpStage::waiting || op->stage == OpStage::asked);
+  if (!(asked || got) || !waits || h.length != op->moved || size > op->accepted - op->moved)
     return bad_frame(&peer, "payload of no message");
+  const bool last = h.kind == Kind::data_end;
+  if (last && (!asked || size < op->accepted - op->moved))
+    return bad_frame(&peer, "end of a stream that goes on");
   if (op->role == OpRole::request) {
     op->role = OpRole::incoming;
     op->want_ack = true;
     op->credit_owed = 0;  // what the request carried has arrived
   }
-  op->no_finish = h.kind == Kind::data_end;
-  if (op->no_finish && (!asked || size < op->accepted - op->moved))
-    return bad_frame(&peer, "end of a stream that goes on");
+  op->no_finish = last;
+  if (size > 0) peer.streamed = true;
   op->data.copy_in(op->moved, frame.payload.data(), size);
   op->moved += size;
-  if (op->moved == op->accepted) incoming_done(op, Status::ok);
+  if (op->moved < op->accepted) return;
+  if (op->stage == OpStage::asked) stop_waiting(op);
+  incoming_done(op, Status::ok);
 }
 
 }  // namespace torii

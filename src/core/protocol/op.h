@@ -64,7 +64,7 @@ enum class OpStage : uint8_t {
   flying,     // handed over; waiting for done() of the driver
   waiting,    // waiting for a frame from the peer
   streaming,  // source: sending data frames
-  asked,      // target: asked for frames, of a payload that can be read as well
+  asked,      // target: waiting for frames, of a payload that can be read as well
   moving,     // remote read or write with bytes left to issue
   issued,     // all of it handed over; waiting for done() of the driver
   finished,   // over; the owner learns it when the driver has given the memory back
@@ -89,7 +89,8 @@ struct Op {
   bool several = false;     // puts that share one frame; lent to the driver if it is a long one
   bool pushed = false;      // though longer than what is eager: lent to the driver
   bool readable = false;    // target: as `asked`, from then on
-  bool missed = false;      // ... and frames came after it had begun to read
+  bool missed = false;      // ... and frames came when it was read already
+  bool restarted = false;   // ... so that they were asked for again, from the first one on
   bool no_finish = false;   // source: over when its stream has arrived; target: told so
   bool end_sent = false;    // source: with data_end
   uint8_t head_bytes = 0;   // of `head`
@@ -101,6 +102,8 @@ struct Op {
   uint64_t accepted = 0;  // bytes to be moved into or out of `data`
   uint64_t moved = 0;     // bytes handed to the driver, or received
   uint64_t peer_op = 0;   // the other side's handle
+  uint64_t since_ns = 0;  // asked: when it was, or its peer was last heard
+  uint64_t streamed = 0;  // bytes that had come when the rest was read
 
   std::byte* buffer = nullptr;      // held eager payload, or a packed body that had to wait; owned
   uint32_t buffer_bytes = 0;        // of a packed body

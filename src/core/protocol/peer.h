@@ -52,6 +52,7 @@ struct Peer {
   bool flushing = false;       // its backlog is being served further up the stack
   bool listed = false;         // in the list of peers with something to send
   bool moving = false;         // in the queue of peers with moves
+  bool streamed = false;       // ... and more have come since then
   bool given_up = false;       // frames that were asked for did not come; they may come late
   uint8_t crossing = 0;        // long messages come and go at once; 0: they do not
   uint8_t run = 0;             // so many long messages are taken to be some of many
@@ -63,6 +64,7 @@ struct Peer {
   uint32_t small_max = 0;        // largest message that travels as one tagged frame
   uint32_t express_end = 0;      // sizes below may use put_now; 0 unless up and greeted
   uint32_t eager_max = 0;        // largest message sent eagerly
+  uint64_t streamed_ns = 0;      // when frames of payloads that were asked for had come ...
   uint64_t read_min = 0;         // smallest of them that may be better read
   uint64_t alone_min = kNoSize;  // the same while nothing else is under way
   uint64_t crossing_min = 0;     // the same while such messages meet

@@ -396,7 +396,7 @@ void Protocol::fail_op(Op* op, Status why) {
 unsigned Protocol::push() {
   unsigned events = 0;
   if (listed_) events += flush_listed();
-  if (!asked_.empty()) events += give_up_streams();
+  if (!asked_.empty()) give_up_streams();
   if (!movers_.empty()) events += step_moves();
   return events;
 }

@@ -99,6 +99,9 @@ struct ProtocolConfig {
   Identity self;
   uint64_t eager_limit = 0;   // 0: the driver's advice
   uint64_t eager_window = 0;  // granted to each peer
+  // Of how long sources are waited for; in nanoseconds. None: for ever.
+  uint64_t (*clock)(void* context) = nullptr;
+  void* clock_context = nullptr;
 };
 
 class Protocol final {
@@ -258,7 +261,8 @@ class Protocol final {
  private:
   static constexpr unsigned kPollBudget = 64;  // events of one driver in a round of progress
   static constexpr uint8_t kCrossing = 2;
-  static constexpr unsigned kPatience = 200;  // looks for frames; some microseconds
+  static constexpr uint64_t kPatienceNs = 20000;  // for frames that a source was asked for
+  static constexpr int kGivenUpAtOnce = 8;
   static constexpr uint64_t kMovedAtOnce = 256 << 10;
   static constexpr uint32_t kRunMost = 64;  // frames of a message for the driver at a time
   static constexpr uint8_t kRun = 16;
@@ -360,12 +364,17 @@ class Protocol final {
   // move.cc
   static void keep_key(Op* op, std::span<const std::byte> key);
   Status begin_incoming(Op* op, Op** out, bool answer_here);
+  static bool may_stream(Op* op, const wire::Control& h);
   void on_stream(Peer& peer, const wire::Frame& frame);
   void on_data(Peer& peer, const wire::Frame& frame);
   void ask_stream(Op* op);
+  bool ask_first(Op* op);
   void wait_for_stream(Op* op);
   void stop_waiting(Op* op);
-  unsigned give_up_streams();
+  void give_up_streams();
+  void restart_stream(Op* op);
+  bool comes_late(Peer& peer, Op* op, uint64_t offset);
+  uint64_t time() const { return config_.clock ? config_.clock(config_.clock_context) : 0; }
   Rma rma_of(const Peer& peer, uint32_t remote, uint64_t offset, std::span<const iovec> pieces,
              uint64_t bytes) const;
   void start_move(Op* op);
@@ -393,8 +402,7 @@ class Protocol final {
   PeerQueue movers_;                     // peers of those with bytes left to issue
   uint64_t move_max_ = ~uint64_t{0};     // bytes of one of them
   uint32_t announced_ = 0;               // own messages that wait to be read, or are about to be
-  OpList<&Op::queue> asked_;             // in stage `asked`
-  unsigned looks_ = 0;                   // in vain, for frames of the first of them
+  OpList<&Op::queue> asked_;             // in stage `asked`, by Op::since_ns
   Peer* listed_ = nullptr;               // peers with something to send
   Op* starting_ = nullptr;               // operation inside its initiating call ...
   bool started_done_ = false;            // ... and it finished there,

@@ -163,7 +163,7 @@ void Protocol::set_control_head(Op* op, wire::Kind kind, Status status, uint64_t
   wire::Control h{};
   h.kind = kind;
   h.status = static_cast<uint8_t>(status);
-  h.credit = take_credit(*op->peer);
+  h.credit = op->readable ? 0 : take_credit(*op->peer);  // it may be withdrawn
   h.key_bytes = op->key_bytes;
   h.op = op->peer_op;
   h.sender_op = ops_.handle(op);
