@@ -258,7 +258,7 @@ class Driver {
   // Asked for every message longer than a frame: answers in a few ns.
   virtual bool near(PeerId peer, const void* at) const;
   // Would that many bytes of that memory be here sooner if its owner sent them in frames, than by a
-  // get? Then the core asks for frames, and gets what has not come when none have for 20 us: the
+  // get? Then the core asks for frames, and gets what has not come when none have for 0.1 ms: the
   // owner may be computing. Asked for every announced message: answers in a few ns.
   virtual bool sooner_sent(uint32_t remote, uint64_t bytes) const;
   // Answer `ok` (finished, no done()), `pending` (done() follows), `again`, or an error after

@@ -15,7 +15,7 @@ using namespace test;
 class ProtocolAsked : public ProtocolFrames {
  protected:
   static constexpr uint64_t kBytes = 6000, kChunk = 2000;
-  static constexpr uint64_t kMoment = 15000, kLong = 60000;  // less and more than anybody waits
+  static constexpr uint64_t kMoment = 75000, kLong = 300000;  // less and more than anybody waits
 
   void SetUp() override {
     open(kGet);

@@ -261,7 +261,8 @@ class Protocol final {
  private:
   static constexpr unsigned kPollBudget = 64;  // events of one driver in a round of progress
   static constexpr uint8_t kCrossing = 2;
-  static constexpr uint64_t kPatienceNs = 20000;  // for frames that a source was asked for
+  // For frames that a source was asked for: it may be busy with those of others.
+  static constexpr uint64_t kPatienceNs = 100000;
   static constexpr int kGivenUpAtOnce = 8;
   static constexpr uint64_t kMovedAtOnce = 256 << 10;
   static constexpr uint32_t kRunMost = 64;  // frames of a message for the driver at a time
