@@ -70,7 +70,7 @@ TEST_F(ProtocolAsked, WhatIsMissingOfAStreamIsRead) {
   EXPECT_EQ(room_.memory[kChunk - 1], 's');
   EXPECT_EQ(room_.memory[kChunk], '\x5a');
   data(op, kChunk);
-  EXPECT_EQ(room_.memory[kChunk], '\x5a') << "it came too late";
+  EXPECT_EQ(counters_.late_replies, 1u);
   expect_all_over();
 }
 
@@ -94,8 +94,11 @@ TEST_F(ProtocolAsked, AllThatASilentSourceHasIsRead) {
   data(second, 0);
   EXPECT_TRUE(received_by('\x5a'));
   expect_all_over();
-  data(announced(), 0);
+  const uint64_t third = announced();
   EXPECT_EQ(driver_->accesses, 2u) << "the next one is asked for again";
+  look(kMoment);
+  for (uint64_t at = 0; at < kBytes; at += kChunk) data(third, at);
+  expect_all_over();
 }
 
 TEST_F(ProtocolAsked, WhoSendsOthersFirstIsNotGivenUp) {
@@ -133,13 +136,15 @@ TEST_F(ProtocolAsked, WrongFramesAreNoSignOfLife) {
 }
 
 TEST_F(ProtocolAsked, WhereTheRequestCannotLeaveAllIsRead) {
+  constexpr uint32_t kCredit = 3;
+  peer_->owed = kCredit;
+  driver_->sent.clear();
   driver_->takes = 0;
-  const uint64_t credit = peer_->owed;
   arrive(announcement(kBytes, std::string(FakeDriver::kKeyBytes, 'k')));
   EXPECT_EQ(driver_->accesses, 1u);
-  EXPECT_EQ(peer_->owed, credit);
   driver_->takes = ~0u;
   look(kMoment);
+  EXPECT_EQ(sent(wire::Kind::finish).control.credit, kCredit) << "none is lost";
   for (const auto& frame : driver_->sent)
     EXPECT_NE(frame.bytes[0], char(wire::Kind::stream)) << "nothing is asked for any more";
   expect_all_over();
@@ -179,13 +184,30 @@ TEST_F(ProtocolAsked, AStreamOfWhichFramesWerePassedOverBeginsAnew) {
   expect_all_over();
 }
 
+// While it is waited for, while its memory is read, and while that waits for room.
 TEST_F(ProtocolAsked, ADeadSourceIsToldOnce) {
-  (void)announced();
-  driver_->go_down(kPeer, Status::peer_dead);
+  for (const unsigned reads : {0u, 1u, 2u}) {
+    open(kGet);
+    driver_->sooner_most = kBytes;
+    driver_->remote = Status::pending;
+    notes_.clear();
+    (void)announced();
+    driver_->refusals = reads == 2 ? 1000 : 0;
+    if (reads) look(kLong);
+    driver_->go_down(kPeer, Status::peer_dead);
+    look(kLong);
+    EXPECT_EQ(driver_->accesses > 0, reads > 0);
+    ASSERT_EQ(notes_.size(), 1u) << reads;
+    EXPECT_EQ(notes_[0].status, Status::peer_dead) << reads;
+    expect_all_over();
+  }
+}
+
+TEST_F(ProtocolAsked, ManySilentOnesAreReadInAFewRounds) {
+  for (int i = 0; i < 20; ++i) (void)announced();
   look(kLong);
-  ASSERT_EQ(notes_.size(), 1u);
-  EXPECT_EQ(notes_[0].status, Status::peer_dead);
-  EXPECT_EQ(driver_->accesses, 0u);
+  EXPECT_EQ(driver_->accesses, 20u);
+  EXPECT_EQ(notes_.size(), 20u);
   expect_all_over();
 }
 

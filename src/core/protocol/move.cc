@@ -57,10 +57,11 @@ void Protocol::ask_stream(Op* op) {
 }
 
 // A payload that is sooner here if its source sends it is asked for, if the request can leave at
-// once. Not where a source may take its memory back before this process has told it to.
+// once, and the source was not found silent. Not where a source may take its memory back before
+// this process has told it to.
 bool Protocol::ask_first(Op* op) {
   Peer& peer = *op->peer;
-  if (!peer.driver->sooner_sent(op->remote, op->accepted) || near(peer, op->data) ||
+  if (peer.silent || !peer.driver->sooner_sent(op->remote, op->accepted) || near(peer, op->data) ||
       (peer.driver->caps().flags & kDelivers) || !peer.backlog.empty())
     return false;
   op->readable = true;
@@ -77,6 +78,8 @@ void Protocol::wait_for_stream(Op* op) {
   if (!op->readable) return;
   ++moves_;
   op->since_ns = time();
+  Peer& peer = *op->peer;
+  if (std::exchange(peer.streamed, false)) peer.streamed_ns = op->since_ns;
   asked_.push(op);
 }
 
@@ -102,7 +105,7 @@ void Protocol::give_up_streams() {
       continue;
     }
     stop_waiting(op);
-    peer.given_up = true;
+    peer.silent = peer.given_up = true;
     ++counters_->streams_given_up;
     op->streamed = op->moved;
     op->stage = OpStage::moving;
@@ -127,6 +130,7 @@ void Protocol::restart_stream(Op* op) {
 // anew.
 bool Protocol::comes_late(Peer& peer, Op* op, uint64_t offset) {
   if (!peer.given_up) return false;
+  peer.silent = false;
   const bool read = op && op->readable && op->moves();
   const bool earlier = op && op->restarted && offset != 0;
   if (op && !read && !earlier) {
@@ -391,6 +395,7 @@ void Protocol::on_data(Peer& peer, const wire::Frame& frame) {
   }
   op->no_finish = last;
   if (size > 0) peer.streamed = true;
+  peer.silent = false;
   op->data.copy_in(op->moved, frame.payload.data(), size);
   op->moved += size;
   if (op->moved < op->accepted) return;

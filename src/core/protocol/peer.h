@@ -52,8 +52,9 @@ struct Peer {
   bool flushing = false;       // its backlog is being served further up the stack
   bool listed = false;         // in the list of peers with something to send
   bool moving = false;         // in the queue of peers with moves
-  bool streamed = false;       // ... and more have come since then
-  bool given_up = false;       // frames that were asked for did not come; they may come late
+  bool streamed = false;       // frames of payloads that were asked for have come
+  bool silent = false;         // it was given up, and has not been heard since: ask for no more
+  bool given_up = false;       // it was given up at least once: its frames may come late
   uint8_t crossing = 0;        // long messages come and go at once; 0: they do not
   uint8_t run = 0;             // so many long messages are taken to be some of many
   uint8_t rail = 0;            // index of the driver among the interface's
@@ -64,10 +65,10 @@ struct Peer {
   uint32_t small_max = 0;        // largest message that travels as one tagged frame
   uint32_t express_end = 0;      // sizes below may use put_now; 0 unless up and greeted
   uint32_t eager_max = 0;        // largest message sent eagerly
-  uint64_t streamed_ns = 0;      // when frames of payloads that were asked for had come ...
   uint64_t read_min = 0;         // smallest of them that may be better read
   uint64_t alone_min = kNoSize;  // the same while nothing else is under way
   uint64_t crossing_min = 0;     // the same while such messages meet
+  uint64_t streamed_ns = 0;      // the last time when `streamed` was found set, and cleared
   uint64_t number = 0;           // unique in this interface; the source in tagged matching
   uint64_t process = 0;          // nid << 32 | pid; the source in Portals matching
   // Eager credit, in units of wire::kCreditUnit.

@@ -119,6 +119,7 @@ void Protocol::on_announced(Peer& peer, const wire::Frame& frame) {
   a.key = frame.key;
   a.peer_op = h.op;
   a.credit = 0;
+  peer.silent = false;
   if (announced_ > 0) peer.crossing = kCrossing;
   upper_->on_put(a);
 }
@@ -152,6 +153,7 @@ void Protocol::on_request(Peer& peer, const wire::Frame& frame) {
   a.peer_op = h.op;
   a.credit = units;
   if (h.kind == Kind::put_announce && announced_ > 0) peer.crossing = kCrossing;
+  peer.silent = false;
   if (h.kind == Kind::get || h.kind == Kind::getput) return upper_->on_get(a);
   upper_->on_put(a);
 }

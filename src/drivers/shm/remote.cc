@@ -4,6 +4,7 @@
 // Put and get: by cross-memory attach, unless the memory is mapped (direct.cc).
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -98,11 +99,12 @@ void ShmDriver::drop(uint32_t remote) {
   free_imports_.push_back(remote);
 }
 
-// Not what is mapped, nor of a process that sleeps.
+// Not what is mapped, nor what is announced in order to be read, nor of a process that sleeps.
 bool ShmDriver::sooner_sent(uint32_t remote, uint64_t bytes) const {
   const Import& import = imports_[remote];
   const Peer& peer = peers_[import.peer];
-  return bytes < points_.remote_min && !import.key.arena.serial && peer.there &&
+  return bytes < std::min(points_.remote_min, points_.read_crossing_min) &&
+         !import.key.arena.serial && peer.there &&
          peer.there->sleeping.load(std::memory_order_relaxed) == 0;
 }
 
