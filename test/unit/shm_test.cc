@@ -361,6 +361,39 @@ TEST(Shm, PutAndGetMoveManyPiecesAndStayInBounds) {
   EXPECT_EQ(a.driver->put(rma), Status::peer_dead);
 }
 
+// --- sent or read -------------------------------------------------------------------------------
+
+// Short of TORII_SHM_REMOTE_MIN, unless it is mapped or its owner sleeps.
+TEST(Shm, SaysWhatIsSoonerSentThanRead) {
+  constexpr uint64_t kLeast = 1 << 20;
+  std::string why;
+  ASSERT_EQ(param_set("shm_remote_min", "1m", "test", &why), Status::ok) << why;
+  End owner(open_one), user(open_one);
+  ASSERT_EQ(param_set("shm_remote_min", "0", "test", &why), Status::ok) << why;
+  if (!(user.driver->caps().flags & kAlloc)) GTEST_SKIP() << "no cross-memory attach here";
+  const PeerId peer = connect_to(user, owner.address());
+  ASSERT_NE(peer, kNoPeer);
+  const auto imported = [&](void* base) {
+    Region region;
+    uint32_t remote = 0;
+    EXPECT_EQ(owner.driver->reg(base, 2 * kLeast, kRemoteRead, &region), Status::ok);
+    EXPECT_EQ(user.driver->import(peer, std::span(region.key).first(owner.driver->caps().key_bytes),
+                                  &remote),
+              Status::ok);
+    return remote;
+  };
+  std::vector<char> plain(2 * kLeast);
+  void* mapped = nullptr;
+  ASSERT_EQ(owner.driver->alloc(2 * kLeast, 64, &mapped), Status::ok);
+  const uint32_t remote = imported(plain.data());
+  EXPECT_TRUE(user.driver->sooner_sent(remote, kLeast - 1));
+  EXPECT_FALSE(user.driver->sooner_sent(remote, kLeast));
+  EXPECT_FALSE(user.driver->sooner_sent(imported(mapped), kLeast - 1));
+  int fd = -1;
+  ASSERT_TRUE(poll_until(owner, [&] { return owner.driver->arm(&fd) == Status::ok; }));
+  EXPECT_FALSE(user.driver->sooner_sent(remote, kLeast - 1)) << "who sleeps does not look";
+}
+
 // --- sleep -------------------------------------------------------------------------------------
 
 TEST(Shm, AFrameOfAnotherProcessWakesTheSleeper) {
