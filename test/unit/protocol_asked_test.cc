@@ -30,6 +30,14 @@ class ProtocolAsked : public ProtocolFrames {
   void data(uint64_t op, uint64_t offset) {
     arrive(control(wire::Kind::data, op, offset) + std::string(kChunk, 's'));
   }
+  void data_from(uint64_t op, uint64_t at) {
+    for (; at < kBytes; at += kChunk) data(op, at);
+  }
+  bool asked_for() const {
+    return std::any_of(driver_->sent.begin(), driver_->sent.end(), [](const auto& frame) {
+      return frame.bytes[0] == char(wire::Kind::stream);
+    });
+  }
   void look(uint64_t ns) {
     for (uint64_t end = now_ns_ + ns; now_ns_ < end;) protocol_->progress(now_ns_ += 1000);
   }
@@ -97,7 +105,7 @@ TEST_F(ProtocolAsked, AllThatASilentSourceHasIsRead) {
   const uint64_t third = announced();
   EXPECT_EQ(driver_->accesses, 2u) << "the next one is asked for again";
   look(kMoment);
-  for (uint64_t at = 0; at < kBytes; at += kChunk) data(third, at);
+  data_from(third, 0);
   expect_all_over();
 }
 
@@ -145,8 +153,7 @@ TEST_F(ProtocolAsked, WhereTheRequestCannotLeaveAllIsRead) {
   driver_->takes = ~0u;
   look(kMoment);
   EXPECT_EQ(sent(wire::Kind::finish).control.credit, kCredit) << "none is lost";
-  for (const auto& frame : driver_->sent)
-    EXPECT_NE(frame.bytes[0], char(wire::Kind::stream)) << "nothing is asked for any more";
+  EXPECT_FALSE(asked_for()) << "nothing is asked for any more";
   expect_all_over();
 }
 
@@ -158,11 +165,10 @@ TEST_F(ProtocolAsked, WhatCannotBeReadIsWaitedFor) {
   look(kLong);
   EXPECT_EQ(driver_->accesses, 1u);
   EXPECT_TRUE(notes_.empty());
-  for (uint64_t at = kChunk; at < kBytes; at += kChunk) data(op, at);
+  data_from(op, kChunk);
   EXPECT_EQ(notes_, Notes{received});
   EXPECT_TRUE(received_by('s'));
-  for (const auto& frame : driver_->sent)
-    EXPECT_NE(frame.bytes[0], char(wire::Kind::stream)) << "it was asked for already";
+  EXPECT_FALSE(asked_for()) << "it was asked for already";
   expect_all_over();
 }
 
@@ -178,7 +184,7 @@ TEST_F(ProtocolAsked, AStreamOfWhichFramesWerePassedOverBeginsAnew) {
   EXPECT_TRUE(notes_.empty());
   EXPECT_EQ(sent(wire::Kind::stream).control.sender_op, op);
   data(op, 2 * kChunk);  // of the first stream
-  for (uint64_t at = 0; at < kBytes; at += kChunk) data(op, at);
+  data_from(op, 0);
   EXPECT_EQ(notes_, Notes{received});
   EXPECT_TRUE(received_by('s'));
   expect_all_over();

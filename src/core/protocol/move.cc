@@ -108,9 +108,7 @@ void Protocol::give_up_streams() {
     peer.silent = peer.given_up = true;
     ++counters_->streams_given_up;
     op->streamed = op->moved;
-    op->stage = OpStage::moving;
-    peer.moves.push(op);
-    ++moves_;
+    enter_moves(op);
     movers_.push(peer);
   }
 }
@@ -157,11 +155,15 @@ inline Rma Protocol::rma_of(const Peer& peer, uint32_t remote, uint64_t offset,
 
 void Protocol::start_move(Op* op) {
   Peer& peer = *op->peer;
-  op->stage = OpStage::moving;
-  peer.moves.push(op);
-  ++moves_;
+  enter_moves(op);
   move_step(op);
   if (!peer.moves.empty()) movers_.push(peer);
+}
+
+void Protocol::enter_moves(Op* op) {
+  op->stage = OpStage::moving;
+  op->peer->moves.push(op);
+  ++moves_;
 }
 
 void Protocol::leave_moves(Op* op) {
@@ -395,7 +397,6 @@ void Protocol::on_data(Peer& peer, const wire::Frame& frame) {
   }
   op->no_finish = last;
   if (size > 0) peer.streamed = true;
-  peer.silent = false;
   op->data.copy_in(op->moved, frame.payload.data(), size);
   op->moved += size;
   if (op->moved < op->accepted) return;

@@ -379,6 +379,7 @@ class Protocol final {
   Rma rma_of(const Peer& peer, uint32_t remote, uint64_t offset, std::span<const iovec> pieces,
              uint64_t bytes) const;
   void start_move(Op* op);
+  void enter_moves(Op* op);
   void leave_moves(Op* op);
   unsigned move_step(Op* op);
   void move_refused(Op* op);
