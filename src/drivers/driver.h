@@ -97,10 +97,12 @@ struct Tx {
   const void* head = nullptr;
   const iovec* pieces = nullptr;  // at most pieces_max ranges
   uint32_t piece_count = 0;
-  uint32_t body_bytes = 0;    // sum of the ranges
-  uint64_t cookie = 0;        // nonzero: report done(cookie)
-  bool lent = false;          // even a short body stays unchanged until done(cookie)
-  bool awaited = false;       // with kDelivers: nothing follows at once, done(cookie) is waited for
+  uint32_t body_bytes = 0;  // sum of the ranges
+  uint64_t cookie = 0;      // nonzero: report done(cookie)
+  bool lent = false;        // even a short body stays unchanged until done(cookie)
+  bool awaited = false;     // with kDelivers: nothing follows at once, done(cookie) is waited for
+  // One of many of a payload: the last of the room in front of the peer is for other frames.
+  bool leaves_room = false;
   uint8_t rail = kFirstRail;  // one of rails(); where that does not answer: kFirstRail
 };
 

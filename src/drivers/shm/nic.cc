@@ -16,7 +16,8 @@ namespace torii {
 namespace {
 
 constexpr uint32_t kPeersMax = 8192;
-constexpr uint32_t kPadFrom = 192;  // bodies from this size on begin with a line
+constexpr uint32_t kPadFrom = 192;   // bodies from this size on begin with a line
+constexpr uint32_t kKeptShare = 16;  // of a ring, kept free of frames that leave room
 
 }  // namespace
 
@@ -205,6 +206,7 @@ void gather_long(const Tx& tx, std::byte* to) {
 }  // namespace
 
 inline bool ShmDriver::send_one(const Tx& tx) {
+  if (tx.leaves_room && !room_beside(tx)) return false;
   const bool flat = tx.piece_count <= 1 && !tx.cookie && tx.head_bytes <= shm::kFirstBytes;
   if (__builtin_expect(!flat, 0)) return send_any(tx);
   const void* const body = tx.body_bytes ? tx.pieces->iov_base : nullptr;
@@ -286,6 +288,18 @@ bool ShmDriver::send_any(const Tx& tx) {
   wake_if_sleeping(peer);
   if (__builtin_expect(tx.cookie != 0, 0)) cookies_.push_back(tx.cookie);
   return true;
+}
+
+// A process that computes reads nothing for long, and what its peers send meanwhile should be there
+// when it looks.
+bool ShmDriver::room_beside(const Tx& tx) {
+  Peer& peer = peers_[tx.peer];
+  if (!peer.out.base) return true;  // send_any() sees to it
+  bool corrupt = false;
+  const uint32_t kept = peer.out.lines / kKeptShare;
+  if (peer.out.has_room(tx.head_bytes + tx.body_bytes, &corrupt, kept)) return true;
+  refused(peer, corrupt);
+  return false;
 }
 
 void ShmDriver::refused(Peer& peer, bool corrupt) {

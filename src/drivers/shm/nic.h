@@ -180,6 +180,7 @@ class ShmDriver final : public Driver {
   void send_ask(Peer& peer, const shm::Ask& ask, const void* body, uint32_t bytes);
   [[gnu::noinline]] bool send_medium(PeerId peer, uint64_t word0, uint64_t word1, const void* body,
                                      uint32_t body_bytes);
+  bool room_beside(const Tx& tx);
   void refused(Peer& peer, bool corrupt);
   bool quiet(uint64_t now_ns) const;
   [[gnu::noinline]] unsigned poll_all(uint64_t now_ns, unsigned budget);

@@ -94,9 +94,10 @@ struct RingSender {
     --room;
   }
 
-  // Will reserve_line() or reserve_known() find room for a frame of that size? *corrupt as below.
-  bool has_room(uint32_t frame_bytes, bool* corrupt) {
-    const uint32_t need = 2 * lines_of(frame_bytes) + 1;
+  // Will reserve_line() or reserve_known() find room for a frame of that size, and leave `kept`
+  // lines? *corrupt as below.
+  bool has_room(uint32_t frame_bytes, bool* corrupt, uint32_t kept = 0) {
+    const uint32_t need = 2 * lines_of(frame_bytes) + 1 + kept;
     return need <= room || refresh(need, corrupt);
   }
 
