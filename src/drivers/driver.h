@@ -228,8 +228,9 @@ class Driver {
   // number while the peer is connected. They may differ in speed, and end and come back at any
   // time.
   virtual uint32_t rails(PeerId peer) const;
-  // The largest frame with a lent body that gains something on the way to this peer now: longer
-  // ones than mtu, or 0. It changes at any time, and caps().long_max is taken nevertheless.
+  // The largest frame as of caps().long_max that gains something on the way to this peer now:
+  // longer ones than mtu, or 0. It may fall at any time; frames of what it once was are taken
+  // nevertheless.
   virtual uint32_t long_max(PeerId peer) const;
   // No frame that was taken is still to reach a peer, as far as the driver is told of it.
   virtual bool delivered() const;

@@ -24,7 +24,7 @@ void caps_make_sense(Bed& bed) {
   const bool remote = caps.flags & (kPut | kGet);
   EXPECT_EQ(caps.flags >> 11, 0u) << "unknown capability bits";
   EXPECT_GE(caps.mtu, 512u);
-  EXPECT_LE(caps.inline_max, caps.mtu);
+  EXPECT_LE(caps.inline_max, std::max(caps.mtu, caps.long_max));
   EXPECT_GE(caps.pieces_max, 1u);
   EXPECT_GE(caps.batch_max, 1u);
   EXPECT_GE(caps.address_bytes, 1u);

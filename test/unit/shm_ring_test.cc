@@ -24,6 +24,7 @@ struct Ring {
     out.stale = stale.data();
     out.released = in.released = &released;
     out.lines = in.lines = out.room = lines;
+    in.longest = frame_max_of(lines);
     out.position = out.consumed = in.position = in.told = kFirstPosition;
   }
 
@@ -84,6 +85,22 @@ TEST(ShmRing, EverySizeComesOutUnchangedInEveryPlace) {
     lines += lines_of(size);
   }
   EXPECT_GT(lines, 500u * kLines) << "many laps";
+}
+
+TEST(ShmRing, ALongRingTakesLongFramesInEveryPlace) {
+  constexpr uint32_t kLongLines = kLongRing / kLine;
+  Ring ring(kLongLines);
+  uint64_t lines = 0;
+  for (uint32_t size = kLongMtu; size > kMtu; size -= 53) {
+    const std::string frame = Ring::hostile(size, ring.out.position, kLongLines);
+    ASSERT_TRUE(ring.send(frame)) << size;
+    std::string got;
+    ASSERT_EQ(ring.receive(&got), RingReceiver::Found::frame) << size;
+    ASSERT_EQ(got, frame) << size;
+    ASSERT_EQ(ring.receive(&got), RingReceiver::Found::nothing) << size;
+    lines += lines_of(size);
+  }
+  EXPECT_GT(lines, 10u * kLongLines) << "some laps";
 }
 
 // Random sizes and bursts against a queue. The position starts just below 2^32.
@@ -190,6 +207,20 @@ TEST(ShmRing, ForgedControlWordsAreFound) {
   EXPECT_EQ(ring.receive(&got), RingReceiver::Found::corrupt) << "more padding than a line";
   control_at(ring.in.base, kLines - 2).store(control_word(kKindSkip, 0, ring.in.position));
   EXPECT_EQ(ring.receive(&got), RingReceiver::Found::corrupt) << "a skip to nothing";
+}
+
+TEST(ShmRing, LongFramesAreForgeriesInAShortRing) {
+  for (const auto& [lines, length] : {std::pair{uint32_t{kLongRing / kLine} / 2, kMtu + 1},
+                                      std::pair{uint32_t{kLongRing / kLine}, kLongMtu + 1}}) {
+    for (const uint32_t more : {0u, 1u}) {
+      Ring ring(lines);
+      ring.in.position = ring.in.told = 0;
+      control_at(ring.in.base, 0).store(control_word(kKindFrame, length - 1 + more, 0));
+      std::string got;
+      EXPECT_EQ(ring.receive(&got),
+                more ? RingReceiver::Found::corrupt : RingReceiver::Found::frame);
+    }
+  }
 }
 
 TEST(ShmRing, ASenderDoesNotBelieveInRoomItCannotHave) {

@@ -118,6 +118,7 @@ uint32_t Protocol::send_next(Op* op) {
   if (sent == 0) return 0;
   op->first_sent = true;
   if (!carries_payload || op->moved == op->accepted) {
+    if (op->moved > op->peer->driver->caps().mtu) op->peer->in_row = true;
     op->peer->backlog.remove(op);
     frames_handed_over(op);
   }
@@ -177,11 +178,16 @@ bool Protocol::ends_by_done(const Op* op, const DriverCaps& caps, uint64_t end, 
   return op->no_finish && end == op->accepted && (caps.flags & kDelivers) && lends(op, caps, bytes);
 }
 
-// The longest frame for a contiguous payload.
+// The longest frame for a contiguous payload. Where both processes copy, the target of a message
+// that is alone waits for less if frames are short, as those at the end of a stream are.
 uint32_t Protocol::longest(const Op* op, const DriverCaps& caps) {
-  if (op->several) return std::max(caps.mtu, caps.long_max);
-  if (!caps.long_max || !lends(op, caps, caps.mtu)) return caps.mtu;
-  return std::max(caps.mtu, op->peer->driver->long_max(op->peer->route));
+  const Peer& peer = *op->peer;
+  if (op->several) return std::max(caps.mtu, uint32_t(op->head_bytes + op->accepted));
+  if (!caps.long_max || (caps.lend_min && !lends(op, caps, caps.mtu))) return caps.mtu;
+  const uint32_t most = std::max(caps.mtu, peer.driver->long_max(peer.route));
+  if (caps.lend_min) return most;
+  if (op->stage != OpStage::streaming) return peer.in_row ? most : caps.mtu;
+  return uint32_t(std::clamp<uint64_t>((op->accepted - op->moved) / 4, caps.mtu, most));
 }
 
 // Frames of a message in one piece, in one call: a driver that sends many at once more cheaply sees

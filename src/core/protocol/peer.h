@@ -55,9 +55,10 @@ struct Peer {
   bool streamed = false;       // frames of payloads that were asked for have come
   bool silent = false;         // it was given up, and has not been heard since: ask for no more
   bool given_up = false;       // it was given up at least once: its frames may come late
-  uint8_t crossing = 0;        // long messages come and go at once; 0: they do not
-  uint8_t run = 0;             // so many long messages are taken to be some of many
-  uint8_t rail = 0;            // index of the driver among the interface's
+  bool in_row = false;   // it was sent a message of several frames, and has said nothing since
+  uint8_t crossing = 0;  // long messages come and go at once; 0: they do not
+  uint8_t run = 0;       // so many long messages are taken to be some of many
+  uint8_t rail = 0;      // index of the driver among the interface's
   PeerId route = kNoPeer;
   Driver* driver = nullptr;
   uint32_t pieces_max = 1;       // address ranges of one frame

@@ -64,6 +64,7 @@ inline bool Protocol::take_window(Peer& peer, uint64_t bytes, uint32_t* units) {
   uint32_t units;
   if (__builtin_expect(!peer || !peer->hello_received || !wire::parse_tagged(frame, &tagged), 0))
     return protocol->on_frame(*this, from, frame);
+  peer->in_row = false;
   const auto payload = frame.subspan(sizeof(tagged));
   counters.bytes_received += payload.size();
   if (__builtin_expect(!protocol->take_window(*peer, payload.size(), &units), 0))
@@ -81,6 +82,7 @@ void Protocol::on_frame(Rail& rail, PeerId from, std::span<const std::byte> byte
   if (frame.kind == Kind::hello) return on_hello(rail, from, frame.hello);
   if (!peer || !peer->hello_received) return bad_frame(peer, "frame before hello");
   counters_->bytes_received += frame.payload.size();
+  peer->in_row = false;
   switch (frame.kind) {
     case Kind::tagged_announce:
       return on_announced(*peer, frame);

@@ -19,13 +19,16 @@ namespace torii::shm {
 
 inline constexpr size_t kLine = 64;  // bytes of a cache line
 inline constexpr size_t kPage = 4096;
-inline constexpr uint32_t kMagic = 0x356d6873;  // "shm5"; changes with anything on this page
+inline constexpr uint32_t kMagic = 0x366d6873;  // "shm6"; changes with anything on this page
 inline constexpr uint32_t kClaimsMax = 8192;
 inline constexpr uint64_t kRingMin = 32 << 10;
 inline constexpr uint64_t kRingMax = 64 << 20;
 // Largest frame: 130 lines with its control word, so that 8 KiB with a header fit. The same for
 // all, because processes of different jobs may have rings of different sizes.
 inline constexpr uint32_t kMtu = 130 * kLine - sizeof(uint64_t);
+// Rings from this size on also take frames that are longer: 32 KiB with a header.
+inline constexpr uint64_t kLongRing = 512 << 10;
+inline constexpr uint32_t kLongMtu = 514 * kLine - sizeof(uint64_t);
 
 // The position of line 0 of a new segment's rings. Just below the wrap of 32 bits, so that the
 // wrap is part of every run. Positions in the segment are stored relative to it, so that a zeroed

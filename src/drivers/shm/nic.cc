@@ -29,7 +29,8 @@ ShmDriver::ShmDriver(const DriverEnv& env)
       points_(shm::switch_points(params(), hardware(), env.take_turns)) {
   caps_.flags = kReliable | kOrdered | kPeerDown | kWait;
   caps_.mtu = shm::kMtu;
-  caps_.inline_max = shm::kMtu;
+  caps_.long_max = shm::kLongMtu;
+  caps_.inline_max = shm::kLongMtu;
   caps_.pieces_max = shm::kAttachPieces;
   caps_.batch_max = 16;
   caps_.address_bytes = sizeof(shm::Address);
@@ -137,6 +138,11 @@ void ShmDriver::disconnect(PeerId id) {
   // The rings of a process that lives are kept: frames taken are still sent, and whoever connects
   // again, on either side, goes on in them.
   if (peer.stage == Stage::down) release_slot(peer);
+}
+
+uint32_t ShmDriver::long_max(PeerId id) const {
+  const uint32_t most = id < peers_.size() ? shm::frame_max_of(peers_[id].out.lines) : 0;
+  return most > shm::kMtu ? most : 0;
 }
 
 size_t ShmDriver::send(std::span<const Tx> batch) {
@@ -267,12 +273,12 @@ void ShmDriver::send_ask(Peer& peer, const shm::Ask& ask, const void* body, uint
 }
 
 bool ShmDriver::send_any(const Tx& tx) {
-  TORII_ASSERT(tx.peer < peers_.size() && tx.head_bytes <= kHeadMax &&
-               tx.body_bytes <= shm::kMtu - tx.head_bytes);
+  TORII_ASSERT(tx.peer < peers_.size() && tx.head_bytes <= kHeadMax);
   Peer& peer = peers_[tx.peer];
   if (__builtin_expect(!peer.out.base, 0) && !start_sending(peer)) return false;
   if (__builtin_expect(tx.cookie != 0, 0) && cookies_.size() >= kCookiesMax) return false;
   const uint32_t bytes = tx.head_bytes + tx.body_bytes;
+  TORII_ASSERT(bytes <= shm::frame_max_of(peer.out.lines));
   bool corrupt = false;
   std::byte* to = peer.out.reserve(bytes, &corrupt);
   if (__builtin_expect(!to, 0)) {

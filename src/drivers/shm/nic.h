@@ -59,6 +59,7 @@ class ShmDriver final : public Driver {
   Status put(const Rma& rma) override;
   Status get(const Rma& rma) override;
   Status arm(int* fd) override;
+  uint32_t long_max(PeerId peer) const override;
 
  private:
   static constexpr uint32_t kNoClaim = ~0u;

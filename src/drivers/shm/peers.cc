@@ -277,6 +277,7 @@ ShmDriver::Peer* ShmDriver::adopt(uint32_t number) {
   peer->in.released = &segment_.claim(number).released;
   peer->in.position = peer->in.told = claim_position_[number];
   peer->in.lines = static_cast<uint32_t>(segment_.ring_bytes / shm::kLine);
+  peer->in.longest = shm::frame_max_of(peer->in.lines);
   peer->asked = segment_.claim(number).seen.load(std::memory_order_relaxed);
   claim_peer_[number] = peer;
   list_ring(*peer);

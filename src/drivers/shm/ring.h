@@ -41,13 +41,16 @@ inline constexpr uint64_t control_word(uint64_t kind, uint32_t length, uint32_t 
                                        uint32_t padding = 0) {
   return kind << 56 | uint64_t{padding} << 48 | uint64_t{length} << 32 | position;
 }
-static_assert(kMtu < 1 << 16);
+static_assert(kLongMtu < 1 << 16);
 
 inline constexpr uint32_t lines_of(uint32_t frame_bytes) {
   return static_cast<uint32_t>((frame_bytes + sizeof(uint64_t) + kLine - 1) / kLine);
 }
 
-inline constexpr uint32_t kSpanMax = lines_of(kMtu) + 1;  // of the longest frame with padding
+// The longest frame of a ring, in bytes.
+inline constexpr uint32_t frame_max_of(uint32_t ring_lines) {
+  return ring_lines >= kLongRing / kLine ? kLongMtu : kMtu;
+}
 
 inline std::atomic<uint64_t>& control_at(std::byte* ring, uint32_t line) {
   return *reinterpret_cast<std::atomic<uint64_t>*>(ring + size_t{line} * kLine);
@@ -179,6 +182,7 @@ struct RingReceiver {
   uint32_t position = 0;  // next line to read
   uint32_t told = 0;      // `released` as last written
   uint32_t lines = 0;     // a power of two
+  uint32_t longest = 0;   // frame_max_of(lines)
   uint32_t span = 0;      // lines of the frame found last
 
   static constexpr uint32_t kShortSpan = 2;   // lines of a frame
@@ -201,7 +205,7 @@ struct RingReceiver {
       }
       if (word >> 56 == kKindSkip) {
         const uint32_t rest = lines - at;
-        if (at == 0 || rest >= kSpanMax) return Found::corrupt;
+        if (at == 0 || rest > lines_of(longest)) return Found::corrupt;
         position += rest;
         at = 0;
         word = control_at(base, 0).load(std::memory_order_acquire);
@@ -216,7 +220,7 @@ struct RingReceiver {
     const auto size = static_cast<uint32_t>(word >> 32) & 0xffffu;
     const auto padding = static_cast<uint32_t>(word >> 48) & 0xffu;
     span = lines_of(size + padding);
-    if (__builtin_expect(size > kMtu || padding > kFirstBytes || span > lines - at, 0))
+    if (__builtin_expect(size > longest || padding > kFirstBytes || span > lines - at, 0))
       return Found::corrupt;
     *bytes = base + size_t{at} * kLine + sizeof(uint64_t) + padding;
     *length = size;
