@@ -104,7 +104,7 @@ class FakeDriver final : public Driver {
     for (const Tx& tx : batch) {
       if (takes == 0 || refuse()) break;
       require(tx.peer < kPeers && tx.head_bytes <= kHeadMax);
-      const bool in_one_piece = tx.lent && tx.piece_count == 1;
+      const bool in_one_piece = (tx.lent || caps_.lend_min == 0) && tx.piece_count == 1;
       const uint32_t longest = std::max(caps_.mtu, in_one_piece ? caps_.long_max : 0);
       require(tx.body_bytes <= longest - tx.head_bytes && tx.piece_count <= caps_.pieces_max);
       require(tx.cookie || tx.body_bytes <= caps_.inline_max);

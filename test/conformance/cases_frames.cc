@@ -245,8 +245,7 @@ void long_frames_arrive_whole(Bed& bed) {
   Node& b = bed.node();
   const PeerId to = a.connect(b);
   const DriverCaps& caps = a.caps();
-  // A driver without connections says at once what it takes; another one when the peer has
-  // answered.
+  // Where bodies are lent it goes up and down, and the longest are taken in any case.
   const uint32_t most = caps.lend_min ? caps.long_max : a.driver().long_max(to);
   if (most == 0) return;
   ASSERT_GT(most, caps.mtu);
