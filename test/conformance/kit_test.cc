@@ -70,6 +70,7 @@ struct CutsLongFrames final : Honest {
     caps_.long_max = 4 * caps_.mtu;
     return true;
   }
+  uint32_t long_max(PeerId) const override { return caps_.long_max; }
   size_t send(std::span<const Tx> batch) override {
     Tx tx = batch[0];
     iovec piece{tx.piece_count ? tx.pieces->iov_base : nullptr, tx.body_bytes};
