@@ -2,8 +2,8 @@
 // Copyright (c) 2026, the Torii authors
 //
 // What a NIC must do to carry Torii: six required functions, twenty optional ones. A driver
-// moves frames (at most caps().mtu bytes) between processes and, if it can, reads and writes a
-// peer's memory. It knows nothing of matching, messages or MPI, and keeps no retry policy.
+// moves frames (of caps().mtu bytes; see long_max) between processes and, if it can, reads and
+// writes a peer's memory. It knows nothing of matching, messages or MPI, and keeps no retry policy.
 //
 // Rules; each is a case of the conformance kit (test/conformance):
 //  1. One thread at a time calls a driver (the core's lock sees to it).

@@ -63,7 +63,10 @@ bool LinkDriver::open(const OpenBelow& open_below, const DriverEnv& env) {
   pool_.set_capacity(caps_.mtu);
   window_ = std::clamp(kBytesUnderWay / caps_.mtu, kWindowLeast, kWindow);
   batch_ = std::min<size_t>(caps_.batch_max, kBatchMax);
-  const uint32_t long_below = caps_.lend_min ? 0 : caps_.long_max;
+  // A driver that copies long frames at once gains nothing from them here, and not all its peers
+  // take them.
+  const bool copies = caps_.inline_max > caps_.mtu;
+  const uint32_t long_below = caps_.lend_min || copies ? 0 : caps_.long_max;
   caps_.mtu -= kHeaderBytes;
   // A frame with lent memory is read by the driver below in two pieces, and at once.
   const bool lends = !whole_tags_ && caps_.pieces_max > 0 && caps_.inline_max >= caps_.mtu;

@@ -231,6 +231,7 @@ inline bool ShmDriver::send_flat(Peer& peer, const void* head, uint32_t head_byt
     if (body_bytes) copy_bytes(to + head_bytes, body, body_bytes);
     peer.out.publish_line(to, bytes, kKind);
   } else {
+    TORII_ASSERT(bytes <= shm::kMtu || bytes <= shm::frame_max_of(peer.out.lines));
     const uint32_t room = shm::kFirstBytes - head_bytes;
     const uint32_t padding = body_bytes >= kPadFrom ? room : 0;
     std::byte* const to = peer.out.reserve_known(bytes + padding);
@@ -303,7 +304,8 @@ bool ShmDriver::room_beside(const Tx& tx) {
   if (!peer.out.base) return true;  // send_any() sees to it
   bool corrupt = false;
   const uint32_t kept = peer.out.lines / kKeptShare;
-  if (peer.out.has_room(tx.head_bytes + tx.body_bytes, &corrupt, kept)) return true;
+  const auto bytes = static_cast<uint32_t>(tx.head_bytes + tx.body_bytes + shm::kFirstBytes);
+  if (peer.out.has_room_beside(bytes, kept, &corrupt)) return true;
   refused(peer, corrupt);
   return false;
 }
@@ -360,6 +362,7 @@ inline bool ShmDriver::quiet(uint64_t now_ns) const {
 // Hands up at most `most` frames of that peer.
 [[gnu::always_inline]] inline unsigned ShmDriver::drain(Peer& peer, unsigned most) {
   unsigned count = 0;
+  unsigned spent = 0;  // long frames take as many turns as they take time
   draining_ = &peer;
   do {
     const std::byte* bytes;
@@ -382,8 +385,9 @@ inline bool ShmDriver::quiet(uint64_t now_ns) const {
     // The sender may be asleep because it had no room.
     if (__builtin_expect(peer.in.consume(), 0) && peer.there) wake_if_sleeping(peer);
     ++count;
+    spent += length > shm::kMtu ? shm::kLongMtu / shm::kMtu + 1 : 1;
     if (__builtin_expect(peer.broken, 0)) break;
-  } while (__builtin_expect(gathered_.count == 0, 1) ? count < most : gathers_on(count));
+  } while (__builtin_expect(gathered_.count == 0, 1) ? spent < most : gathers_on(count));
   draining_ = nullptr;
   if (__builtin_expect(gathered_.count != 0, 0)) finish_gathered();
   if (count) peer.last_frame = ++ticks_;

@@ -97,10 +97,17 @@ struct RingSender {
     --room;
   }
 
-  // Will reserve_line() or reserve_known() find room for a frame of that size, and leave `kept`
-  // lines? *corrupt as below.
-  bool has_room(uint32_t frame_bytes, bool* corrupt, uint32_t kept = 0) {
-    const uint32_t need = 2 * lines_of(frame_bytes) + 1 + kept;
+  // Will reserve_line() or reserve_known() find room for a frame of that size? *corrupt as below.
+  bool has_room(uint32_t frame_bytes, bool* corrupt) {
+    const uint32_t need = 2 * lines_of(frame_bytes) + 1;
+    return need <= room || refresh(need, corrupt);
+  }
+
+  // Would reserve() find room, and leave `kept` lines?
+  bool has_room_beside(uint32_t frame_bytes, uint32_t kept, bool* corrupt) {
+    const uint32_t count = lines_of(frame_bytes);
+    const uint32_t left = lines - (position & (lines - 1));
+    const uint32_t need = (count > left ? left : 0) + count + 1 + kept;
     return need <= room || refresh(need, corrupt);
   }
 
