@@ -140,8 +140,7 @@ uint32_t Protocol::stream_next(Op* op, uint32_t most) {
   const auto bytes = uint32_t(op->moved - before);
   counters_->streamed_bytes += bytes;
   // Long frames count for as many as they are long.
-  const uint32_t mtu = op->peer->driver->caps().mtu;
-  sent = std::max(sent, (bytes + mtu - 1) / mtu);
+  sent = std::max(sent, bytes / op->peer->driver->caps().mtu);
   if (op->moved < op->accepted || sent == 0) return sent;
   op->peer->streams.remove(op);
   if (op->announced) {
