@@ -55,7 +55,6 @@ void for_sizes(F try_one) {
       ASSERT_TRUE(try_one(size, skew())) << size << " bytes";
 }
 
-// Its first long body goes past the caches, its first short one does not.
 TEST(BodyWriter, AFreshOneWritesEverySize) {
   Copies copies;
   for_sizes([&](uint32_t n, uint32_t skew) {
@@ -75,10 +74,10 @@ TEST(BodyWriter, OneInUseWritesEverySize) {
   }
 }
 
-TEST(BodyWriter, OneThatMayNotStreamWritesEverySize) {
+TEST(BodyWriter, OneWithoutAChoiceWritesEverySize) {
   Copies copies;
   BodyWriter writer;
-  writer.allow_streams(false);
+  writer.allow_choice(false);
   for_sizes([&](uint32_t n, uint32_t skew) {
     return copies.right([&](auto... args) { writer.write(args...); }, n, skew);
   });
@@ -89,6 +88,13 @@ TEST(BodyWriter, StoresPastTheCachesWriteEverySize) {
   Copies copies;
   for_sizes([&](uint32_t n, uint32_t skew) {
     return copies.right([](auto... args) { stream_bytes(args...); }, n, skew);
+  });
+}
+
+TEST(BodyWriter, OneInstructionWritesEverySize) {
+  Copies copies;
+  for_sizes([&](uint32_t n, uint32_t skew) {
+    return copies.right([](auto... args) { string_bytes(args...); }, n, skew);
   });
 }
 #endif

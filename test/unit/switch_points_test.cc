@@ -102,10 +102,10 @@ TEST(SwitchPoints, RingAndStoresFollowTheProcessor) {
   Hardware machine = with_cache(2 << 20);
   machine.vendor = "AuthenticAMD";
   EXPECT_EQ(switch_points(Params(), machine, false).ring_most, 4u << 20);
-  EXPECT_TRUE(switch_points(Params(), machine, false).stream);
+  EXPECT_TRUE(switch_points(Params(), machine, false).choose_stores);
   machine.vendor = "GenuineIntel";
   EXPECT_EQ(switch_points(Params(), machine, false).ring_most, 256u << 10);
-  EXPECT_FALSE(switch_points(Params(), machine, false).stream);
+  EXPECT_FALSE(switch_points(Params(), machine, false).choose_stores);
 }
 
 TEST(SwitchPoints, RingsShareTheMemoryOfAProcess) {

@@ -37,7 +37,6 @@ using shm::EndedAsks;
 using shm::OpenAsk;
 
 constexpr uint32_t kChunk = 8192;       // bytes of one frame
-constexpr uint64_t kGetMax = 64 << 10;  // longer gets that are alone: read, by both (split.cc)
 constexpr uint64_t kDelivering = 3;     // at a time; others are read meanwhile
 constexpr unsigned kPatience = 100;     // looks in vain; some microseconds
 constexpr unsigned kPauseMax = 1024;
@@ -89,8 +88,7 @@ constexpr uint32_t frame_bytes(uint32_t bytes) {
 bool ShmDriver::may_ask(const Rma& rma, const Peer& peer, bool write) {
   const Import& import = imports_[rma.remote];
   const Asks* const asks = peer.asks.get();
-  const bool getting_long = !write && rma.bytes > kGetMax;
-  if ((getting_long || rma.bytes > points_.ask_alone_most) && lone_++ == 0 && !crowded_ &&
+  if (rma.bytes > points_.ask_alone_most && lone_++ == 0 && !crowded_ &&
       !(asks && asks->count > 0))
     return false;
   if (!write && rma.bytes > points_.ask_get_most &&

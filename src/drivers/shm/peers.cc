@@ -44,7 +44,7 @@ ShmDriver::Peer* ShmDriver::new_peer(const shm::Address& address) {
   Peer& peer = peers_[id];
   peer.id = id;
   peer.stage = Stage::up;
-  peer.writer.allow_streams(points_.stream);
+  peer.writer.allow_choice(points_.choose_stores);
   peer.details = std::make_unique<Details>();
   peer.details->segment.address = address;
   by_cookie_[address.cookie] = id;

@@ -22,7 +22,6 @@ constexpr uint64_t kCheapAsk = 64;
 constexpr uint64_t kCheapTogetherPut = 512;
 constexpr uint64_t kCheapTogetherGet = 1 << 10;
 constexpr uint64_t kCheapTogetherMost = 8 << 10;
-constexpr uint64_t kGet = 512 << 10;
 constexpr uint64_t kGetAmongDelivered = 8 << 10;
 
 constexpr uint64_t kNever = uint64_t{1} << 40;  // no message is that long
@@ -66,7 +65,7 @@ SwitchPoints switch_points(const Params& params, const Hardware& machine, bool t
   points.ring_most = chosen(params.shm_ring_most, intel ? cache / 8 : 2 * cache);
   points.read_alone_min = kNoSize;
   points.ask_alone_most = chosen(params.shm_ask_alone_most, kNoSize);
-  points.stream = !intel;
+  points.choose_stores = !intel;
   const bool cheap = machine.attach_ns != 0 && machine.attach_ns <= kCheapAttachNs && !take_turns;
   points.remote_min = chosen(params.shm_remote_min, take_turns ? cache / 16 : kNever);
   points.offer_min = std::min(points.remote_min, cache / 16);
@@ -74,7 +73,7 @@ SwitchPoints switch_points(const Params& params, const Hardware& machine, bool t
       take_turns ? std::max<uint64_t>(points.remote_min / 2, points.eager_limit / 2) + 1 : kNoSize;
   points.deliver_most =
       std::min(chosen(params.shm_deliver_most, cheap ? kDeliverMax : 0), kDeliverMax);
-  points.ask_get_most = points.deliver_most > kGetAmongDelivered ? kGetAmongDelivered : kGet;
+  points.ask_get_most = points.deliver_most > kGetAmongDelivered ? kGetAmongDelivered : kNoSize;
   points.together_put_min = points.together_get_min = kNoSize;
   points.together_most = 0;
   if (!cheap) return points;

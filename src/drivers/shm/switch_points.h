@@ -40,7 +40,7 @@ struct SwitchPoints {
   uint64_t together_put_min;
   uint64_t together_get_min;
   uint64_t together_most;
-  bool stream;  // long bodies may go past the caches (stores.h)
+  bool choose_stores;  // how long bodies are written is measured (stores.h)
 };
 
 // What the parameters say, and for those that leave it open what fits the machine. `take_turns`:
