@@ -275,10 +275,11 @@ inline bool Imports::by_driver(const Import& import, uint64_t offset, uint64_t b
          (import.peer->driver->caps().flags & (reading ? kGet : kPut));
 }
 
-// While something is under way, the driver may rather have the owner's help, which takes a while.
+// While something is under way, the driver may rather have the owner's help, which takes a while;
+// and if it had it the last time, it will again.
 [[gnu::hot]] bool Imports::transfer_now(Import& import, uint64_t offset, void* base, uint64_t bytes,
                                         bool reading) {
-  if (import.pending > 0 || !by_driver(import, offset, bytes, reading) ||
+  if (import.pending > 0 || import.later || !by_driver(import, offset, bytes, reading) ||
       !protocol_.access_now(*import.peer, import.remote, offset, base, bytes, reading))
     return false;
   ++counters_.direct_accesses;
@@ -287,25 +288,26 @@ inline bool Imports::by_driver(const Import& import, uint64_t offset, uint64_t b
 
 // By the driver, else by frames.
 Status Imports::transfer(Operation* op) {
-  const Import& import = *op->import;
+  Import& import = *op->import;
   const bool reading = op->kind == Kind::read;
   if (!by_driver(import, op->offset, op->bytes, reading)) return transfer_by_frames(op);
-  const Owner owner{&Imports::driver_event, this, op, {0, 0}};
-  const Status status = protocol_.access(*import.peer, import.remote, op->offset,
-                                         Data(op->base, op->bytes), reading, owner);
+  const AccessOwner owner{&Imports::driver_event, this, op};
+  const Status status = protocol_.access(*import.peer, import.remote, op->offset, op->base,
+                                         op->bytes, reading, owner);
+  import.later = status == Status::pending;
+  if (import.later) return status;
   if (status == Status::denied || status == Status::invalid || status == Status::unsupported)
     return transfer_by_frames(op);
-  if (status == Status::pending) return status;
   if (status == Status::ok) ++counters_.direct_accesses;
   forget(op);
   return status;
 }
 
 // The driver's refusals are asked once more of the target.
-void Imports::driver_event(Op* op, OpEvent event, Status status, uint64_t) {
-  auto* const self = static_cast<Imports*>(op->owner.object);
-  auto* const operation = static_cast<Operation*>(op->owner.argument);
-  if (event == OpEvent::moved && (status == Status::denied || status == Status::invalid)) {
+void Imports::driver_event(void* imports, void* argument, Status status) {
+  auto* const self = static_cast<Imports*>(imports);
+  auto* const operation = static_cast<Operation*>(argument);
+  if (status == Status::denied || status == Status::invalid) {
     operation->local = false;
     status = self->begin_frames(operation);
     if (status != Status::ok && status != Status::pending) self->end(operation, status);

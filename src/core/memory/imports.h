@@ -63,6 +63,7 @@ struct Import {
   Traffic* traffic = nullptr;
   uint32_t pending = 0;  // operations that have not ended
   bool ending = false;
+  bool later = false;  // what the driver did last was not over in the call
 
   // The address of a range that may be touched here and now; null: ask the target.
   std::byte* direct(uint64_t offset, uint64_t length, uint32_t right) const {
@@ -204,7 +205,7 @@ class Imports {
   void forget(Operation* op);
   void release(Import* import);
   static Status lost(OpEvent event, Status status);
-  static void driver_event(Op* op, OpEvent event, Status status, uint64_t bytes);
+  static void driver_event(void* imports, void* argument, Status status);
   static void frame_event(Op* op, OpEvent event, Status status, uint64_t bytes);
 
   Protocol& protocol_;

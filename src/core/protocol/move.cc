@@ -239,14 +239,21 @@ void Protocol::move_finished(Op* op) {
   send_control(*op->peer, Kind::finish, op->status, op->peer_op, 0, op->accepted);
 }
 
-Status Protocol::access(Peer& peer, uint32_t remote, uint64_t offset, const Data& data,
-                        bool reading, const Owner& owner) {
+// The first of several that the driver has no room for waits, and the others behind it.
+Status Protocol::access(Peer& peer, uint32_t remote, uint64_t offset, void* base, uint64_t bytes,
+                        bool reading, const AccessOwner& owner) {
   if (peer.state != PeerState::up) return down_status(peer);
-  if (peer.remote_denied || !data.has_address()) return Status::denied;
-  Op* op = make_op(peer, OpRole::access, owner);
+  if (peer.remote_denied) return Status::denied;
+  if (peer.moves.empty() && bytes <= std::min(peer.driver->caps().remote_max, move_max_)) {
+    const Status status = access_whole(peer, remote, offset, base, bytes, reading, owner);
+    if (status != Status::again) return status;
+  }
+  const auto notify = reinterpret_cast<uintptr_t>(owner.notify);
+  Op* op = make_op(peer, OpRole::access,
+                   {&Protocol::access_event, owner.object, owner.argument, {notify, 0}});
   if (!op) return Status::no_memory;
-  op->data = data;
-  op->length = op->accepted = data.bytes();
+  op->data = Data(base, bytes);
+  op->length = op->accepted = bytes;
   op->reading = reading;
   op->remote = remote;
   op->remote_offset = offset;
@@ -273,6 +280,56 @@ Status Protocol::access(Peer& peer, uint32_t remote, uint64_t offset, const Data
   if ((reading ? driver.get(rma) : driver.put(rma)) != Status::ok) return false;
   (reading ? counters_->pulled_bytes : counters_->pushed_bytes) += bytes;
   return true;
+}
+
+// By one call of the driver; `again`: it has no room.
+inline Status Protocol::access_whole(Peer& peer, uint32_t remote, uint64_t offset, void* base,
+                                     uint64_t bytes, bool reading, const AccessOwner& owner) {
+  RemoteAccess* const access = accesses_.get();
+  if (!access) return Status::no_memory;
+  // One by one: copied together they would have to leave the store buffer first.
+  access->peer = &peer;
+  access->owner.notify = owner.notify;
+  access->owner.object = owner.object;
+  access->owner.argument = owner.argument;
+  access->bytes = bytes;
+  access->reading = reading;
+  const iovec piece{base, bytes};
+  Rma rma = rma_of(peer, remote, offset, {&piece, 1}, bytes);
+  rma.cookie = accesses_.handle(access) | kAccessCookie;
+  const Status status = reading ? peer.driver->get(rma) : peer.driver->put(rma);
+  if (status == Status::pending) {
+    ++moves_;
+    return status;
+  }
+  accesses_.put(access);
+  if (status == Status::ok) {
+    (reading ? counters_->pulled_bytes : counters_->pushed_bytes) += bytes;
+  } else if (status == Status::denied || status == Status::unsupported) {
+    peer.remote_denied = true;
+    return Status::denied;
+  }
+  return status;
+}
+
+// The driver is through with one that it took whole.
+void Protocol::access_done(RemoteAccess* access, Status status) {
+  TORII_ASSERT(access);
+  const RemoteAccess over = *access;
+  accesses_.put(access);
+  --moves_;
+  if (status == Status::ok) {
+    (over.reading ? counters_->pulled_bytes : counters_->pushed_bytes) += over.bytes;
+  } else if (status == Status::denied) {
+    over.peer->remote_denied = true;
+  }
+  over.owner.notify(over.owner.object, over.owner.argument, status);
+}
+
+// The same of one that is an operation.
+void Protocol::access_event(Op* op, OpEvent, Status status, uint64_t) {
+  const auto notify = reinterpret_cast<void (*)(void*, void*, Status)>(op->owner.words[0]);
+  notify(op->owner.object, op->owner.argument, status);
 }
 
 void Protocol::access_over(Op* op, Status status) {
@@ -318,6 +375,8 @@ unsigned Protocol::step_moves(Peer& peer) {
 }
 
 void Protocol::Rail::done(uint64_t cookie, Status status) {
+  if (cookie & kAccessCookie)
+    return protocol->access_done(protocol->accesses_.find(cookie & ~kAccessCookie), status);
   Op* op = protocol->ops_.find(cookie);
   TORII_ASSERT(op && op->pending_dones > 0);
   --op->pending_dones;

@@ -43,6 +43,22 @@ struct Owner {
   uint64_t words[2] = {0, 0};
 };
 
+// Who is told that a remote read or write is over.
+struct AccessOwner {
+  void (*notify)(void* object, void* argument, Status status);
+  void* object;
+  void* argument;
+};
+
+// A remote read or write that the driver has taken in one piece. What is longer, or found no room,
+// is an operation.
+struct RemoteAccess {
+  Peer* peer;
+  AccessOwner owner;
+  uint64_t bytes;
+  bool reading;
+};
+
 // A doubly linked list through one of the links of an operation.
 struct OpLink {
   Op* prev = nullptr;

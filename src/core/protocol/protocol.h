@@ -170,13 +170,13 @@ class Protocol final {
   // bytes, or none if the lock was not free; or `dropped`.
   Status update(Peer& peer, wire::Update request, const wire::LockWord* lock, uint64_t* old,
                 const Owner& owner);
-  // Reads or writes `data.bytes()` bytes at `offset` of memory that the peer's driver imported as
-  // `remote`. `ok`: over; `pending`: owes `moved`. An error: nothing was begun. `denied`, from here
-  // or with the event: not this way, use frames.
-  Status access(Peer& peer, uint32_t remote, uint64_t offset, const Data& data, bool reading,
-                const Owner& owner);
-  // The same for memory in one piece, if it is over when this returns. False: nothing happened that
-  // access() would not do again.
+  // Reads or writes `bytes` bytes at `offset` of memory that the peer's driver imported as `remote`.
+  // `ok`: over; `pending`: the owner is told. An error: nothing was begun. `denied`, from here or
+  // told: not this way, use frames.
+  Status access(Peer& peer, uint32_t remote, uint64_t offset, void* base, uint64_t bytes,
+                bool reading, const AccessOwner& owner);
+  // The same, if it is over when this returns. False: nothing happened that access() would not do
+  // again.
   bool access_now(Peer& peer, uint32_t remote, uint64_t offset, void* base, uint64_t bytes,
                   bool reading);
   // As put_now, for all of `peers` that are up, by one frame: `group` is their driver's name for
@@ -260,6 +260,8 @@ class Protocol final {
 
  private:
   static constexpr unsigned kPollBudget = 64;  // events of one driver in a round of progress
+  // Of a cookie of an access, in the half of a handle that has the index: no pool is so large.
+  static constexpr uint64_t kAccessCookie = uint64_t{1} << 31;
   static constexpr uint8_t kCrossing = 2;
   // For frames that a source was asked for: it may be busy with those of others.
   static constexpr uint64_t kPatienceNs = 100000;
@@ -384,6 +386,10 @@ class Protocol final {
   unsigned move_step(Op* op);
   void move_refused(Op* op);
   void move_finished(Op* op);
+  Status access_whole(Peer& peer, uint32_t remote, uint64_t offset, void* base, uint64_t bytes,
+                      bool reading, const AccessOwner& owner);
+  void access_done(RemoteAccess* access, Status status);
+  static void access_event(Op* op, OpEvent event, Status status, uint64_t bytes);
   void access_over(Op* op, Status status);
   unsigned step_moves();
   unsigned step_moves(Peer& peer);
@@ -398,6 +404,7 @@ class Protocol final {
   std::unordered_multimap<uint64_t, Peer*> by_identity_;
   std::unordered_map<uint64_t, Peer*> by_process_;
   SlotPool<Op> ops_;
+  SlotPool<RemoteAccess> accesses_;  // their handles, with kAccessCookie, are cookies for drivers, too
   SlotPool<Region> regions_;
   uint64_t moved_in_call_ = 0;           // bytes, by drivers that move data inside the call
   uint32_t moves_ = 0;                   // remote reads and writes under way, or put off

@@ -34,11 +34,12 @@ using shm::Ask;
 using shm::AskKind;
 using shm::Asks;
 using shm::EndedAsks;
+using shm::head_bytes;
 using shm::OpenAsk;
 
-constexpr uint32_t kChunk = 8192;       // bytes of one frame
-constexpr uint64_t kDelivering = 3;     // at a time; others are read meanwhile
-constexpr unsigned kPatience = 100;     // looks in vain; some microseconds
+constexpr uint32_t kChunk = 8192;    // bytes of one frame
+constexpr uint64_t kDelivering = 3;  // at a time; others are read meanwhile
+constexpr unsigned kPatience = 100;  // looks in vain; some microseconds
 constexpr unsigned kPauseMax = 1024;
 
 constexpr uint64_t frames_of(uint64_t bytes) { return (bytes + kChunk - 1) / kChunk; }
@@ -88,8 +89,7 @@ constexpr uint32_t frame_bytes(uint32_t bytes) {
 bool ShmDriver::may_ask(const Rma& rma, const Peer& peer, bool write) {
   const Import& import = imports_[rma.remote];
   const Asks* const asks = peer.asks.get();
-  if (rma.bytes > points_.ask_alone_most && lone_++ == 0 && !crowded_ &&
-      !(asks && asks->count > 0))
+  if (rma.bytes > points_.ask_alone_most && lone_++ == 0 && !crowded_ && !(asks && asks->count > 0))
     return false;
   if (!write && rma.bytes > points_.ask_get_most &&
       (rma.bytes > points_.deliver_most || (asks && busy(*asks))))
@@ -161,14 +161,14 @@ void ShmDriver::send_asks(Peer& peer) {
         if (corrupt) refused(peer, true);
         return;
       }
-      const Ask ask{open.valid,
-                    open.offset + open.sent,
-                    open.slot,
-                    part,
-                    static_cast<uint32_t>(++asks.posted),
-                    open.write     ? AskKind::put
+      const Ask ask{open.write     ? AskKind::put
                     : open.deliver ? AskKind::deliver
-                                   : AskKind::get};
+                                   : AskKind::get,
+                    static_cast<uint32_t>(++asks.posted),
+                    part,
+                    open.slot,
+                    open.valid,
+                    open.offset + open.sent};
       if (open.deliver) {
         send_ask(peer, ask, &address, sizeof(address));
       } else {
@@ -183,13 +183,16 @@ void ShmDriver::send_asks(Peer& peer) {
 // --- being asked -----------------------------------------------------------------------------
 
 void ShmDriver::carry_out(Peer& peer, const std::byte* bytes, uint32_t length) {
+  constexpr uint32_t kAnswer = head_bytes(AskKind::answer);
   Ask ask;
+  if (length < kAnswer) return fail(peer, "it asks for nothing");
+  std::memcpy(&ask, bytes, kAnswer);
+  if ((ask.kind == AskKind::answer && length - kAnswer == ask.bytes) ||
+      (ask.kind == AskKind::delivered && length == kAnswer))
+    return take_answer(peer, ask, bytes + kAnswer);
   if (length < sizeof(ask)) return fail(peer, "it asks for nothing");
-  std::memcpy(&ask, bytes, sizeof(ask));
+  std::memcpy(&ask.valid, bytes + kAnswer, sizeof(ask) - kAnswer);
   const uint32_t data = length - static_cast<uint32_t>(sizeof(ask));
-  if ((ask.kind == AskKind::answer && data == ask.bytes) ||
-      (ask.kind == AskKind::delivered && data == 0))
-    return take_answer(peer, ask, bytes + sizeof(ask));
   const uint64_t number = ++peer.asked;
   if (!sensible(ask, data) || ask.number != static_cast<uint32_t>(number))
     return fail(peer, "it asks for what makes no sense");
@@ -225,7 +228,7 @@ void ShmDriver::answer_get(Peer& peer, const Ask& ask) {
   const uint32_t bytes = from ? ask.bytes : 0;
   bool corrupt = false;
   if (peer.out.has_room(frame_bytes(bytes), &corrupt)) {
-    send_ask(peer, {0, 0, 0, bytes, ask.number, AskKind::answer}, from, bytes);
+    send_ask(peer, {AskKind::answer, ask.number, bytes, 0, 0, 0}, from, bytes);
   } else if (corrupt) {
     refused(peer, true);
   }
@@ -243,7 +246,7 @@ void ShmDriver::deliver(Peer& peer, const Ask& ask, const std::byte* address) {
   }
   if (!from) {
     static_cast<void>(refuse_key(peer, "asks for what its export does not give"));
-    send_ask(peer, {0, 0, 0, 0, ask.number, AskKind::answer}, nullptr, 0);
+    send_ask(peer, {AskKind::answer, ask.number, 0, 0, 0, 0}, nullptr, 0);
     return;
   }
   uint64_t to;
@@ -254,7 +257,7 @@ void ShmDriver::deliver(Peer& peer, const Ask& ask, const std::byte* address) {
   const Status status = attach(peer, true, to, &piece, 1, ask.bytes, &error);
   if (status == Status::denied) downgrade(peer, error);
   if (status == Status::ok)
-    send_ask(peer, {0, 0, 0, ask.bytes, ask.number, AskKind::delivered}, nullptr, 0);
+    send_ask(peer, {AskKind::delivered, ask.number, ask.bytes, 0, 0, 0}, nullptr, 0);
 }
 
 // Answers come in the order of the asks. One whose predecessor is missing, or of what was

@@ -19,7 +19,7 @@ namespace torii::shm {
 
 inline constexpr size_t kLine = 64;  // bytes of a cache line
 inline constexpr size_t kPage = 4096;
-inline constexpr uint32_t kMagic = 0x366d6873;  // "shm6"; changes with anything on this page
+inline constexpr uint32_t kMagic = 0x376d6873;  // "shm7"; changes with anything on this page
 inline constexpr uint32_t kClaimsMax = 8192;
 inline constexpr uint64_t kRingMin = 32 << 10;
 inline constexpr uint64_t kRingMax = 64 << 20;
@@ -96,14 +96,18 @@ struct SplitRequest {
 enum class AskKind : uint32_t { put = 1, get = 2, answer = 3, deliver = 4, delivered = 5 };
 inline constexpr uint64_t kDeliverMax = 512 << 10;  // bytes in one go
 struct Ask {
-  uint64_t valid;   // the word of the region's guard
-  uint64_t offset;  // in the region; of an answer: in what was asked for
-  uint32_t slot;    // the region's guard
-  uint32_t bytes;   // of data, here or wanted; an answer of none refuses
-  uint32_t number;  // low part of the number of the ask
   AskKind kind;
+  uint32_t number;  // low part of the number of the ask
+  uint32_t bytes;   // of data, here or wanted; an answer of none refuses
+  uint32_t slot;    // the region's guard
+  // Not in answers: so one of 40 bytes is a line.
+  uint64_t valid;   // the word of the region's guard
+  uint64_t offset;  // in the region
 };
 static_assert(sizeof(Ask) == 32);
+inline constexpr uint32_t head_bytes(AskKind kind) {
+  return kind == AskKind::answer || kind == AskKind::delivered ? offsetof(Ask, valid) : sizeof(Ask);
+}
 
 struct Header {
   // Constant after creation.

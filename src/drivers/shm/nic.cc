@@ -219,6 +219,32 @@ inline bool ShmDriver::send_one(const Tx& tx) {
   return send_flat(peers_[tx.peer], tx.head, tx.head_bytes, body, tx.body_bytes) || send_any(tx);
 }
 
+namespace {
+
+// Asks are made just before: word by word, for a processor that reads two at once waits until both
+// have left its store buffer.
+inline void write_words(std::byte* to, const shm::Ask& ask, uint32_t bytes) {
+  auto* const words = reinterpret_cast<uint64_t*>(to);
+  const uint64_t which = static_cast<uint64_t>(ask.kind) | uint64_t{ask.number} << 32;
+  const uint64_t what = ask.bytes | uint64_t{ask.slot} << 32;
+  __atomic_store_n(words, which, __ATOMIC_RELAXED);
+  __atomic_store_n(words + 1, what, __ATOMIC_RELAXED);
+  if (bytes < sizeof(ask)) return;
+  __atomic_store_n(words + 2, ask.valid, __ATOMIC_RELAXED);
+  __atomic_store_n(words + 3, ask.offset, __ATOMIC_RELAXED);
+}
+
+template <uint64_t kKind>
+inline void write_head(std::byte* to, const void* head, uint32_t bytes) {
+  if constexpr (kKind == shm::kKindAsk) {
+    write_words(to, *static_cast<const shm::Ask*>(head), bytes);
+  } else {
+    copy_bytes(to, head, bytes);
+  }
+}
+
+}  // namespace
+
 // A frame whose body is in one piece; false if send_any() has to look.
 template <uint64_t kKind>
 inline bool ShmDriver::send_flat(Peer& peer, const void* head, uint32_t head_bytes,
@@ -227,7 +253,7 @@ inline bool ShmDriver::send_flat(Peer& peer, const void* head, uint32_t head_byt
   if (bytes <= shm::kFirstBytes) {
     std::byte* const to = peer.out.reserve_line();
     if (!to) return false;
-    copy_bytes(to, head, head_bytes);
+    write_head<kKind>(to, head, head_bytes);
     if (body_bytes) copy_bytes(to + head_bytes, body, body_bytes);
     peer.out.publish_line(to, bytes, kKind);
   } else {
@@ -239,7 +265,7 @@ inline bool ShmDriver::send_flat(Peer& peer, const void* head, uint32_t head_byt
     const uint32_t first = room - padding;  // of the body, in the first line
     const auto* from = static_cast<const std::byte*>(body);
     peer.writer.write(to + shm::kFirstBytes, from + first, body_bytes - first);
-    copy_bytes(to + padding, head, head_bytes);
+    write_head<kKind>(to + padding, head, head_bytes);
     copy_bytes(to + padding + head_bytes, from, first);
     peer.out.publish(bytes, padding, kKind);
   }
@@ -270,7 +296,7 @@ bool ShmDriver::send_medium(PeerId id, uint64_t word0, uint64_t word1, const voi
 
 // Where has_room() said yes.
 void ShmDriver::send_ask(Peer& peer, const shm::Ask& ask, const void* body, uint32_t bytes) {
-  send_flat<shm::kKindAsk>(peer, &ask, sizeof(ask), body, bytes);
+  send_flat<shm::kKindAsk>(peer, &ask, shm::head_bytes(ask.kind), body, bytes);
 }
 
 bool ShmDriver::send_any(const Tx& tx) {
@@ -315,12 +341,12 @@ void ShmDriver::refused(Peer& peer, bool corrupt) {
   if (corrupt) fail(peer, "it claims to have read more than was sent");
 }
 
-// Most polls find nothing, and this is all they do.
+// Most polls find nothing, and this is all they do; but for a look at what was asked for.
 inline bool ShmDriver::quiet(uint64_t now_ns) const {
   for (unsigned i = 0; i < hot_count_; i++)
     if (__builtin_expect(!hot_[i]->in.empty(), 0)) return false;
   return idle_.empty() && cookies_.empty() && put_off_owed_ == 0 && !armed_ && splits_open_ == 0 &&
-         asking_.empty() && endings_ == 0 && now_ns < next_check_ns_ &&
+         endings_ == 0 && now_ns < next_check_ns_ &&
          header_->news.load(std::memory_order_relaxed) == news_seen_;
 }
 
@@ -330,7 +356,7 @@ inline bool ShmDriver::quiet(uint64_t now_ns) const {
     crowded_ = lone_ > 1;
     lone_ = 0;
   }
-  if (quiet(now_ns)) return 0;
+  if (quiet(now_ns)) return __builtin_expect(asking_.empty(), 1) ? 0 : finish_asks();
   if (budget == 1 && !armed_ && cookies_.empty() && put_off_owed_ == 0 && hot_count_ > 0)
     if (const unsigned count = drain(*hot_[hot_next_], 1)) return count;
   return poll_all(now_ns, budget);

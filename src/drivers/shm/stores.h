@@ -54,40 +54,46 @@ class BodyWriter {
   // program order publishes it.
   void write(std::byte* to, const std::byte* from, uint32_t n) {
     if (n < kStreamFrom || !may_choose_) return copy_bytes(to, from, n);
-    Way way = cost_[kString] < cost_[kLoop] ? kString : kLoop;
-    if (cost_[way] > kFarLine && ++streamed_ % kRetry != 0) return stream_bytes(to, from, n);
-    if (n < kMeasureFrom) return copy_bytes(to, from, n);
-    if (++written_ % kRetry == 0) way = way == kLoop ? kString : kLoop;
-    const uint64_t start = __rdtsc();
+    const Way way = cost_[kString] < cost_[kLoop] ? kString : kLoop;
+    const uint32_t turn = ++turns_;
+    if (cost_[way] > kFarLine && turn % kRetry != 0) return stream_bytes(to, from, n);
+    if (n < kStringFrom) return copy_bytes(to, from, n);
+    if (turn % kMeasureOne != 0) return copy(way, to, from, n);
+    measure(turn % kRetry != 0 ? way : way == kLoop ? kString : kLoop, to, from, n);
+  }
+
+ private:
+  enum Way : uint8_t { kLoop, kString };
+  static constexpr uint32_t kStreamFrom = 1024;  // bytes
+  static constexpr uint32_t kStringFrom = 4096;  // shorter ones are over before it has begun
+  static constexpr uint32_t kMeasureOne = 8;     // of so many, for reading the counter takes time
+  static constexpr uint32_t kRetry = 256;        // a multiple of it
+  static constexpr uint32_t kPart = 16;          // of a tick, in which a line's cost is counted
+  // Ticks of an ordinary store of a line: about 5 between the threads of one core, 10 to 20 between
+  // cores with a common cache, 40 to 70 between others.
+  static constexpr uint32_t kFarLine = 32 * kPart;
+  static constexpr uint32_t kMost = 4 * kFarLine;  // what costs more was interrupted
+  static constexpr uint32_t kMemory = 4;           // a new cost is so large a part of the average
+
+  static void copy(Way way, std::byte* to, const std::byte* from, uint32_t n) {
     if (way == kString) {
       string_bytes(to, from, n);
     } else {
       copy_bytes(to, from, n);
     }
-    note(way, (__rdtsc() - start) * kPart / (n / kLine));
   }
 
- private:
-  enum Way : uint8_t { kLoop, kString };
-  static constexpr uint32_t kStreamFrom = 1024;   // bytes
-  static constexpr uint32_t kMeasureFrom = 3072;  // shorter ones end in the store buffer
-  static constexpr uint32_t kPart = 16;           // of a tick, in which a line's cost is counted
-  // Ticks of an ordinary store of a line: about 5 between the threads of one core, 10 to 20 between
-  // cores with a common cache, 40 to 70 between others.
-  static constexpr uint32_t kFarLine = 32 * kPart;
-  static constexpr uint32_t kMost = 4 * kFarLine;  // what costs more was interrupted
-  static constexpr uint32_t kRetry = 256;
-  static constexpr uint32_t kMemory = 4;  // a new cost is so large a part of the average
-
-  void note(Way way, uint64_t cost) {
+  void measure(Way way, std::byte* to, const std::byte* from, uint32_t n) {
+    const uint64_t start = __rdtsc();
+    copy(way, to, from, n);
+    const uint64_t cost = (__rdtsc() - start) * kPart / (n / kLine);
     const uint32_t counted = cost < kMost ? static_cast<uint32_t>(cost) : kMost;
     cost_[way] = (cost_[way] * (kMemory - 1) + counted) / kMemory;
   }
 
   bool may_choose_ = true;
   uint32_t cost_[2] = {};  // average; of a line
-  uint32_t written_ = 0;
-  uint32_t streamed_ = 0;
+  uint32_t turns_ = 0;
 };
 
 #else
