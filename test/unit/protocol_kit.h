@@ -179,4 +179,11 @@ class ProtocolFrames : public ::testing::Test {
 
 using Notes = std::vector<Note>;
 
+inline AccessOwner access_owner(Notes* notes) {
+  const auto note = [](void* object, void*, Status status) {
+    static_cast<Notes*>(object)->push_back({OpEvent::moved, status, 0});
+  };
+  return {note, notes, nullptr};
+}
+
 }  // namespace torii::test

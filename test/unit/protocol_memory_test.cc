@@ -298,9 +298,10 @@ TEST_F(ProtocolMemory, ManyThatWaitForRoomAreNotAllOfferedAgain) {
   const std::byte key[FakeDriver::kKeyBytes] = {};
   uint32_t remote = kNoRemote;
   ASSERT_EQ(driver_->import(kPeer, key, &remote), Status::ok);
+  const AccessOwner noting = access_owner(&notes_);
   for (unsigned i = 0; i < kEach; ++i)
     for (Peer* peer : peers)
-      ASSERT_EQ(protocol_->access(*peer, remote, 0, Data(source_.data(), 10), false, owner()),
+      ASSERT_EQ(protocol_->access(*peer, remote, 0, source_.data(), 10, false, noting),
                 Status::pending);
   EXPECT_EQ(driver_->lent(), kRoom);
 
@@ -325,6 +326,47 @@ TEST_F(ProtocolMemory, ManyThatWaitForRoomAreNotAllOfferedAgain) {
   EXPECT_GT(dead, kEach / 4);
   EXPECT_LT(dead, kEach);
   EXPECT_EQ(protocol_->ops().used(), 0u);
+  driver_->drop(remote);
+}
+
+// What the driver takes in one piece is no operation; what is longer is. Either is told of once.
+TEST_F(ProtocolMemory, AccessesInOnePieceAndInSeveral) {
+  open(kGet | kPut);
+  const std::byte key[FakeDriver::kKeyBytes] = {};
+  uint32_t remote = kNoRemote;
+  ASSERT_EQ(driver_->import(kPeer, key, &remote), Status::ok);
+  const auto read = [&](uint64_t bytes) {
+    return protocol_->access(*peer_, remote, 0, source_.data(), bytes, true, access_owner(&notes_));
+  };
+  driver_->remote = Status::ok;
+  EXPECT_EQ(read(10), Status::ok);
+  EXPECT_EQ(counters_.pulled_bytes, 10u);
+  driver_->remote = Status::invalid;
+  EXPECT_EQ(read(10), Status::invalid);
+  EXPECT_TRUE(protocol_->drained());
+
+  driver_->remote = Status::pending;
+  for (const uint64_t most : {~uint64_t{0}, uint64_t{60}}) {
+    protocol_->limit_moves(most);
+    notes_.clear();
+    EXPECT_EQ(read(100), Status::pending);
+    EXPECT_EQ(protocol_->ops().used(), most < 100 ? 1u : 0u);
+    EXPECT_FALSE(protocol_->drained());
+    EXPECT_EQ(driver_->lent(), most < 100 ? 2u : 1u);
+    while (driver_->lent() > 0) give_back();
+    EXPECT_EQ(notes_, (Notes{{OpEvent::moved, Status::ok, 0}}));
+    EXPECT_TRUE(protocol_->drained());
+  }
+  EXPECT_EQ(counters_.pulled_bytes, 210u);
+
+  protocol_->limit_moves(~uint64_t{0});
+  notes_.clear();
+  EXPECT_EQ(read(100), Status::pending);
+  give_back(Status::denied);
+  EXPECT_EQ(notes_, (Notes{{OpEvent::moved, Status::denied, 0}}));
+  EXPECT_EQ(read(100), Status::denied) << "not this way any more";
+  EXPECT_EQ(protocol_->ops().used(), 0u);
+  EXPECT_TRUE(protocol_->drained());
   driver_->drop(remote);
 }
 
@@ -369,7 +411,9 @@ TEST_F(ProtocolMemory, WhatADeadPeerOwesEnds) {
     if (flags) {
       const std::byte key[FakeDriver::kKeyBytes] = {};
       ASSERT_EQ(driver_->import(kPeer, key, &remote), Status::ok);
-      ASSERT_EQ(protocol_->access(*peer_, remote, 0, ten, true, watched(4)), Status::pending);
+      ASSERT_EQ(
+          protocol_->access(*peer_, remote, 0, memory.data(), 10, true, access_owner(&notes[4])),
+          Status::pending);
     }
     driver_->takes = 0;
     driver_->go_down(kPeer, Status::peer_dead);

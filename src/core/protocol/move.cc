@@ -318,6 +318,7 @@ void Protocol::access_done(RemoteAccess* access, Status status) {
   const RemoteAccess over = *access;
   accesses_.put(access);
   --moves_;
+  if (status == Status::ok && over.peer->state != PeerState::up) status = down_status(*over.peer);
   if (status == Status::ok) {
     (over.reading ? counters_->pulled_bytes : counters_->pushed_bytes) += over.bytes;
   } else if (status == Status::denied) {

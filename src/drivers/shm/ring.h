@@ -93,6 +93,7 @@ struct RingSender {
   void publish_line(std::byte* bytes, uint32_t frame_bytes, uint64_t kind = kKindFrame) {
     reinterpret_cast<std::atomic<uint64_t>*>(bytes - sizeof(uint64_t))
         ->store(control_word(kind, frame_bytes, position), std::memory_order_release);
+    own_ahead();
     ++position;
     --room;
   }
@@ -158,6 +159,20 @@ struct RingSender {
   }
 
  private:
+  // Asks for the line that comes eighth, to write it: of a stream of short frames each line would
+  // have to be fetched from the receiver's cache before the next one is written, and where the two
+  // have no cache in common that takes three times as long as all the rest.
+  void own_ahead() const {
+    const std::byte* const soon = base + size_t{(position + kOwnAhead) & (lines - 1)} * kLine;
+#if defined(__x86_64__)
+    asm volatile("prefetchw %0" : : "m"(*soon));
+#else
+    __builtin_prefetch(soon, 1);
+#endif
+  }
+
+  static constexpr uint32_t kOwnAhead = 8;
+
   void clear_stale(uint32_t line) {
     uint64_t& word = stale[line / 64];
     const uint64_t bit = uint64_t{1} << line % 64;
