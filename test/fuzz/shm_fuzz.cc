@@ -153,7 +153,7 @@ class World {
       data.assign(reinterpret_cast<const char*>(&address), sizeof(address));
     }
     if (ask.kind != shm::AskKind::answer && ask.kind != shm::AskKind::delivered) ++number_;
-    data.insert(0, reinterpret_cast<const char*>(&ask), sizeof(ask));
+    data.insert(0, reinterpret_cast<const char*>(&ask), shm::head_bytes(ask.kind));
     if (right & 64) data.resize(in.below(unsigned(data.size() + 1)));
     bool corrupt = false;
     std::byte* const to = ring_end_.reserve(static_cast<uint32_t>(data.size()), &corrupt);

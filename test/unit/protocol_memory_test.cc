@@ -355,6 +355,7 @@ TEST_F(ProtocolMemory, AccessesInOnePieceAndInSeveral) {
     EXPECT_EQ(driver_->lent(), most < 100 ? 2u : 1u);
     while (driver_->lent() > 0) give_back();
     EXPECT_EQ(notes_, (Notes{{OpEvent::moved, Status::ok, 0}}));
+    EXPECT_EQ(protocol_->accesses(), 0u);
     EXPECT_TRUE(protocol_->drained());
   }
   EXPECT_EQ(counters_.pulled_bytes, 210u);
@@ -365,6 +366,14 @@ TEST_F(ProtocolMemory, AccessesInOnePieceAndInSeveral) {
   give_back(Status::denied);
   EXPECT_EQ(notes_, (Notes{{OpEvent::moved, Status::denied, 0}}));
   EXPECT_EQ(read(100), Status::denied) << "not this way any more";
+
+  peer_->remote_denied = false;
+  notes_.clear();
+  EXPECT_EQ(read(100), Status::pending);
+  arrive(control(wire::Kind::bye, 0, 0));
+  give_back(Status::peer_dead);
+  EXPECT_EQ(notes_, (Notes{{OpEvent::moved, Status::peer_closed, 0}}));
+  EXPECT_EQ(read(100), Status::peer_closed);
   EXPECT_EQ(protocol_->ops().used(), 0u);
   EXPECT_TRUE(protocol_->drained());
   driver_->drop(remote);

@@ -258,6 +258,34 @@ TEST_F(ShmAsk, LongPutsFlow) {
   EXPECT_EQ(claim().withdrawn.load(), 0u);
 }
 
+TEST_F(ShmAsk, LongGetsFlow) {
+  std::vector<std::byte> got(kBytes);
+  std::memcpy(memory.data(), local.data(), kBytes);
+  ASSERT_EQ(get(0, got.data(), kBytes, 1), Status::pending);
+  ASSERT_TRUE(together(1));
+  EXPECT_EQ(std::memcmp(got.data(), local.data(), kBytes), 0);
+  EXPECT_EQ(claim().withdrawn.load(), 0u);
+}
+
+// What has come is not read once more, and what is left is not all read by one poll.
+TEST_F(ShmAsk, AnOwnerThatStopsOnTheWayOfGets) {
+  std::vector<std::byte> got(2 * kBytes);
+  std::memcpy(memory.data(), local.data(), kBytes);
+  ASSERT_EQ(get(0, got.data(), kBytes, 1), Status::pending);
+  ASSERT_EQ(get(0, got.data() + kBytes, kBytes, 2), Status::pending);
+  owner.driver->poll(1, 3);
+  for (int i = 0; i < 3; i++) user.driver->poll(1, 1);
+  ASSERT_EQ(std::memcmp(got.data(), local.data(), 100), 0);
+  got[0] = ~local[0];
+  ASSERT_TRUE(alone(1));
+  EXPECT_EQ(status_of(2), Status::pending);
+  ASSERT_TRUE(alone(2));
+  EXPECT_EQ(got[0], ~local[0]) << "it was read again";
+  got[0] = local[0];
+  EXPECT_EQ(std::memcmp(got.data(), local.data(), kBytes), 0);
+  EXPECT_EQ(std::memcmp(got.data() + kBytes, local.data(), kBytes), 0);
+}
+
 // The ring does not hold the answers to all gets: each that is taken lets the owner go on, also
 // when the user polls for one event at a time and never finds its ring empty.
 TEST_F(ShmAsk, TheOwnerOfManyGetsDoesNotWaitForTheLast) {
@@ -570,11 +598,13 @@ TEST_F(ShmAsk, InventedAsks) {
       ask.kind = static_cast<AskKind>(random.between(0, 7 - 1));
       std::byte* const line = ring.base() + size_t{at & (lines - 1)} * shm::kLine;
       std::memset(line + 8, 0xee, shm::kFirstBytes);
-      std::memcpy(line + 8, &ask, sizeof(ask));
-      const uint32_t length = random.chance(800000) && ask.kind == AskKind::put
-                                  ? std::min<uint32_t>(56, 32 + ask.bytes)
-                              : random.chance(800000) ? 32
-                                                      : random.between(0, 57 - 1);
+      const uint32_t head = shm::head_bytes(ask.kind);
+      std::memcpy(line + 8, &ask, head);
+      const bool data = ask.kind == AskKind::put || ask.kind == AskKind::answer;
+      const uint32_t length = random.chance(800000) && data
+                                  ? std::min<uint32_t>(shm::kFirstBytes, head + ask.bytes)
+                              : random.chance(800000) ? head
+                                                      : random.between(0, shm::kFirstBytes);
       reinterpret_cast<std::atomic<uint64_t>*>(line)->store(
           shm::control_word(shm::kKindAsk, length, at), std::memory_order_release);
       at++;

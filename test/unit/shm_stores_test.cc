@@ -55,6 +55,66 @@ void for_sizes(F try_one) {
       ASSERT_TRUE(try_one(size, skew())) << size << " bytes";
 }
 
+constexpr uint32_t kLong = 8192;
+
+// Ticks of a line by loop and by string.
+struct Place {
+  uint32_t loop, string;
+  uint64_t cost(Store how) const {
+    return StoreChoice::kPart * (how == Store::string ? string : loop);
+  }
+};
+
+// What most of so many long bodies are written by, once the choice has got used to the place.
+Store settled(StoreChoice& choice, const Place& place, int bodies = 4000) {
+  int count[3] = {};
+  for (int i = 0; i < 2 * bodies; i++) {
+    const StoreChoice::Turn turn = choice.next(kLong);
+    if (turn.measured) choice.note(turn.how, place.cost(turn.how));
+    if (i >= bodies) count[static_cast<int>(turn.how)]++;
+  }
+  const auto most = std::max_element(count, count + 3);
+  EXPECT_GE(*most, bodies - bodies / 50);
+  return static_cast<Store>(most - count);
+}
+
+TEST(StoreChoice, TheCheapestWhereItIsAndAfterAMove) {
+  StoreChoice choice;
+  EXPECT_EQ(settled(choice, {12, 20}), Store::loop);
+  EXPECT_EQ(settled(choice, {56, 12}), Store::string) << "far, and asks for many lines at once";
+  EXPECT_EQ(settled(choice, {20, 12}), Store::string);
+  EXPECT_EQ(settled(choice, {60, 70}), Store::past);
+  EXPECT_EQ(settled(choice, {300, 300}), Store::past) << "much, but every time";
+  EXPECT_EQ(settled(choice, {12, 20}), Store::loop);
+}
+
+// One that was interrupted says nothing of the place.
+TEST(StoreChoice, AnInterruptionChangesNothing) {
+  StoreChoice choice;
+  const Place place{56, 20};
+  ASSERT_EQ(settled(choice, place), Store::string);
+  choice.note(Store::string, StoreChoice::kPart * 5000);
+  EXPECT_EQ(choice.next(kLong).how, Store::string);
+  choice.note(Store::string, place.cost(Store::string));
+  choice.note(Store::string, StoreChoice::kPart * 100);  // a short one, which cannot be told
+  EXPECT_EQ(settled(choice, place), Store::string);
+}
+
+// Whatever short ones come between.
+TEST(StoreChoice, AmongShortOnes) {
+  StoreChoice choice;
+  const Place place{56, 12};
+  int strings = 0;
+  for (int i = 0; i < 4000; i++) {
+    EXPECT_FALSE(choice.next(2048).measured);
+    EXPECT_EQ(choice.next(100).how, Store::loop);
+    const StoreChoice::Turn turn = choice.next(kLong);
+    if (turn.measured) choice.note(turn.how, place.cost(turn.how));
+    strings += turn.how == Store::string;
+  }
+  EXPECT_GT(strings, 3800);
+}
+
 TEST(BodyWriter, AFreshOneWritesEverySize) {
   Copies copies;
   for_sizes([&](uint32_t n, uint32_t skew) {

@@ -239,14 +239,16 @@ void Protocol::move_finished(Op* op) {
   send_control(*op->peer, Kind::finish, op->status, op->peer_op, 0, op->accepted);
 }
 
-// The first of several that the driver has no room for waits, and the others behind it.
+// Where the driver has no room for one it waits, and the others behind it.
 Status Protocol::access(Peer& peer, uint32_t remote, uint64_t offset, void* base, uint64_t bytes,
                         bool reading, const AccessOwner& owner) {
   if (peer.state != PeerState::up) return down_status(peer);
   if (peer.remote_denied) return Status::denied;
-  if (peer.moves.empty() && bytes <= std::min(peer.driver->caps().remote_max, move_max_)) {
+  bool waits = !peer.moves.empty();
+  if (!waits && bytes <= std::min(peer.driver->caps().remote_max, move_max_)) {
     const Status status = access_whole(peer, remote, offset, base, bytes, reading, owner);
     if (status != Status::again) return status;
+    waits = true;
   }
   const auto notify = reinterpret_cast<uintptr_t>(owner.notify);
   Op* op = make_op(peer, OpRole::access,
@@ -257,6 +259,11 @@ Status Protocol::access(Peer& peer, uint32_t remote, uint64_t offset, void* base
   op->reading = reading;
   op->remote = remote;
   op->remote_offset = offset;
+  if (waits) {
+    enter_moves(op);
+    movers_.push(peer);
+    return Status::pending;
+  }
   Op* const outer = starting_;
   const bool outer_done = started_done_;
   starting_ = op;
@@ -271,18 +278,23 @@ Status Protocol::access(Peer& peer, uint32_t remote, uint64_t offset, void* base
 
 [[gnu::hot]] bool Protocol::access_now(Peer& peer, uint32_t remote, uint64_t offset, void* base,
                                        uint64_t bytes, bool reading) {
-  Driver& driver = *peer.driver;
-  if (peer.state != PeerState::up || peer.remote_denied ||
-      bytes > std::min(driver.caps().remote_max, move_max_))
-    return false;
-  const iovec piece{base, bytes};
-  const Rma rma = rma_of(peer, remote, offset, {&piece, 1}, bytes);
-  if ((reading ? driver.get(rma) : driver.put(rma)) != Status::ok) return false;
-  (reading ? counters_->pulled_bytes : counters_->pushed_bytes) += bytes;
-  return true;
+  return peer.state == PeerState::up && !peer.remote_denied &&
+         bytes <= std::min(peer.driver->caps().remote_max, move_max_) &&
+         issue(peer, remote, offset, base, bytes, reading, 0) == Status::ok;
 }
 
-// By one call of the driver; `again`: it has no room.
+// One call of the driver.
+inline Status Protocol::issue(Peer& peer, uint32_t remote, uint64_t offset, void* base,
+                              uint64_t bytes, bool reading, uint64_t cookie) {
+  const iovec piece{base, bytes};
+  Rma rma = rma_of(peer, remote, offset, {&piece, 1}, bytes);
+  rma.cookie = cookie;
+  const Status status = reading ? peer.driver->get(rma) : peer.driver->put(rma);
+  if (status == Status::ok) (reading ? counters_->pulled_bytes : counters_->pushed_bytes) += bytes;
+  return status;
+}
+
+// `again`: the driver has no room.
 inline Status Protocol::access_whole(Peer& peer, uint32_t remote, uint64_t offset, void* base,
                                      uint64_t bytes, bool reading, const AccessOwner& owner) {
   RemoteAccess* const access = accesses_.get();
@@ -294,22 +306,16 @@ inline Status Protocol::access_whole(Peer& peer, uint32_t remote, uint64_t offse
   access->owner.argument = owner.argument;
   access->bytes = bytes;
   access->reading = reading;
-  const iovec piece{base, bytes};
-  Rma rma = rma_of(peer, remote, offset, {&piece, 1}, bytes);
-  rma.cookie = accesses_.handle(access) | kAccessCookie;
-  const Status status = reading ? peer.driver->get(rma) : peer.driver->put(rma);
+  const uint64_t cookie = accesses_.handle(access) | kAccessCookie;
+  const Status status = issue(peer, remote, offset, base, bytes, reading, cookie);
   if (status == Status::pending) {
     ++moves_;
     return status;
   }
   accesses_.put(access);
-  if (status == Status::ok) {
-    (reading ? counters_->pulled_bytes : counters_->pushed_bytes) += bytes;
-  } else if (status == Status::denied || status == Status::unsupported) {
-    peer.remote_denied = true;
-    return Status::denied;
-  }
-  return status;
+  if (status != Status::denied && status != Status::unsupported) return status;
+  peer.remote_denied = true;
+  return Status::denied;
 }
 
 // The driver is through with one that it took whole.
@@ -318,7 +324,7 @@ void Protocol::access_done(RemoteAccess* access, Status status) {
   const RemoteAccess over = *access;
   accesses_.put(access);
   --moves_;
-  if (status == Status::ok && over.peer->state != PeerState::up) status = down_status(*over.peer);
+  if (over.peer->state != PeerState::up) status = down_status(*over.peer);
   if (status == Status::ok) {
     (over.reading ? counters_->pulled_bytes : counters_->pushed_bytes) += over.bytes;
   } else if (status == Status::denied) {

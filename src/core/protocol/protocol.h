@@ -170,9 +170,9 @@ class Protocol final {
   // bytes, or none if the lock was not free; or `dropped`.
   Status update(Peer& peer, wire::Update request, const wire::LockWord* lock, uint64_t* old,
                 const Owner& owner);
-  // Reads or writes `bytes` bytes at `offset` of memory that the peer's driver imported as `remote`.
-  // `ok`: over; `pending`: the owner is told. An error: nothing was begun. `denied`, from here or
-  // told: not this way, use frames.
+  // Reads or writes `bytes` bytes at `offset` of memory that the peer's driver imported as
+  // `remote`. `ok`: over; `pending`: the owner is told. An error: nothing was begun. `denied`, from
+  // here or told: not this way, use frames.
   Status access(Peer& peer, uint32_t remote, uint64_t offset, void* base, uint64_t bytes,
                 bool reading, const AccessOwner& owner);
   // The same, if it is over when this returns. False: nothing happened that access() would not do
@@ -253,6 +253,7 @@ class Protocol final {
   void say_bye();
 
   SlotPool<Op>& ops() { return ops_; }
+  uint32_t accesses() const { return accesses_.used(); }  // that drivers have taken whole
   const std::vector<std::unique_ptr<Driver>>& drivers() const { return drivers_; }
   const std::string& driver_name(size_t index) const { return driver_names_[index]; }
   const Identity& self() const { return config_.self; }
@@ -386,6 +387,8 @@ class Protocol final {
   unsigned move_step(Op* op);
   void move_refused(Op* op);
   void move_finished(Op* op);
+  Status issue(Peer& peer, uint32_t remote, uint64_t offset, void* base, uint64_t bytes,
+               bool reading, uint64_t cookie);
   Status access_whole(Peer& peer, uint32_t remote, uint64_t offset, void* base, uint64_t bytes,
                       bool reading, const AccessOwner& owner);
   void access_done(RemoteAccess* access, Status status);
@@ -404,7 +407,8 @@ class Protocol final {
   std::unordered_multimap<uint64_t, Peer*> by_identity_;
   std::unordered_map<uint64_t, Peer*> by_process_;
   SlotPool<Op> ops_;
-  SlotPool<RemoteAccess> accesses_;  // their handles, with kAccessCookie, are cookies for drivers, too
+  SlotPool<RemoteAccess>
+      accesses_;  // their handles, with kAccessCookie, are cookies for drivers, too
   SlotPool<Region> regions_;
   uint64_t moved_in_call_ = 0;           // bytes, by drivers that move data inside the call
   uint32_t moves_ = 0;                   // remote reads and writes under way, or put off

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// Puts, and gets that are not long, by the process whose memory it is. A system call that reaches
+// Puts and gets by the process whose memory it is. A system call that reaches
 // into another process takes a microsecond or two; a frame is there in a tenth of that, if the
 // other process is looking. So it is asked, by a frame in the ring, to move the bytes, and the
 // asking process looks on: at the number of the last ask that was carried out, and for answers to
@@ -39,7 +39,11 @@ using shm::OpenAsk;
 
 constexpr uint32_t kChunk = 8192;    // bytes of one frame
 constexpr uint64_t kDelivering = 3;  // at a time; others are read meanwhile
-constexpr unsigned kPatience = 100;  // looks in vain; some microseconds
+constexpr unsigned kPatience = 200;  // looks in vain; some microseconds
+// Longer gets are made by attach where the owner may have several to answer: they do not wait for
+// each other then.
+constexpr uint64_t kGetOfMany = 64 << 10;
+constexpr uint64_t kWithdrawnAtOnce = 256 << 10;  // bytes
 constexpr unsigned kPauseMax = 1024;
 
 constexpr uint64_t frames_of(uint64_t bytes) { return (bytes + kChunk - 1) / kChunk; }
@@ -89,7 +93,9 @@ constexpr uint32_t frame_bytes(uint32_t bytes) {
 bool ShmDriver::may_ask(const Rma& rma, const Peer& peer, bool write) {
   const Import& import = imports_[rma.remote];
   const Asks* const asks = peer.asks.get();
-  if (rma.bytes > points_.ask_alone_most && lone_++ == 0 && !crowded_ && !(asks && asks->count > 0))
+  const bool long_of_many = !write && rma.bytes > kGetOfMany && local_peers_ > 2;
+  if ((long_of_many || rma.bytes > points_.ask_alone_most) && lone_++ == 0 && !crowded_ &&
+      !(asks && asks->count > 0))
     return false;
   if (!write && rma.bytes > points_.ask_get_most &&
       (rma.bytes > points_.deliver_most || (asks && busy(*asks))))
@@ -183,16 +189,20 @@ void ShmDriver::send_asks(Peer& peer) {
 // --- being asked -----------------------------------------------------------------------------
 
 void ShmDriver::carry_out(Peer& peer, const std::byte* bytes, uint32_t length) {
-  constexpr uint32_t kAnswer = head_bytes(AskKind::answer);
-  Ask ask;
-  if (length < kAnswer) return fail(peer, "it asks for nothing");
-  std::memcpy(&ask, bytes, kAnswer);
-  if ((ask.kind == AskKind::answer && length - kAnswer == ask.bytes) ||
-      (ask.kind == AskKind::delivered && length == kAnswer))
-    return take_answer(peer, ask, bytes + kAnswer);
-  if (length < sizeof(ask)) return fail(peer, "it asks for nothing");
-  std::memcpy(&ask.valid, bytes + kAnswer, sizeof(ask) - kAnswer);
-  const uint32_t data = length - static_cast<uint32_t>(sizeof(ask));
+  constexpr uint32_t kLeast = head_bytes(AskKind::answer);
+  Ask ask{};
+  if (length < kLeast) return fail(peer, "it asks for nothing");
+  std::memcpy(&ask, bytes, kLeast);
+  const uint32_t head = head_bytes(ask.kind);
+  if (length < head) return fail(peer, "it asks for nothing");
+  if (head > kLeast) {
+    std::memcpy(&ask.valid, bytes + offsetof(Ask, valid), sizeof(ask.valid));
+    std::memcpy(&ask.offset, bytes + offsetof(Ask, offset), sizeof(ask.offset));
+  }
+  const uint32_t data = length - head;
+  if ((ask.kind == AskKind::answer && data == ask.bytes) ||
+      (ask.kind == AskKind::delivered && data == 0))
+    return take_answer(peer, ask, bytes + head);
   const uint64_t number = ++peer.asked;
   if (!sensible(ask, data) || ask.number != static_cast<uint32_t>(number))
     return fail(peer, "it asks for what makes no sense");
@@ -201,13 +211,13 @@ void ShmDriver::carry_out(Peer& peer, const std::byte* bytes, uint32_t length) {
   std::atomic_signal_fence(std::memory_order_seq_cst);  // the sender runs the barrier
   if (number > claim.withdrawn.load(std::memory_order_relaxed)) {
     if (ask.kind == AskKind::deliver) {
-      deliver(peer, ask, bytes + sizeof(ask));
+      deliver(peer, ask, bytes + head);
     } else if (ask.kind == AskKind::put) {
       std::byte* const to =
           arena_ ? arena_->guarded(ask.slot, ask.valid, kRemoteWrite, ask.offset, ask.bytes)
                  : nullptr;
       if (to) {
-        copy_bytes(to, bytes + sizeof(ask), ask.bytes);
+        copy_bytes(to, bytes + head, ask.bytes);
       } else {
         static_cast<void>(refuse_key(peer, "asks for what its export does not give"));
       }
@@ -289,6 +299,7 @@ void ShmDriver::take_answer(Peer& peer, const Ask& answer, const std::byte* byte
       // process would have nothing to do.
       if (asks->sending < asks->count) send_asks(peer);
       if (open.got < open.bytes) return;
+      asks->penalty = 0;
       ended.add(open, Status::ok);
       counters_.helped_accesses++;
     }
@@ -319,15 +330,16 @@ bool ShmDriver::read_applied(Peer& peer) {
     return false;
   }
   asks.applied = applied;
-  asks.idle = asks.penalty = 0;
+  asks.idle = 0;
   return true;
 }
 
 unsigned ShmDriver::finish_asks(Peer& peer) {
   Asks& asks = *peer.asks;
+  const uint64_t before = asks.applied;
   if (!read_applied(peer)) return 0;
   EndedAsks ended;
-  for (uint32_t i = 0; i < asks.count; i++) {
+  for (uint32_t i = 0; asks.applied != before && i < asks.count; i++) {
     OpenAsk& open = asks[i];
     if (open.over || !open.write) continue;
     if (!carried_out(asks, open)) break;
@@ -336,6 +348,7 @@ unsigned ShmDriver::finish_asks(Peer& peer) {
   }
   if (asks.sending < asks.count) send_asks(peer);
   if (ended.count > 0) {
+    asks.penalty = 0;
     counters_.helped_accesses += ended.count;
     return report_asks(peer, ended);
   }
@@ -381,20 +394,25 @@ void ShmDriver::withdraw(Peer& peer) {
 unsigned ShmDriver::do_withdrawn(Peer& peer) {
   Asks& asks = *peer.asks;
   if (at_work(asks.claim)) return 0;
-  const unsigned penalty = asks.penalty;
   if (!read_applied(peer)) return 0;
-  asks.penalty = penalty;
   EndedAsks ended;
-  for (uint32_t i = 0; i < asks.count; i++)
-    if (!asks[i].over) ended.add(asks[i], do_myself(peer, asks[i]));
-  asks.withdrawing = false;
-  asks.awaited = 0;
+  uint64_t moved = 0;
+  uint32_t i = 0;
+  for (; i < asks.count && moved < kWithdrawnAtOnce; i++) {
+    if (asks[i].over) continue;
+    moved += asks[i].bytes;
+    ended.add(asks[i], do_myself(peer, asks[i]));
+  }
+  if (i == asks.count) {
+    asks.withdrawing = false;
+    asks.awaited = 0;
+  }
   return report_asks(peer, ended);
 }
 
 // What is left of it.
 Status ShmDriver::do_myself(Peer& peer, const OpenAsk& open) {
-  uint64_t at = 0;
+  uint64_t at = open.got;
   if (open.write && open.sent > 0 && peer.asks->applied >= open.first)
     at = std::min((peer.asks->applied - open.first + 1) * kChunk, open.bytes);
   // What the owner has refused counts as applied, too: the word tells.

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstring>
 
 #include "core/base/log.h"
@@ -225,8 +227,9 @@ namespace {
 // have left its store buffer.
 inline void write_words(std::byte* to, const shm::Ask& ask, uint32_t bytes) {
   auto* const words = reinterpret_cast<uint64_t*>(to);
-  const uint64_t which = static_cast<uint64_t>(ask.kind) | uint64_t{ask.number} << 32;
-  const uint64_t what = ask.bytes | uint64_t{ask.slot} << 32;
+  using Pair = std::array<uint32_t, 2>;
+  const auto which = std::bit_cast<uint64_t>(Pair{static_cast<uint32_t>(ask.kind), ask.number});
+  const auto what = std::bit_cast<uint64_t>(Pair{ask.bytes, ask.slot});
   __atomic_store_n(words, which, __ATOMIC_RELAXED);
   __atomic_store_n(words + 1, what, __ATOMIC_RELAXED);
   if (bytes < sizeof(ask)) return;

@@ -163,6 +163,7 @@ struct RingSender {
   // have to be fetched from the receiver's cache before the next one is written, and where the two
   // have no cache in common that takes three times as long as all the rest.
   void own_ahead() const {
+    if (room <= kOwnAhead) return;  // the receiver has not read it
     const std::byte* const soon = base + size_t{(position + kOwnAhead) & (lines - 1)} * kLine;
 #if defined(__x86_64__)
     asm volatile("prefetchw %0" : : "m"(*soon));

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "core/base/copy.h"
 #include "drivers/shm/layout.h"
@@ -24,6 +25,68 @@
 #endif
 
 namespace torii::shm {
+
+enum class Store : uint8_t {
+  loop,    // ordinary ones, of vectors
+  string,  // ordinary ones, by one instruction
+  past     // past the caches
+};
+
+// Which of them is the next body's?
+class StoreChoice {
+ public:
+  static constexpr uint32_t kPart = 16;  // of a tick, in which the cost of a line is counted
+
+  struct Turn {
+    Store how;
+    bool measured;  // note() is told what it cost
+  };
+
+  Turn next(uint32_t n) {
+    if (n < kChoiceFrom) return {Store::loop, false};
+    const Store better = cost_[1] < cost_[0] ? Store::string : Store::loop;
+    const bool far = cost_of(better) > kFarLine;
+    if (n < kStringFrom) return {far ? Store::past : Store::loop, false};
+    const uint32_t turn = ++turns_;
+    if (far) {
+      if (turn % kRetryFar != 0) return {Store::past, false};
+      return {turn % (2 * kRetryFar) != 0 ? Store::loop : Store::string, true};
+    }
+    const bool other = turn % kRetry == 0;
+    return {other == (better == Store::loop) ? Store::string : Store::loop,
+            turn % kMeasureOne == 0};
+  }
+
+  // `cost`: of a line, on the average of the body.
+  void note(Store how, uint64_t cost) {
+    const bool much = cost >= kMost;
+    if (std::exchange(much_[index(how)], much) < much) return;
+    uint32_t& average = cost_[index(how)];
+    const uint32_t counted = much ? kMost : static_cast<uint32_t>(cost);
+    average = (average * (kMemory - 1) + counted) / kMemory;
+  }
+
+ private:
+  static constexpr uint32_t kChoiceFrom = 1024;  // bytes
+  static constexpr uint32_t kStringFrom = 4096;  // shorter ones are over before it has begun
+  // Of so many of these one is measured, for reading the counter takes time; one more rarely by the
+  // stores that are not in use, and while neither of the ordinary ones are.
+  static constexpr uint32_t kMeasureOne = 8;
+  static constexpr uint32_t kRetry = 256;
+  static constexpr uint32_t kRetryFar = 64;
+  // Ticks of an ordinary store of a line: about 5 between the threads of one core, 10 to 20 between
+  // cores with a common cache, 40 to 70 between others.
+  static constexpr uint32_t kFarLine = 32 * kPart;
+  static constexpr uint32_t kMost = 4 * kFarLine;  // what costs more was interrupted, if only once
+  static constexpr uint32_t kMemory = 8;           // a new cost is so large a part of the average
+
+  static unsigned index(Store how) { return how == Store::string; }
+  uint32_t cost_of(Store how) const { return cost_[index(how)]; }
+
+  uint32_t cost_[2] = {};  // of a line; average
+  bool much_[2] = {};      // cost the last one
+  uint32_t turns_ = 0;     // of bodies of kStringFrom and more
+};
 
 #if defined(__x86_64__)
 
@@ -53,47 +116,28 @@ class BodyWriter {
   // Copies a body, or its rest, to the beginning of a line. Whoever stores something later in
   // program order publishes it.
   void write(std::byte* to, const std::byte* from, uint32_t n) {
-    if (n < kStreamFrom || !may_choose_) return copy_bytes(to, from, n);
-    const Way way = cost_[kString] < cost_[kLoop] ? kString : kLoop;
-    const uint32_t turn = ++turns_;
-    if (cost_[way] > kFarLine && turn % kRetry != 0) return stream_bytes(to, from, n);
-    if (n < kStringFrom) return copy_bytes(to, from, n);
-    if (turn % kMeasureOne != 0) return copy(way, to, from, n);
-    measure(turn % kRetry != 0 ? way : way == kLoop ? kString : kLoop, to, from, n);
+    if (!may_choose_) return copy_bytes(to, from, n);
+    const StoreChoice::Turn turn = choice_.next(n);
+    if (!turn.measured) return copy(turn.how, to, from, n);
+    const uint64_t start = __rdtsc();
+    copy(turn.how, to, from, n);
+    choice_.note(turn.how, (__rdtsc() - start) * StoreChoice::kPart / (n / kLine));
   }
 
  private:
-  enum Way : uint8_t { kLoop, kString };
-  static constexpr uint32_t kStreamFrom = 1024;  // bytes
-  static constexpr uint32_t kStringFrom = 4096;  // shorter ones are over before it has begun
-  static constexpr uint32_t kMeasureOne = 8;     // of so many, for reading the counter takes time
-  static constexpr uint32_t kRetry = 256;        // a multiple of it
-  static constexpr uint32_t kPart = 16;          // of a tick, in which a line's cost is counted
-  // Ticks of an ordinary store of a line: about 5 between the threads of one core, 10 to 20 between
-  // cores with a common cache, 40 to 70 between others.
-  static constexpr uint32_t kFarLine = 32 * kPart;
-  static constexpr uint32_t kMost = 4 * kFarLine;  // what costs more was interrupted
-  static constexpr uint32_t kMemory = 4;           // a new cost is so large a part of the average
-
-  static void copy(Way way, std::byte* to, const std::byte* from, uint32_t n) {
-    if (way == kString) {
-      string_bytes(to, from, n);
-    } else {
-      copy_bytes(to, from, n);
+  static void copy(Store how, std::byte* to, const std::byte* from, uint32_t n) {
+    switch (how) {
+      case Store::loop:
+        return copy_bytes(to, from, n);
+      case Store::string:
+        return string_bytes(to, from, n);
+      case Store::past:
+        return stream_bytes(to, from, n);
     }
   }
 
-  void measure(Way way, std::byte* to, const std::byte* from, uint32_t n) {
-    const uint64_t start = __rdtsc();
-    copy(way, to, from, n);
-    const uint64_t cost = (__rdtsc() - start) * kPart / (n / kLine);
-    const uint32_t counted = cost < kMost ? static_cast<uint32_t>(cost) : kMost;
-    cost_[way] = (cost_[way] * (kMemory - 1) + counted) / kMemory;
-  }
-
   bool may_choose_ = true;
-  uint32_t cost_[2] = {};  // average; of a line
-  uint32_t turns_ = 0;
+  StoreChoice choice_;
 };
 
 #else

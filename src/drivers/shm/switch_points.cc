@@ -22,6 +22,7 @@ constexpr uint64_t kCheapAsk = 64;
 constexpr uint64_t kCheapTogetherPut = 512;
 constexpr uint64_t kCheapTogetherGet = 1 << 10;
 constexpr uint64_t kCheapTogetherMost = 8 << 10;
+constexpr uint64_t kGet = 512 << 10;
 constexpr uint64_t kGetAmongDelivered = 8 << 10;
 
 constexpr uint64_t kNever = uint64_t{1} << 40;  // no message is that long
@@ -73,7 +74,9 @@ SwitchPoints switch_points(const Params& params, const Hardware& machine, bool t
       take_turns ? std::max<uint64_t>(points.remote_min / 2, points.eager_limit / 2) + 1 : kNoSize;
   points.deliver_most =
       std::min(chosen(params.shm_deliver_most, cheap ? kDeliverMax : 0), kDeliverMax);
-  points.ask_get_most = points.deliver_most > kGetAmongDelivered ? kGetAmongDelivered : kNoSize;
+  points.ask_get_most = points.deliver_most > kGetAmongDelivered ? kGetAmongDelivered
+                        : cheap                                  ? kGet
+                                                                 : kNoSize;
   points.together_put_min = points.together_get_min = kNoSize;
   points.together_most = 0;
   if (!cheap) return points;
