@@ -27,7 +27,7 @@
 
 #define BTL_TORII_PORT 1     /* 0 is that of MPI messages (mtl/torii) */
 #define BTL_TORII_KEY 112    /* bytes of a key that fit a handle */
-#define BTL_TORII_IMPORTS 64 /* of one process, kept for reuse */
+#define BTL_TORII_IMPORTS 32 /* pairs of places for those of one process, kept for reuse */
 #define BTL_TORII_TAG 0x4d50492d42544cull
 
 /* What ob1 and osc/rdma carry to the peer that puts and gets. */
@@ -49,13 +49,19 @@ typedef struct btl_torii_import {
   torii_import_t* import; /* null: the place is free */
 } btl_torii_import_t;
 
+/* Places for handles of one hash: two, for a lock and what it guards may have the same. */
+typedef struct btl_torii_imports {
+  btl_torii_import_t places[2];
+  int last; /* used */
+} btl_torii_imports_t;
+
 /* A process that this one reaches. */
 struct mca_btl_base_endpoint_t {
   opal_list_item_t super;
   opal_proc_t* proc;
   torii_peer_t* peer;
   bool dead; /* reported to the upper layer */
-  btl_torii_import_t imports[BTL_TORII_IMPORTS];
+  btl_torii_imports_t imports[BTL_TORII_IMPORTS];
 };
 typedef struct mca_btl_base_endpoint_t mca_btl_base_endpoint_t;
 typedef mca_btl_base_endpoint_t btl_torii_endpoint_t;
@@ -178,9 +184,6 @@ int btl_torii_flush(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* endpoin
  * import. */
 torii_import_t* btl_torii_import(btl_torii_endpoint_t* endpoint,
                                  const mca_btl_base_registration_handle_t* handle);
-/* False: the import of one ends that of the other. */
-bool btl_torii_import_both(const mca_btl_base_registration_handle_t* a,
-                           const mca_btl_base_registration_handle_t* b);
 /* Gives the imports of the endpoint back. */
 void btl_torii_drop_imports(btl_torii_endpoint_t* endpoint);
 bool btl_torii_same_handle(const mca_btl_base_registration_handle_t* a,

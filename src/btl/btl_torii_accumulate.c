@@ -109,11 +109,11 @@ static int take(void) {
   return code;
 }
 
-/* Asks for the update under the lock until it is free. False: it cannot be asked so. */
-static bool ask(const btl_torii_update_t* update, int* code) {
+/* Asks for the update under the lock until it is free. A Torii code. */
+static int ask(const btl_torii_update_t* update) {
   const lock_t lock = current;
   const uint64_t offset = update->address - update->handle->base;
-  if (!btl_torii_import_both(&lock.handle, update->handle)) return false;
+  int code;
   current.stage = NONE;
   do {
     torii_flag_t flag = {.done = 0};
@@ -122,16 +122,16 @@ static bool ask(const btl_torii_update_t* update, int* code) {
     OPAL_THREAD_LOCK(&btl_torii.lock);
     word.import = btl_torii_import(lock.endpoint, &lock.handle);
     integer = btl_torii_import(update->endpoint, update->handle);
-    *code = NULL == word.import || NULL == integer
-                ? TORII_ERR_INVALID
-                : torii_atomic_locked(integer, offset, update->op, update->width, update->operand,
-                                      update->compare, update->local, &word, torii_flag, &flag);
+    code = NULL == word.import || NULL == integer
+               ? TORII_ERR_INVALID
+               : torii_atomic_locked(integer, offset, update->op, update->width, update->operand,
+                                     update->compare, update->local, &word, torii_flag, &flag);
     OPAL_THREAD_UNLOCK(&btl_torii.lock);
-    *code = btl_torii_wait(*code, &flag);
-    if (TORII_EMPTY == *code) opal_progress();
-  } while (TORII_EMPTY == *code);
-  resume(&lock, *code);
-  return true;
+    code = btl_torii_wait(code, &flag);
+    if (TORII_EMPTY == code) opal_progress();
+  } while (TORII_EMPTY == code);
+  resume(&lock, code);
+  return code;
 }
 
 /* A swap that may take a lock. True: that is put off. */
@@ -165,9 +165,8 @@ bool btl_torii_accumulate_update(const btl_torii_update_t* update, int* code) {
   /* Or an earlier accumulate's. Never an integer's: what osc/rdma does to those fetches. */
   if (release) return of_lock && give_back(code);
   if (same_peer && PUT_OFF == current.stage) {
-    if (!of_lock && ask(update, code)) return true;
-    *code = take();
-    return TORII_OK != *code;
+    *code = of_lock ? take() : ask(update);
+    return !of_lock || TORII_OK != *code;
   }
   if (swap && !OPAL_PROC_ON_LOCAL_NODE(update->endpoint->proc->proc_flags)) return put_off(update);
   if (PUT_OFF != current.stage) current.stage = same_peer && !of_lock ? USED : NONE;

@@ -69,42 +69,44 @@ bool btl_torii_same_handle(const mca_btl_base_registration_handle_t* a,
          0 == memcmp(a->key, b->key, a->key_bytes);
 }
 
-/* Each handle has one place. */
-static size_t place_of(const mca_btl_base_registration_handle_t* handle) {
+static size_t hash_of(const mca_btl_base_registration_handle_t* handle) {
   uint64_t words[3];
   memcpy(words, handle->key + 8, sizeof words); /* whatever differs between keys */
   return (words[0] ^ words[1] >> 7) % BTL_TORII_IMPORTS;
 }
 
-/* What was there before gives way. An import of memory that is registered no more costs nothing but
- * its place. */
+/* What was used before the last one gives way. An import of memory that is registered no more costs
+ * nothing but its place. */
 torii_import_t* btl_torii_import(btl_torii_endpoint_t* endpoint,
                                  const mca_btl_base_registration_handle_t* handle) {
+  btl_torii_imports_t* imports;
   btl_torii_import_t* place;
   torii_import_t* import = NULL;
   if (OPAL_UNLIKELY(handle->key_bytes < 4 * sizeof(uint64_t) || handle->key_bytes > BTL_TORII_KEY))
     return NULL;
-  place = &endpoint->imports[place_of(handle)];
-  if (OPAL_LIKELY(NULL != place->import && btl_torii_same_handle(&place->handle, handle)))
-    return place->import;
+  imports = &endpoint->imports[hash_of(handle)];
+  for (int n = 0; n < 2; ++n) {
+    place = &imports->places[imports->last];
+    if (OPAL_LIKELY(NULL != place->import && btl_torii_same_handle(&place->handle, handle)))
+      return place->import;
+    imports->last = !imports->last;
+  }
+  place = &imports->places[!imports->last];
   if (TORII_OK != torii_import(btl_torii.ni, endpoint->peer, handle->key, handle->key_bytes,
                                BTL_TORII_TAG, &import))
     return NULL;
   if (NULL != place->import) torii_import_drop(place->import);
   place->handle = *handle;
   place->import = import;
+  imports->last = !imports->last;
   return import;
 }
 
-bool btl_torii_import_both(const mca_btl_base_registration_handle_t* a,
-                           const mca_btl_base_registration_handle_t* b) {
-  return btl_torii_same_handle(a, b) || place_of(a) != place_of(b);
-}
-
 void btl_torii_drop_imports(btl_torii_endpoint_t* endpoint) {
-  for (int i = 0; i < BTL_TORII_IMPORTS; ++i) {
-    if (NULL != endpoint->imports[i].import) torii_import_drop(endpoint->imports[i].import);
-    endpoint->imports[i].import = NULL;
+  for (int i = 0; i < 2 * BTL_TORII_IMPORTS; ++i) {
+    btl_torii_import_t* place = &endpoint->imports[i / 2].places[i % 2];
+    if (NULL != place->import) torii_import_drop(place->import);
+    place->import = NULL;
   }
 }
 
