@@ -156,6 +156,7 @@ struct RingSender {
     }
     position = where + count;
     room -= skip + count;
+    own_next(count);
   }
 
  private:
@@ -163,16 +164,29 @@ struct RingSender {
   // have to be fetched from the receiver's cache before the next one is written, and where the two
   // have no cache in common that takes three times as long as all the rest.
   void own_ahead() const {
-    if (room <= kOwnAhead) return;  // the receiver has not read it
-    const std::byte* const soon = base + size_t{(position + kOwnAhead) & (lines - 1)} * kLine;
+    if (room > kOwnAhead) own(position + kOwnAhead);  // else the receiver has not read it
+  }
+
+  // The same for frames of some lines: those of the next one, if it is as long. Not the first,
+  // which the receiver looks at. Of longer ones so many stores wait that this would only hold them
+  // up.
+  void own_next(uint32_t count) const {
+    if (count < kOwnNextFrom || count > kOwnNextMost || room <= kOwnNextMost) return;
+    for (uint32_t i = 1; i < count; i++) own(position + i);
+  }
+
+  void own(uint32_t where) const {
+    const std::byte* const line = base + size_t{where & (lines - 1)} * kLine;
 #if defined(__x86_64__)
-    asm volatile("prefetchw %0" : : "m"(*soon));
+    asm volatile("prefetchw %0" : : "m"(*line));
 #else
-    __builtin_prefetch(soon, 1);
+    __builtin_prefetch(line, 1);
 #endif
   }
 
-  static constexpr uint32_t kOwnAhead = 8;
+  static constexpr uint32_t kOwnAhead = 8;  // lines
+  static constexpr uint32_t kOwnNextFrom = 4;
+  static constexpr uint32_t kOwnNextMost = 20;
 
   void clear_stale(uint32_t line) {
     uint64_t& word = stale[line / 64];
