@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "drivers/driver.h"
@@ -24,7 +25,8 @@ Hardware with_cache(uint64_t second_level) {
 TEST(SwitchPoints, FollowTheSecondLevelCache) {
   for (const uint64_t cache : {256u << 10, 512u << 10, 1u << 20, 1280u << 10, 2u << 20}) {
     const auto points = switch_points(Params(), with_cache(cache), false);
-    EXPECT_EQ(points.eager_limit, cache / 16);
+    EXPECT_EQ(points.eager_limit, std::min<uint64_t>(cache / 8, 128 << 10));
+    EXPECT_EQ(switch_points(Params(), with_cache(cache), true).eager_limit, cache / 16);
     EXPECT_EQ(points.offer_min, cache / 16);
     EXPECT_EQ(points.split_min, cache / 16);
     EXPECT_EQ(points.ring_most, 2 * cache);
@@ -33,7 +35,7 @@ TEST(SwitchPoints, FollowTheSecondLevelCache) {
 
 TEST(SwitchPoints, UnknownAndOddCachesAreBounded) {
   EXPECT_EQ(switch_points(Params(), with_cache(0), false).ring_most, 2u << 20);
-  EXPECT_EQ(switch_points(Params(), with_cache(32 << 10), false).eager_limit, 16u << 10);
+  EXPECT_EQ(switch_points(Params(), with_cache(32 << 10), false).eager_limit, 32u << 10);
   EXPECT_EQ(switch_points(Params(), with_cache(64 << 20), false).eager_limit, 128u << 10);
 }
 
