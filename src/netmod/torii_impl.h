@@ -22,6 +22,7 @@
 #include <mpidimpl.h> /* comes before everything else */
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "ch4_impl.h"
 #include "mpidch4r.h"
@@ -206,24 +207,35 @@ struct netmod_torii_target {
   char* mapped;           /* its memory, if it is mapped here */
   pthread_mutex_t* mutex; /* held during an accumulate there; null: those are MPICH's */
   torii_import_t* import;
-  int tried;   /* to import */
-  int pending; /* operations there */
+  int tried; /* to import */
+  int begun; /* operations there are to be waited for */
+  struct netmod_torii_target* next;
 };
 
 struct netmod_torii_window {
-  torii_export_t* exported;      /* this process's memory */
-  void* memory;                  /* which MPI_Win_allocate took from Torii; else null */
-  int pending;                   /* operations on all targets */
-  int error;                     /* MPI code of the first that failed */
-  uint64_t tag;                  /* protection tag of the exports */
-  struct netmod_torii_key* keys; /* by rank, as the targets */
+  torii_export_t* exported;          /* this process's memory */
+  void* memory;                      /* which MPI_Win_allocate took from Torii; else null */
+  struct netmod_torii_target* begun; /* those with operations to be waited for */
+  atomic_int stored;                 /* to mapped memory, since the last completion */
+  uint64_t tag;                      /* protection tag of the exports */
+  struct netmod_torii_key* keys;     /* by rank, as the targets */
   struct netmod_torii_target targets[];
 };
 
 #define NETMOD_TORII_WINDOW(win) ((win)->dev.netmod.torii.window)
 
+/* The first access to a target: imports its memory. */
+void netmod_torii_try(MPIR_Win* win, int rank);
+
 /* Null: nothing of it can be reached but by MPICH's active messages. */
-struct netmod_torii_target* netmod_torii_target(MPIR_Win* win, int rank);
+static inline struct netmod_torii_target* netmod_torii_target(MPIR_Win* win, int rank) {
+  struct netmod_torii_window* window = NETMOD_TORII_WINDOW(win);
+  struct netmod_torii_target* target;
+  if (NULL == window) return NULL;
+  target = &window->targets[rank];
+  if (unlikely(!target->tried)) netmod_torii_try(win, rank);
+  return NULL != target->mapped || NULL != target->import ? target : NULL;
+}
 
 static inline uint64_t netmod_torii_tag(netmod_torii_context_t context, int tag) {
   return (uint64_t)context << 32 | (uint32_t)tag;

@@ -12,8 +12,7 @@
 #include "torii_compat.h"
 
 struct netmod_torii_stream; /* torii_data.c */
-struct netmod_torii_target; /* torii_window.c */
-struct netmod_torii_window;
+struct netmod_torii_window; /* torii_window.c */
 
 /* A process of an address vector. */
 typedef struct {
@@ -26,8 +25,7 @@ typedef struct {
   torii_request_t operation;          /* what cancel may withdraw; else 0 */
   struct netmod_torii_stream* stream; /* of a datatype with gaps; else null */
   torii_message_t* message;
-  int peers;                          /* ranks that may have sent it: a sender's rank is below */
-  struct netmod_torii_target* target; /* of a put or get */
+  int peers; /* ranks that may have sent it: a sender's rank is below */
 } MPIDI_TORII_request_t;
 
 /* A request of MPICH's active messages whose payload travels by itself. */

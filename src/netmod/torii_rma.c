@@ -13,7 +13,6 @@
  */
 #include <errno.h>
 #include <mpidimpl.h>
-#include <stdatomic.h>
 
 #include "torii_impl.h"
 
@@ -62,22 +61,11 @@ static int find_offset(const struct netmod_torii_access* access, const struct ne
 
 /* --- transfers that end later --------------------------------------------------------------- */
 
-static int transferred(struct netmod_torii_target* target, int code) {
-  const int mpi_errno =
-      TORII_OK == code ? MPI_SUCCESS : netmod_torii_error(code, "a one-sided operation");
-  --target->pending;
-  --target->window->pending;
-  if (MPI_SUCCESS == target->window->error) target->window->error = mpi_errno;
-  return mpi_errno;
-}
-
-static void transfer_done(void* arg, const torii_result_t* result) {
-  transferred(arg, result->code);
-}
+static int transfer_error(int code) { return netmod_torii_error(code, "a one-sided operation"); }
 
 static void request_done(void* arg, const torii_result_t* result) {
   MPIR_Request* request = arg;
-  request->status.MPI_ERROR = transferred(NETMOD_TORII_REQUEST(request).target, result->code);
+  if (TORII_OK != result->code) request->status.MPI_ERROR = transfer_error(result->code);
   netmod_torii_complete(request);
 }
 
@@ -87,35 +75,55 @@ static int end_request(MPIR_Request** request) {
   return MPI_SUCCESS;
 }
 
+/* What has begun there is to be waited for. */
+static void began(struct netmod_torii_target* target) {
+  if (target->begun) return;
+  target->begun = 1;
+  target->next = target->window->begun;
+  target->window->begun = target;
+}
+
+static int start(struct netmod_torii_target* target, uint64_t offset, void* base, uint64_t bytes,
+                 bool write, torii_done_t done, void* arg) {
+  const int code =
+      write ? torii_write(target->import, offset, base, bytes, TORII_COMPLETE_REMOTE, done, arg)
+            : torii_read(target->import, offset, base, bytes, done, arg);
+  if (TORII_PENDING == code) began(target);
+  return code;
+}
+
 /* Between contiguous memory and `offset` of the target's; `write` says in which direction. */
 static int transfer(struct netmod_torii_target* target, uint64_t offset, void* base, uint64_t bytes,
-                    bool write, MPIR_Request** request) {
-  torii_done_t done = transfer_done;
-  void* arg = target;
+                    bool write) {
+  const int code = start(target, offset, base, bytes, write, NULL, NULL);
+  return TORII_OK == code || TORII_PENDING == code ? MPI_SUCCESS : transfer_error(code);
+}
+
+/* The same, with a request that ends with it. */
+static int transfer_with(MPIR_Request** request, struct netmod_torii_target* target,
+                         uint64_t offset, void* base, uint64_t bytes, bool write) {
+  MPIR_Request* made;
   int code = write ? torii_write_now(target->import, offset, base, bytes)
                    : torii_read_now(target->import, offset, base, bytes);
   if (TORII_OK == code) return end_request(request);
-  if (NULL != request) {
-    MPIR_Request* made = MPIR_Request_create_from_pool(MPIR_REQUEST_KIND__RMA, 0, 2);
-    if (NULL == made) return netmod_torii_error(TORII_ERR_NO_MEMORY, "a request");
-    NETMOD_TORII_REQUEST(made).target = target;
-    made->status.MPI_ERROR = MPI_SUCCESS;
-    done = request_done;
-    arg = made;
-    *request = made;
-  }
-  ++target->pending;
-  ++target->window->pending;
-  code = write ? torii_write(target->import, offset, base, bytes, TORII_COMPLETE_REMOTE, done, arg)
-               : torii_read(target->import, offset, base, bytes, done, arg);
+  made = MPIR_Request_create_from_pool(MPIR_REQUEST_KIND__RMA, 0, 2);
+  if (NULL == made) return netmod_torii_error(TORII_ERR_NO_MEMORY, "a request");
+  made->status.MPI_ERROR = MPI_SUCCESS;
+  *request = made;
+  code = start(target, offset, base, bytes, write, request_done, made);
   if (TORII_PENDING != code) {
     const torii_result_t result = {.code = code};
-    done(arg, &result);
+    request_done(made, &result);
   }
   return MPI_SUCCESS;
 }
 
 /* --- put and get ---------------------------------------------------------------------------- */
+
+/* Before this process stores there itself: the next completion is to wait for the stores. */
+static void stored(struct netmod_torii_target* target, bool put) {
+  if (put) atomic_store_explicit(&target->window->stored, 1, memory_order_relaxed);
+}
 
 static int copy(const struct netmod_torii_access* access, char* there, bool put) {
   return put ? MPIR_Localcopy(access->buffer, access->count, access->type, there,
@@ -135,11 +143,13 @@ static int move_straight(const struct netmod_torii_access* access,
   offset += (uint64_t)low;
   if (NULL != target->mapped) {
     char* const there = target->mapped + offset;
+    stored(target, put);
     memcpy(put ? there : base, put ? base : there, bytes);
     return end_request(request);
   }
   MPID_THREAD_CS_ENTER(VCI, NETMOD_TORII_LOCK(0));
-  mpi_errno = transfer(target, offset, base, bytes, put, request);
+  mpi_errno = NULL == request ? transfer(target, offset, base, bytes, put)
+                              : transfer_with(request, target, offset, base, bytes, put);
   MPID_THREAD_CS_EXIT(VCI, NETMOD_TORII_LOCK(0));
   return mpi_errno;
 }
@@ -169,6 +179,7 @@ static bool move(const struct netmod_torii_access* access, MPIR_Request** reques
   *mpi_errno = find_offset(access, &target->window->keys[access->rank], &offset);
   if (MPI_SUCCESS != *mpi_errno) return true;
   if (NULL == target->mapped) return false;
+  stored(target, put);
   *mpi_errno = copy(access, target->mapped + offset, put);
   if (MPI_SUCCESS == *mpi_errno) *mpi_errno = end_request(request);
   return true;
@@ -270,24 +281,48 @@ bool netmod_torii_compare_and_swap(const struct netmod_torii_access* access, con
 
 /* --- completion ----------------------------------------------------------------------------- */
 
-/* MPICH asks for progress once more after this, also if there is nothing to wait for. */
-static int complete(struct netmod_torii_window* window, const int* pending) {
-  int mpi_errno = MPI_SUCCESS;
-  MPID_THREAD_CS_ENTER(VCI, NETMOD_TORII_LOCK(0));
-  MPIDIU_PROGRESS_WHILE(0 < *pending, 0);
-  mpi_errno = window->error;
-  window->error = MPI_SUCCESS;
+/* Of the operations there that had no request, the error of one that failed. */
+static int complete_target(struct netmod_torii_target* target) {
+  int mpi_errno = MPI_SUCCESS, code = TORII_OK;
+  MPIDIU_PROGRESS_WHILE(TORII_PENDING == (code = torii_import_test(target->import)), 0);
+  if (TORII_OK != code) mpi_errno = transfer_error(code);
 fn_fail:
-  MPID_THREAD_CS_EXIT(VCI, NETMOD_TORII_LOCK(0));
   return mpi_errno;
 }
 
+/* Progress lets other threads in, which may begin and complete others meanwhile. */
+static int complete_targets(struct netmod_torii_window* window) {
+  int all = MPI_SUCCESS;
+  struct netmod_torii_target* target;
+  while (NULL != (target = window->begun)) {
+    const int mpi_errno = complete_target(target);
+    if (MPI_SUCCESS == all) all = mpi_errno;
+    if (target != window->begun) continue;
+    window->begun = target->next;
+    target->begun = 0;
+  }
+  return all;
+}
+
+/* A store to mapped memory is complete when all see it. MPICH asks for progress once more after
+ * this, also if there was nothing to wait for. */
 static int complete_window(MPIR_Win* win, int rank) {
   struct netmod_torii_window* window = NETMOD_TORII_WINDOW(win);
   int mpi_errno = MPI_SUCCESS;
-  atomic_thread_fence(memory_order_seq_cst);
-  if (NULL != window) {
-    mpi_errno = complete(window, rank < 0 ? &window->pending : &window->targets[rank].pending);
+  if (NULL == window) {
+    atomic_thread_fence(memory_order_seq_cst);
+  } else {
+    if (atomic_load_explicit(&window->stored, memory_order_relaxed)) {
+      atomic_store_explicit(&window->stored, 0, memory_order_relaxed);
+      atomic_thread_fence(memory_order_seq_cst);
+    }
+    MPID_THREAD_CS_ENTER(VCI, NETMOD_TORII_LOCK(0));
+    if (rank < 0) {
+      mpi_errno = complete_targets(window);
+    } else if (window->targets[rank].begun) {
+      mpi_errno = complete_target(&window->targets[rank]);
+    }
+    MPID_THREAD_CS_EXIT(VCI, NETMOD_TORII_LOCK(0));
   }
   MPIDI_TORII_global.looks = 1;
   return mpi_errno;

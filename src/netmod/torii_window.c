@@ -49,17 +49,10 @@ static void import(MPIR_Win* win, int rank) {
   target->mapped = torii_import_address(target->import);
 }
 
-struct netmod_torii_target* netmod_torii_target(MPIR_Win* win, int rank) {
-  struct netmod_torii_window* window = NETMOD_TORII_WINDOW(win);
-  struct netmod_torii_target* target;
-  if (NULL == window) return NULL;
-  target = &window->targets[rank];
-  if (unlikely(!target->tried)) {
-    MPID_THREAD_CS_ENTER(VCI, NETMOD_TORII_LOCK(0));
-    if (!target->tried) import(win, rank);
-    MPID_THREAD_CS_EXIT(VCI, NETMOD_TORII_LOCK(0));
-  }
-  return NULL != target->mapped || NULL != target->import ? target : NULL;
+void netmod_torii_try(MPIR_Win* win, int rank) {
+  MPID_THREAD_CS_ENTER(VCI, NETMOD_TORII_LOCK(0));
+  if (!NETMOD_TORII_WINDOW(win)->targets[rank].tried) import(win, rank);
+  MPID_THREAD_CS_EXIT(VCI, NETMOD_TORII_LOCK(0));
 }
 
 /* --- begin ---------------------------------------------------------------------------------- */

@@ -478,7 +478,7 @@ TEST(Exports, BadArguments) {
   const size_t n = torii_export_key(e, key, sizeof(key));
   ASSERT_EQ(torii_import(ni, pub(world.peer(0, 0)), key, n, 0, &i), TORII_OK);
   EXPECT_EQ(torii_read(i, 0, nullptr, 8, note, &o), TORII_ERR_INVALID);
-  EXPECT_EQ(torii_write(i, 0, memory, 8, TORII_COMPLETE_LOCAL, nullptr, &o), TORII_ERR_INVALID);
+  EXPECT_EQ(torii_write(i, 0, nullptr, 8, TORII_COMPLETE_LOCAL, note, &o), TORII_ERR_INVALID);
   EXPECT_EQ(torii_atomic(i, 0, TORII_ATOMIC_ADD, 2, 1, 0, memory, note, &o), TORII_ERR_INVALID);
   EXPECT_EQ(torii_atomic(i, 0, torii_atomic_op_t(6), 8, 1, 0, memory, note, &o), TORII_ERR_INVALID);
   EXPECT_EQ(torii_flush(ni, nullptr, nullptr, &o), TORII_ERR_INVALID);

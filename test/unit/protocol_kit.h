@@ -180,10 +180,10 @@ class ProtocolFrames : public ::testing::Test {
 using Notes = std::vector<Note>;
 
 inline AccessOwner access_owner(Notes* notes) {
-  const auto note = [](void* object, void*, Status status) {
-    static_cast<Notes*>(object)->push_back({OpEvent::moved, status, 0});
+  const auto note = [](const RemoteAccess& over, Status status) {
+    static_cast<Notes*>(over.owner.object)->push_back({OpEvent::moved, status, 0});
   };
-  return {note, notes, nullptr};
+  return {note, notes, 0};
 }
 
 }  // namespace torii::test

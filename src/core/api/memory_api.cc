@@ -115,7 +115,7 @@ void* torii_import_address(const torii_import_t* handle) {
 
 int torii_read(torii_import_t* import, uint64_t offset, void* base, uint64_t bytes,
                torii_done_t done, void* arg) {
-  if (!import || !done || (!base && bytes > 0)) return bad_argument("torii_read", "null pointer");
+  if (!import || (!base && bytes > 0)) return bad_argument("torii_read", "null pointer");
   Ni& ni = ni_of(import_of(import));
   NiGuard guard(ni);
   return code_of(ni.imports().read(*import_of(import), offset, base, bytes, done, arg));
@@ -123,11 +123,18 @@ int torii_read(torii_import_t* import, uint64_t offset, void* base, uint64_t byt
 
 int torii_write(torii_import_t* import, uint64_t offset, const void* base, uint64_t bytes,
                 torii_completion_t when, torii_done_t done, void* arg) {
-  if (!import || !done || (!base && bytes > 0)) return bad_argument("torii_write", "null pointer");
+  if (!import || (!base && bytes > 0)) return bad_argument("torii_write", "null pointer");
   Ni& ni = ni_of(import_of(import));
   NiGuard guard(ni);
   return code_of(ni.imports().write(*import_of(import), offset, base, bytes,
                                     when == TORII_COMPLETE_LOCAL, done, arg));
+}
+
+int torii_import_test(torii_import_t* handle) {
+  if (!handle) return bad_argument("torii_import_test", "null pointer");
+  Import* const import = import_of(handle);
+  NiGuard guard(ni_of(import));
+  return code_of(Imports::test(*import));
 }
 
 [[gnu::hot]] int torii_read_now(torii_import_t* import, uint64_t offset, void* base,

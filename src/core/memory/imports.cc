@@ -94,6 +94,8 @@ void Imports::reach(Import* import, const ExportKey& key) {
   import->access = (reach.access & kRemoteRead ? kMayRead : 0u) |
                    (reach.access & kRemoteWrite ? kMayWrite : 0u) |
                    (reach.access & kRemoteUpdate ? kMayUpdate : 0u);
+  import->driver =
+      import->access & ((caps.flags & kGet ? kMayRead : 0u) | (caps.flags & kPut ? kMayWrite : 0u));
   import->at = reach.at;
   import->guard = reach.guard;
   import->valid = reach.valid;
@@ -116,35 +118,24 @@ void Imports::on_peer_down(Peer& peer) {
   });
 }
 
-// --- operations ----------------------------------------------------------------------------
+// --- what is under way ----------------------------------------------------------------------
 
-Imports::Operation* Imports::begin(Import& import, Kind kind, uint64_t offset, uint64_t bytes,
-                                   torii_done_t done, void* arg) {
-  Operation* const op = operations_.get();
-  if (!op) return nullptr;
-  op->import = &import;
-  op->imports = this;
-  op->kind = kind;
-  op->offset = offset;
-  op->bytes = bytes;
-  op->done = done;
-  op->arg = arg;
+// One more access. Returns its epoch.
+inline uint64_t Imports::count(Import& import) {
   Traffic& traffic = *import.traffic;
-  op->epoch = traffic.first + traffic.epochs.size() - 1;
-  ++traffic.epochs.back().pending;
-  ++traffic.pending;
+  ++pending_;
   ++import.pending;
-  return op;
+  ++traffic.pending;
+  ++traffic.last->pending;
+  return traffic.number;
 }
 
-// The operation is no longer under way: flushes that waited for it may be over.
-void Imports::forget(Operation* op) {
-  Import* const import = op->import;
-  Traffic& traffic = *import->traffic;
+// It is no longer under way: flushes that waited for it may be over.
+void Imports::uncount(Import& import, uint64_t epoch) {
+  Traffic& traffic = *import.traffic;
+  --pending_;
   --traffic.pending;
-  --traffic.epochs[op->epoch - traffic.first].pending;
-  if (op->gathered) spare_.emplace_back(op->gathered);
-  operations_.put(op);
+  --traffic.epochs[epoch - traffic.first].pending;
   while (traffic.epochs.size() > 1 && traffic.epochs.front().pending == 0) {
     const Traffic::Epoch over = traffic.epochs.front();
     Flush* const flush = over.flush;
@@ -157,24 +148,66 @@ void Imports::forget(Operation* op) {
     completions_.push(flush->done, flush->arg, result);
     delete flush;
   }
-  if (--import->pending == 0 && import->ending) release(import);
+  if (--import.pending == 0 && import.ending) release(&import);
+}
+
+// Nobody is called: torii_import_test and the flush that waits for it will tell.
+void Imports::fail_silently(Import& import, uint64_t epoch, Status status) {
+  Traffic& traffic = *import.traffic;
+  traffic.epochs[epoch - traffic.first].failed = status;
+  import.failed = status;
+  failed_ = true;
+}
+
+// --- operations ----------------------------------------------------------------------------
+
+// One whose epoch is still to be said.
+inline Imports::Operation* Imports::operation(Import& import, Kind kind, uint64_t offset,
+                                              uint64_t bytes, torii_done_t done, void* arg) {
+  Operation* const op = operations_.get();
+  if (!op) return nullptr;
+  op->import = &import;
+  op->imports = this;
+  op->kind = kind;
+  op->offset = offset;
+  op->bytes = bytes;
+  op->done = done;
+  op->arg = arg;
+  return op;
+}
+
+Imports::Operation* Imports::begin(Import& import, Kind kind, uint64_t offset, uint64_t bytes,
+                                   torii_done_t done, void* arg) {
+  Operation* const op = operation(import, kind, offset, bytes, done, arg);
+  if (op) op->epoch = count(import);
+  return op;
+}
+
+void Imports::forget(Operation* op) {
+  Import& import = *op->import;
+  const uint64_t epoch = op->epoch;
+  if (op->gathered) spare_.emplace_back(op->gathered);
+  operations_.put(op);
+  uncount(import, epoch);
+}
+
+void Imports::tell_refused(const Operation* op, Status status) {
+  if (++counters_.accesses_refused > kReported) return;
+  TORII_WARN("%s of %llu bytes at offset %llu was refused by %s: %s",
+             op->gathered              ? "one of several writes"
+             : op->kind == Kind::read  ? "a read"
+             : op->kind == Kind::write ? "a write"
+                                       : "an atomic operation",
+             static_cast<unsigned long long>(op->bytes),
+             static_cast<unsigned long long>(op->offset),
+             protocol_.describe(*op->import->peer).c_str(),
+             status == Status::denied ? "the key is stale, of another tag, or gives no such right"
+                                      : "out of bounds, or not aligned");
 }
 
 // Ends an operation whose call answered `pending`.
 void Imports::end(Operation* op, Status status) {
-  if (status == Status::denied || status == Status::invalid) {
-    if (++counters_.accesses_refused <= kReported)
-      TORII_WARN(
-          "%s of %llu bytes at offset %llu was refused by %s: %s",
-          op->gathered              ? "one of several writes"
-          : op->kind == Kind::read  ? "a read"
-          : op->kind == Kind::write ? "a write"
-                                    : "an atomic operation",
-          static_cast<unsigned long long>(op->bytes), static_cast<unsigned long long>(op->offset),
-          protocol_.describe(*op->import->peer).c_str(),
-          status == Status::denied ? "the key is stale, of another tag, or gives no such right"
-                                   : "out of bounds, or not aligned");
-  }
+  if (status == Status::denied || status == Status::invalid) tell_refused(op, status);
   if (op->done) {
     torii_result_t result{};
     result.code = status == Status::again ? TORII_EMPTY : code_of(status);
@@ -182,20 +215,34 @@ void Imports::end(Operation* op, Status status) {
     result.source = reinterpret_cast<torii_peer_t*>(op->import->peer);
     completions_.push(op->done, op->arg, result);
   } else if (status != Status::ok) {
-    fail_silently(op, status);
+    fail_silently(*op->import, op->epoch, status);
   }
   forget(op);
 }
 
-// The flush that waits for it will tell.
-void Imports::fail_silently(const Operation* op, Status status) {
-  Traffic& traffic = *op->import->traffic;
-  traffic.epochs[op->epoch - traffic.first].failed = status;
-  failed_ = true;
+// By the driver, which can, and nobody is called. `again`: it has to be an operation; nothing
+// happened.
+inline Status Imports::post(Import& import, uint64_t offset, void* base, uint64_t bytes,
+                            bool reading) {
+  if (import.traffic->gathered) send_gathered(*import.traffic);
+  if (import.pending == 0 && !import.later && transfer_now(import, offset, base, bytes, reading))
+    return Status::ok;
+  const AccessOwner owner{&Imports::posted_event, &import, count(import)};
+  const Status status =
+      protocol_.try_access(*import.peer, import.remote, offset, base, bytes, reading, owner);
+  import.later = status == Status::pending;
+  if (import.later) return status;
+  uncount(import, owner.argument);
+  if (status == Status::ok) ++counters_.direct_accesses;
+  return status == Status::ok ? status : Status::again;
 }
 
-Status Imports::read_any(Import& import, uint64_t offset, void* base, uint64_t bytes,
-                         torii_done_t done, void* arg) {
+[[gnu::hot]] Status Imports::read_any(Import& import, uint64_t offset, void* base, uint64_t bytes,
+                                      torii_done_t done, void* arg) {
+  if (!done && by_driver(import, offset, bytes, true)) {
+    const Status status = post(import, offset, base, bytes, true);
+    if (status != Status::again) return status;
+  }
   send_gathered(*import.traffic);
   Operation* const op = begin(import, Kind::read, offset, bytes, done, arg);
   if (!op) return Status::no_memory;
@@ -203,14 +250,19 @@ Status Imports::read_any(Import& import, uint64_t offset, void* base, uint64_t b
   return transfer(op);
 }
 
-Status Imports::write_any(Import& import, uint64_t offset, const void* base, uint64_t bytes,
-                          bool local, torii_done_t done, void* arg) {
-  if (local && gather(import, offset, base, bytes)) return Status::ok;
+[[gnu::hot]] Status Imports::write_any(Import& import, uint64_t offset, const void* base,
+                                       uint64_t bytes, bool local, torii_done_t done, void* arg) {
+  if (!done && by_driver(import, offset, bytes, false)) {
+    const Status status = post(import, offset, const_cast<void*>(base), bytes, false);
+    if (status != Status::again) return status;
+  }
+  if ((local || !done) && gather(import, offset, base, bytes))
+    return done ? Status::ok : Status::pending;
   send_gathered(*import.traffic);
   Operation* const op = begin(import, Kind::write, offset, bytes, done, arg);
   if (!op) return Status::no_memory;
   op->base = static_cast<std::byte*>(const_cast<void*>(base));
-  op->local = local;
+  op->local = local && done;
   return transfer(op);
 }
 
@@ -258,21 +310,12 @@ void Imports::send_gathered(Traffic& traffic) {
   std::erase(gathering_, &traffic);
   const Status status = begin_frames(op);
   if (status == Status::ok || status == Status::pending) return;
-  fail_silently(op, status);
+  fail_silently(*op->import, op->epoch, status);
   forget(op);
 }
 
 void Imports::push() {
   while (!gathering_.empty()) send_gathered(*gathering_.back());
-}
-
-// The driver can, and the export allows it.
-inline bool Imports::by_driver(const Import& import, uint64_t offset, uint64_t bytes,
-                               bool reading) {
-  const bool allowed = (import.access & (reading ? kMayRead : kMayWrite)) &&
-                       offset <= import.bytes && bytes <= import.bytes - offset;
-  return import.remote != kNoRemote && allowed && bytes != 0 && !import.ending &&
-         (import.peer->driver->caps().flags & (reading ? kGet : kPut));
 }
 
 // While something is under way, the driver may rather have the owner's help, which takes a while;
@@ -286,12 +329,34 @@ inline bool Imports::by_driver(const Import& import, uint64_t offset, uint64_t b
   return true;
 }
 
+// The driver's refusals are asked once more of the target, by an operation in its place.
+void Imports::posted_event(const RemoteAccess& over, Status status) {
+  Import& import = *static_cast<Import*>(over.owner.object);
+  Imports& self = *import.imports;
+  const uint64_t epoch = over.owner.argument;
+  if (__builtin_expect(status == Status::denied || status == Status::invalid, 0)) {
+    Operation* const op = self.operation(import, over.reading ? Kind::read : Kind::write,
+                                         over.offset, over.bytes, nullptr, nullptr);
+    if (op) {
+      op->epoch = epoch;
+      op->base = static_cast<std::byte*>(over.base);
+      return self.ask_again(op);
+    }
+  }
+  if (status == Status::ok) {
+    ++self.counters_.direct_accesses;
+  } else {
+    self.fail_silently(import, epoch, status);
+  }
+  self.uncount(import, epoch);
+}
+
 // By the driver, else by frames.
 Status Imports::transfer(Operation* op) {
   Import& import = *op->import;
   const bool reading = op->kind == Kind::read;
   if (!by_driver(import, op->offset, op->bytes, reading)) return transfer_by_frames(op);
-  const AccessOwner owner{&Imports::driver_event, this, op};
+  const AccessOwner owner{&Imports::driver_event, this, reinterpret_cast<uintptr_t>(op)};
   const Status status = protocol_.access(*import.peer, import.remote, op->offset, op->base,
                                          op->bytes, reading, owner);
   import.later = status == Status::pending;
@@ -303,16 +368,17 @@ Status Imports::transfer(Operation* op) {
   return status;
 }
 
-// The driver's refusals are asked once more of the target.
-void Imports::driver_event(void* imports, void* argument, Status status) {
-  auto* const self = static_cast<Imports*>(imports);
-  auto* const operation = static_cast<Operation*>(argument);
-  if (status == Status::denied || status == Status::invalid) {
-    operation->local = false;
-    status = self->begin_frames(operation);
-    if (status != Status::ok && status != Status::pending) self->end(operation, status);
-    return;
-  }
+// What the driver refused is asked of the target.
+void Imports::ask_again(Operation* op) {
+  op->local = false;
+  const Status status = begin_frames(op);
+  if (status != Status::ok && status != Status::pending) end(op, status);
+}
+
+void Imports::driver_event(const RemoteAccess& over, Status status) {
+  auto* const self = static_cast<Imports*>(over.owner.object);
+  auto* const operation = reinterpret_cast<Operation*>(over.owner.argument);
+  if (status == Status::denied || status == Status::invalid) return self->ask_again(operation);
   if (status == Status::ok) ++self->counters_.direct_accesses;
   self->end(operation, status);
 }
@@ -425,7 +491,7 @@ void Imports::frame_event(Op* op, OpEvent event, Status status, uint64_t bytes) 
 // What was stored is seen by all from here. System calls and atomic instructions need no fence.
 Status Imports::flush(Peer* peer, torii_done_t done, void* arg) {
   if (std::exchange(stored_, false)) std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (operations_.used() == 0 && !failed_) return Status::ok;
+  if (pending_ == 0 && !failed_) return Status::ok;
   if (peer) {
     const auto it = traffic_.find(peer);
     if (it != traffic_.end()) send_gathered(*it->second);
@@ -436,14 +502,15 @@ Status Imports::flush(Peer* peer, torii_done_t done, void* arg) {
   Flush* flush = nullptr;
   const auto wait_for = [&](Traffic& traffic) {
     if (traffic.pending == 0) {
-      Status& failed = traffic.epochs.back().failed;
+      Status& failed = traffic.last->failed;
       if (failed != Status::ok) status = std::exchange(failed, Status::ok);
       return;
     }
     if (!flush) flush = new Flush{1, Status::ok, done, arg};
     ++flush->epochs;
-    traffic.epochs.back().flush = flush;
-    traffic.epochs.emplace_back();
+    traffic.last->flush = flush;
+    traffic.last = &traffic.epochs.emplace_back();
+    ++traffic.number;
   };
   if (peer) {
     const auto it = traffic_.find(peer);

@@ -10,6 +10,7 @@
 #include <deque>
 #include <memory>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/base/copy.h"
@@ -42,8 +43,10 @@ struct Traffic {
     Flush* flush = nullptr;
   };
   std::deque<Epoch> epochs{1};
-  uint64_t first = 0;        // number of epochs.front()
-  uint32_t pending = 0;      // operations in all of them
+  Epoch* last = &epochs.back();
+  uint64_t number = 0;       // of the last
+  uint64_t first = 0;        // of epochs.front()
+  uint32_t pending = 0;      // accesses in all of them
   void* gathered = nullptr;  // an Imports::Operation: short writes that have not left yet
 };
 
@@ -56,12 +59,14 @@ struct Import {
   uint64_t valid = 0;
   uint64_t bytes = 0;   // the owner's word if there is a direct way
   uint32_t access = 0;  // AccessRight bits, as above
+  uint32_t driver = 0;  // those that the driver serves
   uint32_t remote = kNoRemote;
   Peer* peer = nullptr;
   uint64_t handle = 0;  // of the export in its owner
   uint64_t label = 0;
   Traffic* traffic = nullptr;
-  uint32_t pending = 0;  // operations that have not ended
+  uint32_t pending = 0;        // accesses that have not ended
+  Status failed = Status::ok;  // of one that could tell nobody
   bool ending = false;
   bool later = false;  // what the driver did last was not over in the call
 
@@ -125,6 +130,10 @@ class Imports {
   Status atomic_locked(Import& import, uint64_t offset, AtomicOp op, unsigned width,
                        uint64_t operand, uint64_t compare, void* old, const ImportedLock& lock,
                        torii_done_t done, void* arg);
+  // As torii_import_test.
+  static Status test(Import& import) {
+    return import.pending > 0 ? Status::pending : std::exchange(import.failed, Status::ok);
+  }
   // Of all peers if `peer` is null.
   Status flush(Peer* peer, torii_done_t done, void* arg);
 
@@ -190,9 +199,19 @@ class Imports {
                     uint64_t compare, void* old, const ImportedLock* lock, torii_done_t done,
                     void* arg);
   void reach(Import* import, const ExportKey& key);
-  static bool by_driver(const Import& import, uint64_t offset, uint64_t bytes, bool reading);
+  // The driver can, and the export allows it.
+  static bool by_driver(const Import& import, uint64_t offset, uint64_t bytes, bool reading) {
+    return (import.driver & (reading ? kMayRead : kMayWrite)) && offset <= import.bytes &&
+           bytes <= import.bytes - offset && bytes != 0 && !import.ending;
+  }
   bool transfer_now(Import& import, uint64_t offset, void* base, uint64_t bytes, bool reading);
   Traffic& traffic_with(Peer& peer);
+  Status post(Import& import, uint64_t offset, void* base, uint64_t bytes, bool reading);
+  static void posted_event(const RemoteAccess& over, Status status);
+  uint64_t count(Import& import);
+  void uncount(Import& import, uint64_t epoch);
+  Operation* operation(Import& import, Kind kind, uint64_t offset, uint64_t bytes,
+                       torii_done_t done, void* arg);
   Operation* begin(Import& import, Kind kind, uint64_t offset, uint64_t bytes, torii_done_t done,
                    void* arg);
   bool gather(Import& import, uint64_t offset, const void* base, uint64_t bytes);
@@ -200,12 +219,14 @@ class Imports {
   Status transfer(Operation* op);
   Status transfer_by_frames(Operation* op);
   Status begin_frames(Operation* op);
-  void fail_silently(const Operation* op, Status status);
+  void ask_again(Operation* op);
+  void fail_silently(Import& import, uint64_t epoch, Status status);
+  void tell_refused(const Operation* op, Status status);
   void end(Operation* op, Status status);
   void forget(Operation* op);
   void release(Import* import);
   static Status lost(OpEvent event, Status status);
-  static void driver_event(void* imports, void* argument, Status status);
+  static void driver_event(const RemoteAccess& over, Status status);
   static void frame_event(Op* op, OpEvent event, Status status, uint64_t bytes);
 
   Protocol& protocol_;
@@ -218,6 +239,7 @@ class Imports {
   std::unordered_map<Peer*, std::unique_ptr<Traffic>> traffic_;
   std::vector<Traffic*> gathering_;                  // those with something gathered
   std::vector<std::unique_ptr<std::byte[]>> spare_;  // memory of gathered writes
+  uint32_t pending_ = 0;                             // accesses to all peers
   bool failed_ = false;                              // an epoch may have failed
   bool stored_ = false;                              // by this process itself, since the last fence
 };

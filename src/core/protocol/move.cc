@@ -242,17 +242,12 @@ void Protocol::move_finished(Op* op) {
 // Where the driver has no room for one it waits, and the others behind it.
 Status Protocol::access(Peer& peer, uint32_t remote, uint64_t offset, void* base, uint64_t bytes,
                         bool reading, const AccessOwner& owner) {
-  if (peer.state != PeerState::up) return down_status(peer);
-  if (peer.remote_denied) return Status::denied;
-  bool waits = !peer.moves.empty();
-  if (!waits && bytes <= std::min(peer.driver->caps().remote_max, move_max_)) {
-    const Status status = access_whole(peer, remote, offset, base, bytes, reading, owner);
-    if (status != Status::again) return status;
-    waits = true;
-  }
+  const bool waits = !peer.moves.empty() || in_one_piece(peer, bytes);
+  const Status tried = try_access(peer, remote, offset, base, bytes, reading, owner);
+  if (tried != Status::again) return tried;
   const auto notify = reinterpret_cast<uintptr_t>(owner.notify);
   Op* op = make_op(peer, OpRole::access,
-                   {&Protocol::access_event, owner.object, owner.argument, {notify, 0}});
+                   {&Protocol::access_event, owner.object, nullptr, {notify, owner.argument}});
   if (!op) return Status::no_memory;
   op->data = Data(base, bytes);
   op->length = op->accepted = bytes;
@@ -276,10 +271,21 @@ Status Protocol::access(Peer& peer, uint32_t remote, uint64_t offset, void* base
   return over ? status : Status::pending;
 }
 
+inline bool Protocol::in_one_piece(const Peer& peer, uint64_t bytes) const {
+  return bytes <= std::min(peer.driver->caps().remote_max, move_max_);
+}
+
+[[gnu::hot]] Status Protocol::try_access(Peer& peer, uint32_t remote, uint64_t offset, void* base,
+                                         uint64_t bytes, bool reading, const AccessOwner& owner) {
+  if (peer.state != PeerState::up) return down_status(peer);
+  if (peer.remote_denied) return Status::denied;
+  if (!peer.moves.empty() || !in_one_piece(peer, bytes)) return Status::again;
+  return access_whole(peer, remote, offset, base, bytes, reading, owner);
+}
+
 [[gnu::hot]] bool Protocol::access_now(Peer& peer, uint32_t remote, uint64_t offset, void* base,
                                        uint64_t bytes, bool reading) {
-  return peer.state == PeerState::up && !peer.remote_denied &&
-         bytes <= std::min(peer.driver->caps().remote_max, move_max_) &&
+  return peer.state == PeerState::up && !peer.remote_denied && in_one_piece(peer, bytes) &&
          issue(peer, remote, offset, base, bytes, reading, 0) == Status::ok;
 }
 
@@ -304,6 +310,8 @@ inline Status Protocol::access_whole(Peer& peer, uint32_t remote, uint64_t offse
   access->owner.notify = owner.notify;
   access->owner.object = owner.object;
   access->owner.argument = owner.argument;
+  access->base = base;
+  access->offset = offset;
   access->bytes = bytes;
   access->reading = reading;
   const uint64_t cookie = accesses_.handle(access) | kAccessCookie;
@@ -330,13 +338,14 @@ void Protocol::access_done(RemoteAccess* access, Status status) {
   } else if (status == Status::denied) {
     over.peer->remote_denied = true;
   }
-  over.owner.notify(over.owner.object, over.owner.argument, status);
+  over.owner.notify(over, status);
 }
 
 // The same of one that is an operation.
 void Protocol::access_event(Op* op, OpEvent, Status status, uint64_t) {
-  const auto notify = reinterpret_cast<void (*)(void*, void*, Status)>(op->owner.words[0]);
-  notify(op->owner.object, op->owner.argument, status);
+  const auto notify = reinterpret_cast<decltype(AccessOwner::notify)>(op->owner.words[0]);
+  const AccessOwner owner{notify, op->owner.object, op->owner.words[1]};
+  notify({op->peer, owner, op->data.at(0), op->remote_offset, op->length, op->reading}, status);
 }
 
 void Protocol::access_over(Op* op, Status status) {

@@ -43,11 +43,13 @@ struct Owner {
   uint64_t words[2] = {0, 0};
 };
 
+struct RemoteAccess;
+
 // Who is told that a remote read or write is over.
 struct AccessOwner {
-  void (*notify)(void* object, void* argument, Status status);
+  void (*notify)(const RemoteAccess& over, Status status);
   void* object;
-  void* argument;
+  uintptr_t argument;
 };
 
 // A remote read or write that the driver has taken in one piece. What is longer, or found no room,
@@ -55,6 +57,8 @@ struct AccessOwner {
 struct RemoteAccess {
   Peer* peer;
   AccessOwner owner;
+  void* base;
+  uint64_t offset;
   uint64_t bytes;
   bool reading;
 };

@@ -175,6 +175,9 @@ class Protocol final {
   // here or told: not this way, use frames.
   Status access(Peer& peer, uint32_t remote, uint64_t offset, void* base, uint64_t bytes,
                 bool reading, const AccessOwner& owner);
+  // The same, but where it would have to wait for others, `again`: nothing happened.
+  Status try_access(Peer& peer, uint32_t remote, uint64_t offset, void* base, uint64_t bytes,
+                    bool reading, const AccessOwner& owner);
   // The same, if it is over when this returns. False: nothing happened that access() would not do
   // again.
   bool access_now(Peer& peer, uint32_t remote, uint64_t offset, void* base, uint64_t bytes,
@@ -389,6 +392,7 @@ class Protocol final {
   void move_finished(Op* op);
   Status issue(Peer& peer, uint32_t remote, uint64_t offset, void* base, uint64_t bytes,
                bool reading, uint64_t cookie);
+  bool in_one_piece(const Peer& peer, uint64_t bytes) const;
   Status access_whole(Peer& peer, uint32_t remote, uint64_t offset, void* base, uint64_t bytes,
                       bool reading, const AccessOwner& owner);
   void access_done(RemoteAccess* access, Status status);

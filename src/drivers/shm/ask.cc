@@ -90,7 +90,7 @@ constexpr uint32_t frame_bytes(uint32_t bytes) {
 // --- asking ----------------------------------------------------------------------------------
 
 // Is that the way for such a put or get, and can the peer be looking?
-bool ShmDriver::may_ask(const Rma& rma, const Peer& peer, bool write) {
+inline bool ShmDriver::may_ask(const Rma& rma, const Peer& peer, bool write) {
   const Import& import = imports_[rma.remote];
   const Asks* const asks = peer.asks.get();
   const bool long_of_many = !write && rma.bytes > kGetOfMany && local_peers_ > 2;
@@ -106,7 +106,7 @@ bool ShmDriver::may_ask(const Rma& rma, const Peer& peer, bool write) {
 }
 
 // Has the peer looked lately?
-bool ShmDriver::ask_now(Peer& peer) {
+inline bool ShmDriver::ask_now(Peer& peer) {
   if (!peer.asks)
     peer.asks = std::make_unique<Asks>(peer.details->segment.claim(peer.details->out_claim));
   Asks& asks = *peer.asks;
@@ -120,8 +120,14 @@ bool ShmDriver::ask_now(Peer& peer) {
   return true;
 }
 
-// The peer may be asked, now.
-Status ShmDriver::ask(const Rma& rma, Peer& peer, bool write) {
+// `unsupported`: that is not the way.
+[[gnu::hot]] Status ShmDriver::ask(const Rma& rma, Peer& peer, bool write) {
+  const unsigned lone = lone_;
+  if (!may_ask(rma, peer, write) || !ask_now(peer)) return Status::unsupported;
+  if (rma.cookie == 0) {
+    lone_ = lone;  // it comes again
+    return Status::again;
+  }
   Asks& asks = *peer.asks;
   if (asks.count == shm::kAsks) return Status::again;
   const GuardedImport& region = *imports_[rma.remote].guarded;

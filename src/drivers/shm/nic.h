@@ -261,8 +261,8 @@ class ShmDriver final : public Driver {
 
   // ask.cc
   bool may_ask(const Rma& rma, const Peer& peer, bool write);
-  Status ask(const Rma& rma, Peer& peer, bool write);
   bool ask_now(Peer& peer);
+  Status ask(const Rma& rma, Peer& peer, bool write);
   void send_asks(Peer& peer);
   void carry_out(Peer& peer, const std::byte* bytes, uint32_t length);
   void answer_get(Peer& peer, const shm::Ask& ask);

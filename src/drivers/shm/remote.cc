@@ -166,11 +166,8 @@ inline Status ShmDriver::transfer(const Rma& rma, bool write) {
   if (may_put_off(rma, *peer, write))
     return rma.cookie ? put_off(rma, *peer, write) : Status::again;
   const unsigned lone = lone_;
-  if (may_ask(rma, *peer, write) && ask_now(*peer)) {
-    if (rma.cookie) return ask(rma, *peer, write);
-    lone_ = lone;  // it comes again
-    return Status::again;
-  }
+  status = ask(rma, *peer, write);
+  if (status != Status::unsupported) return status;
   const bool among_frames = !write && draining_ == peer && !rma.soon;
   if (among_frames && rma.bytes > shm::kGatherLongest && peer->in.more()) return Status::again;
   if (!write && rma.bytes >= points_.split_min && side_by_side_ && worth_splitting(rma, *peer)) {
