@@ -111,7 +111,7 @@ class ShmAsk : public ::testing::Test {
       user.sink.dones.clear();
       uint64_t offset = 0, pending = 0;
       for (uint64_t cookie = 1; cookie <= 300; cookie++) {
-        const uint64_t bytes = random.between(1, random.chance(200000) ? 40000 : 300);
+        const uint64_t bytes = random.between(1, random.chance(200000) ? 80000 : 300);
         if (offset + bytes > kBytes / 2) break;
         Status status;
         if (random.chance(500000)) {  // the first half is put to, the second got from

@@ -31,8 +31,19 @@ TEST_F(ShmAsk, InventedAsks) {
   owner.driver->dereg(region);
   ASSERT_EQ(owner.driver->reg(memory.data() + 4096, 4096, kRemoteRead | kGuarded, &small),
             Status::ok);
-  const uint64_t numbers[] = {
-      0, 1, 8, 4095, 4096, 4097, valid, valid + 1, valid + 2, ~uint64_t{0}, uint64_t{1} << 63};
+  const uint64_t numbers[] = {0,
+                              1,
+                              8,
+                              4095,
+                              4096,
+                              4097,
+                              8193,
+                              32768,
+                              valid,
+                              valid + 1,
+                              valid + 2,
+                              ~uint64_t{0},
+                              uint64_t{1} << 63};
   for (uint64_t seed = 1; seed <= 300; seed++) {
     Random random(seed);
     End liar(open_shm_end);

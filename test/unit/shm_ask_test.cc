@@ -106,6 +106,60 @@ TEST_F(ShmAsk, LongGetsFlow) {
   EXPECT_EQ(claim().withdrawn.load(), 0u);
 }
 
+void set_ring(const char* bytes) {
+  std::string why;
+  ASSERT_EQ(param_set("shm_ring", bytes, "test", &why), Status::ok) << why;
+}
+
+class ShmAskLongRings : public ShmAsk {
+ protected:
+  static void SetUpTestSuite() {
+    set_points("1g", "1");
+    set_ring("512k");
+  }
+  static void TearDownTestSuite() {
+    set_points("0", "0");
+    set_ring("0");
+  }
+
+  // Frames that bring a put and a get of 64 KiB, alone and beside a short one.
+  void count(uint64_t alone, uint64_t beside) {
+    constexpr uint64_t kLong = 64 << 10;
+    std::vector<std::byte> got(kLong);
+    std::memcpy(memory.data() + kLong, local.data(), kLong);
+    uint64_t cookie = 0, before = 0;
+    for (const uint64_t others : {0, 1}) {
+      for (const bool write : {true, false}) {
+        if (others) {
+          ASSERT_EQ(put(0, 0, 8, ++cookie), Status::pending);
+        }
+        ++cookie;
+        ASSERT_EQ(write ? put(0, 0, kLong, cookie) : get(kLong, got.data(), kLong, cookie),
+                  Status::pending);
+        ASSERT_TRUE(together(cookie));
+        EXPECT_EQ(claim().seen.load() - before, (others ? beside : alone) + others)
+            << (write ? "put" : "get") << " beside " << others;
+        before = claim().seen.load();
+      }
+    }
+    EXPECT_TRUE(equal(0, 0, kLong));
+    EXPECT_EQ(std::memcmp(got.data(), local.data(), kLong), 0);
+  }
+};
+
+class ShmAskShortRings : public ShmAskLongRings {
+ protected:
+  static void SetUpTestSuite() {
+    set_points("1g", "1");
+    set_ring("64k");
+  }
+};
+
+TEST_F(ShmAskLongRings, FramesAreLongBesideOthers) { count(8, 2); }
+TEST_F(ShmAskShortRings, NoFrameIsLong) { count(8, 8); }
+TEST_F(ShmAskLongRings, ManyAtATime) { many_at_a_time(); }
+TEST_F(ShmAskShortRings, ManyAtATime) { many_at_a_time(); }
+
 // What has come is not read once more, and what is left is not all read by one poll.
 TEST_F(ShmAsk, AnOwnerThatStopsOnTheWayOfGets) {
   std::vector<std::byte> got(2 * kBytes);

@@ -37,30 +37,32 @@ using shm::EndedAsks;
 using shm::head_bytes;
 using shm::OpenAsk;
 
-constexpr uint32_t kChunk = 8192;    // bytes of one frame
-constexpr uint64_t kDelivering = 3;  // at a time; others are read meanwhile
-constexpr unsigned kPatience = 200;  // looks in vain; some microseconds
+constexpr uint32_t kChunk = 8192;          // bytes of one frame
+constexpr uint32_t kLongChunk = 32 << 10;  // the same in long rings, where others are under way
+constexpr uint64_t kDelivering = 3;        // at a time; others are read meanwhile
+constexpr unsigned kPatience = 200;        // looks in vain; some microseconds
 // Longer gets are made by attach where the owner may have several to answer: they do not wait for
 // each other then.
 constexpr uint64_t kGetOfMany = 64 << 10;
 constexpr uint64_t kWithdrawnAtOnce = 256 << 10;  // bytes
 constexpr unsigned kPauseMax = 1024;
 
-constexpr uint64_t frames_of(uint64_t bytes) { return (bytes + kChunk - 1) / kChunk; }
-
-// Bytes that one frame asks for.
-uint64_t chunk_of(const OpenAsk& open) { return open.deliver ? open.bytes : kChunk; }
+// The most that a frame in a ring of so many lines brings.
+constexpr uint32_t chunk_in(uint64_t lines) {
+  return lines >= shm::kLongRing / shm::kLine ? kLongChunk : kChunk;
+}
 
 bool carried_out(const Asks& asks, const OpenAsk& open) {
-  return open.sent == open.bytes && asks.applied + 1 >= open.first + frames_of(open.bytes);
+  const uint64_t frames = (open.bytes + open.chunk - 1) / open.chunk;
+  return open.sent == open.bytes && asks.applied + 1 >= open.first + frames;
 }
 
 bool sensible(const Ask& ask, uint32_t data) {
   switch (ask.kind) {
     case AskKind::put:
-      return data == ask.bytes && data <= kChunk;
+      return data == ask.bytes && data <= kLongChunk;
     case AskKind::get:
-      return data == 0 && ask.bytes <= kChunk;
+      return data == 0 && ask.bytes <= kLongChunk;
     case AskKind::deliver:
       return data == sizeof(uint64_t) && ask.bytes <= shm::kDeliverMax;
     default:
@@ -132,6 +134,10 @@ inline bool ShmDriver::ask_now(Peer& peer) {
   if (asks.count == shm::kAsks) return Status::again;
   const GuardedImport& region = *imports_[rma.remote].guarded;
   auto* const local = static_cast<std::byte*>(rma.pieces->iov_base);
+  const bool deliver = !write && rma.bytes > points_.ask_get_most;
+  const uint64_t ring = write ? peer.out.lines : segment_.ring_bytes / shm::kLine;
+  const bool long_chunks = asks.count > 0 && rma.bytes >= kLongChunk;
+  const uint64_t chunk = deliver ? rma.bytes : long_chunks ? chunk_in(ring) : kChunk;
   asks[asks.count] = {rma.cookie,
                       local,
                       region.word.base + rma.remote_offset,
@@ -141,8 +147,9 @@ inline bool ShmDriver::ask_now(Peer& peer) {
                       region.word.valid,
                       region.slot,
                       write,
-                      !write && rma.bytes > points_.ask_get_most,
+                      deliver,
                       false,
+                      chunk,
                       0,
                       0,
                       0};
@@ -162,7 +169,7 @@ void ShmDriver::send_asks(Peer& peer) {
     if (open.sent == 0) open.first = asks.posted + 1;
     while (!open.over && open.sent < open.bytes) {
       const auto part =
-          static_cast<uint32_t>(std::min<uint64_t>(chunk_of(open), open.bytes - open.sent));
+          static_cast<uint32_t>(std::min<uint64_t>(open.chunk, open.bytes - open.sent));
       const uint32_t answer = open.write || open.deliver ? 0 : part;
       const auto address = reinterpret_cast<uintptr_t>(open.local);
       // An answer that finds no room in our ring would be lost.
@@ -238,6 +245,8 @@ void ShmDriver::carry_out(Peer& peer, const std::byte* bytes, uint32_t length) {
 // What finds no room is not sent: the other process then reads.
 void ShmDriver::answer_get(Peer& peer, const Ask& ask) {
   if (!peer.out.base && !start_sending(peer)) return;
+  if (ask.bytes > chunk_in(peer.out.lines))
+    return fail(peer, "it asks for more than its ring takes");
   const std::byte* const from =
       arena_ ? arena_->guarded(ask.slot, ask.valid, kRemoteRead, ask.offset, ask.bytes) : nullptr;
   if (!from) static_cast<void>(refuse_key(peer, "asks for what its export does not give"));
@@ -282,10 +291,9 @@ void ShmDriver::take_answer(Peer& peer, const Ask& answer, const std::byte* byte
   Asks* const asks = peer.asks.get();
   for (uint32_t i = 0; asks && !asks->withdrawing && i < asks->count; i++) {
     OpenAsk& open = (*asks)[i];
-    const uint64_t at =
-        uint64_t{answer.number - static_cast<uint32_t>(open.first)} * chunk_of(open);
+    const uint64_t at = uint64_t{answer.number - static_cast<uint32_t>(open.first)} * open.chunk;
     if (open.over || open.write || at >= open.sent) continue;
-    const uint64_t part = std::min<uint64_t>(chunk_of(open), open.bytes - at);
+    const uint64_t part = std::min<uint64_t>(open.chunk, open.bytes - at);
     const bool delivered = answer.kind == AskKind::delivered;
     if (answer.bytes == 0 ? delivered : answer.bytes != part || delivered != open.deliver)
       return fail(peer, "it answers what was not asked");
@@ -420,7 +428,7 @@ unsigned ShmDriver::do_withdrawn(Peer& peer) {
 Status ShmDriver::do_myself(Peer& peer, const OpenAsk& open) {
   uint64_t at = open.got;
   if (open.write && open.sent > 0 && peer.asks->applied >= open.first)
-    at = std::min((peer.asks->applied - open.first + 1) * kChunk, open.bytes);
+    at = std::min((peer.asks->applied - open.first + 1) * open.chunk, open.bytes);
   // What the owner has refused counts as applied, too: the word tells.
   if (open.word->load(std::memory_order_acquire) != open.valid) return Status::invalid;
   if (at == open.bytes) return Status::ok;

@@ -28,8 +28,9 @@ struct OpenAsk {
   bool write;
   bool deliver;  // get: shall be written to `local` by the peer
   bool over;
+  uint64_t chunk;  // bytes of a frame, or of what a frame asks for
   uint64_t first;  // number of its first frame
-  uint64_t sent;   // bytes that were asked for, a chunk in each frame
+  uint64_t sent;   // bytes that were asked for
   uint64_t got;    // get: bytes that have come
 };
 

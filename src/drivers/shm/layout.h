@@ -19,7 +19,7 @@ namespace torii::shm {
 
 inline constexpr size_t kLine = 64;  // bytes of a cache line
 inline constexpr size_t kPage = 4096;
-inline constexpr uint32_t kMagic = 0x376d6873;  // "shm7"; changes with anything on this page
+inline constexpr uint32_t kMagic = 0x386d6873;  // "shm8"; changes with anything on this page
 inline constexpr uint32_t kClaimsMax = 8192;
 inline constexpr uint64_t kRingMin = 32 << 10;
 inline constexpr uint64_t kRingMax = 64 << 20;
