@@ -370,15 +370,16 @@ typedef enum torii_completion {
  * they leave with the next other operation or flush, when a frame is full, or with the next round
  * of progress.
  *
- * `done` may be null: then torii_import_test and the flush tell of the end, which costs less where
- * many are under way; it is the end at the target, and short writes share frames, too. */
+ * `done` may be null, which costs less where many are under way: then the local memory must stay
+ * until torii_import_test does not say TORII_PENDING any more, or a flush is over. Both mean the
+ * end at the target, and both tell of a failure. Short writes without `done` share frames, too. */
 TORII_PUBLIC int torii_read(torii_import_t* import, uint64_t offset, void* base, uint64_t bytes,
                             torii_done_t done, void* arg);
 TORII_PUBLIC int torii_write(torii_import_t* import, uint64_t offset, const void* base,
                              uint64_t bytes, torii_completion_t when, torii_done_t done, void* arg);
 
 /* TORII_PENDING: something that was begun through this import is under way. Otherwise TORII_OK, or
- * the code of one that had no `done` and failed since this was last asked. Makes no progress. */
+ * the code of a failure that no `done` has told, since this was last asked. Makes no progress. */
 TORII_PUBLIC int torii_import_test(torii_import_t* import);
 
 /* The short way of torii_read and torii_write. TORII_OK: complete, at the target too. TORII_EMPTY:

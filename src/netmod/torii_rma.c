@@ -199,6 +199,7 @@ bool netmod_torii_get(const struct netmod_torii_access* access, MPIR_Request** r
 
 /* One who died with it has left a value behind that is old or new, or in part both. */
 static void enter(struct netmod_torii_target* target) {
+  stored(target, true);
   if (EOWNERDEAD == pthread_mutex_lock(target->mutex)) pthread_mutex_consistent(target->mutex);
 }
 
@@ -281,10 +282,13 @@ bool netmod_torii_compare_and_swap(const struct netmod_torii_access* access, con
 
 /* --- completion ----------------------------------------------------------------------------- */
 
-/* Of the operations there that had no request, the error of one that failed. */
-static int complete_target(struct netmod_torii_target* target) {
+/* Of the operations there that had no request, the error of one that failed. If progress fails,
+ * which another process may be the reason of, they go on. */
+static int complete_target(struct netmod_torii_target* target, bool* over) {
   int mpi_errno = MPI_SUCCESS, code = TORII_OK;
+  *over = false;
   MPIDIU_PROGRESS_WHILE(TORII_PENDING == (code = torii_import_test(target->import)), 0);
+  *over = true;
   if (TORII_OK != code) mpi_errno = transfer_error(code);
 fn_fail:
   return mpi_errno;
@@ -294,33 +298,42 @@ fn_fail:
 static int complete_targets(struct netmod_torii_window* window) {
   int all = MPI_SUCCESS;
   struct netmod_torii_target* target;
-  while (NULL != (target = window->begun)) {
-    const int mpi_errno = complete_target(target);
+  bool over = true;
+  while (over && NULL != (target = window->begun)) {
+    const int mpi_errno = complete_target(target, &over);
     if (MPI_SUCCESS == all) all = mpi_errno;
-    if (target != window->begun) continue;
+    if (!over || target != window->begun) continue;
     window->begun = target->next;
     target->begun = 0;
   }
   return all;
 }
 
-/* A store to mapped memory is complete when all see it. MPICH asks for progress once more after
- * this, also if there was nothing to wait for. */
+/* What was loaded from mapped memory, and stored there, was so before what comes next. A thread
+ * that still stores would find the flag cleared by another one. */
+static void order_accesses(struct netmod_torii_window* window) {
+  if (!atomic_load_explicit(&window->stored, memory_order_relaxed)) {
+    atomic_thread_fence(memory_order_acq_rel);
+    return;
+  }
+  if (!MPIR_IS_THREADED) atomic_store_explicit(&window->stored, 0, memory_order_relaxed);
+  atomic_thread_fence(memory_order_seq_cst);
+}
+
+/* MPICH asks for progress once more after this, also if there was nothing to wait for. */
 static int complete_window(MPIR_Win* win, int rank) {
   struct netmod_torii_window* window = NETMOD_TORII_WINDOW(win);
   int mpi_errno = MPI_SUCCESS;
+  bool over;
   if (NULL == window) {
     atomic_thread_fence(memory_order_seq_cst);
   } else {
-    if (atomic_load_explicit(&window->stored, memory_order_relaxed)) {
-      atomic_store_explicit(&window->stored, 0, memory_order_relaxed);
-      atomic_thread_fence(memory_order_seq_cst);
-    }
+    order_accesses(window);
     MPID_THREAD_CS_ENTER(VCI, NETMOD_TORII_LOCK(0));
     if (rank < 0) {
       mpi_errno = complete_targets(window);
     } else if (window->targets[rank].begun) {
-      mpi_errno = complete_target(&window->targets[rank]);
+      mpi_errno = complete_target(&window->targets[rank], &over);
     }
     MPID_THREAD_CS_EXIT(VCI, NETMOD_TORII_LOCK(0));
   }

@@ -136,6 +136,7 @@ class World {
   std::vector<std::unique_ptr<Exported>> ending_;
   std::vector<std::string> old_keys_;
   std::vector<torii_import_t*> imports_;
+  std::vector<Lent*> posted_;  // used by accesses whose end nobody is told
 
   ptl_handle_ni_t portals_ = PTL_INVALID_HANDLE;
   ptl_handle_eq_t eq_ = PTL_EQ_NONE;

@@ -212,18 +212,20 @@ void World::open_import() {
 void World::reach_out() {
   if (imports_.empty()) return;
   torii_import_t* const import = imports_[in_.byte() % imports_.size()];
-  const uint8_t what = in_.byte() % 4;
+  const uint8_t choice = in_.byte(), what = choice % 4;
+  const bool told = !(choice & 0x80);  // else what it uses is given back with all that is lent
+  const torii_done_t over = told ? done : nullptr;
   Lent* lent = lend(what != 1);
   if (what >= 2) lent->bytes = 8;
   const torii_data_t data = describe(lent, TORII_CONTIGUOUS);
   const uint64_t offset = in_.below(kExportBytes);
   int code;
   if (what == 0) {
-    code = torii_read(import, offset, data.base, lent->bytes, done, lent);
+    code = torii_read(import, offset, data.base, lent->bytes, over, lent);
   } else if (what == 1) {
     // Memory of a write that is over for its caller is the caller's again.
     const auto when = in_.byte() & 1 ? TORII_COMPLETE_LOCAL : TORII_COMPLETE_REMOTE;
-    code = torii_write(import, offset, data.base, lent->bytes, when, done, lent);
+    code = torii_write(import, offset, data.base, lent->bytes, when, over, lent);
   } else {
     const auto op = torii_atomic_op_t(in_.byte() % 6);
     const unsigned width = in_.byte() & 1 ? 4 : 8;
@@ -233,7 +235,9 @@ void World::reach_out() {
                ? torii_atomic(import, offset, op, width, 1, 2, data.base, done, lent)
                : torii_atomic_locked(import, offset, op, width, 1, 2, data.base, &lock, done, lent);
   }
-  if (code != TORII_PENDING) give_back(lent);
+  if (code != TORII_PENDING) return give_back(lent);
+  if (what < 2 && !told) posted_.push_back(lent);
+  static_cast<void>(torii_import_test(import));
 }
 
 // The user has done with everything, before the interface closes.
@@ -243,6 +247,8 @@ void World::close_memory() {
   while (!exports_.empty()) end_export();
   progress();
   require(ending_.empty(), "every export has ended");
+  for (Lent* lent : posted_) give_back(lent);
+  posted_.clear();
 }
 
 }  // namespace torii::fuzz

@@ -2,7 +2,8 @@
  * Copyright (c) 2026, the Torii authors
  *
  * Threads with a communicator each, between two ranks: all kinds of messages at the same time, none
- * of which may reach another thread, and requests of all communicators waited for together.
+ * of which may reach another thread, and requests of all communicators waited for together; puts
+ * and gets in one window, that each thread completes for itself.
  */
 #include <mpi.h>
 #include <pthread.h>
@@ -13,6 +14,7 @@
 #define ROUNDS 300
 #define WINDOW 64
 #define LONG 200000 /* integers */
+#define PART 2000   /* integers of a thread in the window */
 
 struct thread {
   pthread_t id;
@@ -22,6 +24,7 @@ struct thread {
 };
 
 static int rank;
+static MPI_Win shared;
 
 static int value(int thread, int round, int i) {
   return thread * 100000000 + round * 1000 + i % 1000;
@@ -73,12 +76,41 @@ static void probes(struct thread* own, int round) {
   free(data);
 }
 
+/* In pieces, to this thread's part of the other rank's memory, and back from there. */
+static void puts_and_gets(struct thread* own, int round) {
+  int out[PART], in[PART];
+  const int piece = 1 + 37 * round % 100;
+  for (int i = 0; i < PART; ++i) out[i] = value(own->number, round, i);
+  for (int i = 0; i < PART; i += piece) {
+    const int count = PART - i < piece ? PART - i : piece;
+    const MPI_Aint to = own->number * PART + i;
+    MPI_Put(&out[i], count, MPI_INT, 1 - rank, to, count, MPI_INT, shared);
+  }
+  if (round % 2) {
+    MPI_Win_flush(1 - rank, shared);
+  } else {
+    MPI_Win_flush_all(shared);
+  }
+  for (int i = 0; i < PART; i += piece) {
+    const int count = PART - i < piece ? PART - i : piece;
+    const MPI_Aint from = own->number * PART + i;
+    MPI_Get(&in[i], count, MPI_INT, 1 - rank, from, count, MPI_INT, shared);
+  }
+  if (round % 3) {
+    MPI_Win_flush(1 - rank, shared);
+  } else {
+    MPI_Win_flush_local_all(shared);
+  }
+  for (int i = 0; i < PART; ++i) own->wrong += in[i] != out[i];
+}
+
 static void* exchange(void* arg) {
   struct thread* own = arg;
   for (int round = 0; round < ROUNDS; ++round) {
     int sum = 0, mine = value(own->number, round, rank);
     windows(own, round);
     if (0 == round % 30) probes(own, round);
+    puts_and_gets(own, round);
     MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, own->comm);
     own->wrong += sum != value(own->number, round, 0) + value(own->number, round, 1);
   }
@@ -102,6 +134,7 @@ static int together(struct thread* threads) {
 int main(int argc, char** argv) {
   struct thread threads[THREADS];
   int size = 0, level = 0, wrong = 0, all = 0;
+  int* memory = malloc(THREADS * PART * sizeof *memory);
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -113,6 +146,9 @@ int main(int argc, char** argv) {
     threads[i] = (struct thread){.number = i};
     MPI_Comm_dup(MPI_COMM_WORLD, &threads[i].comm);
   }
+  MPI_Win_create(memory, THREADS * PART * sizeof *memory, sizeof *memory, MPI_INFO_NULL,
+                 MPI_COMM_WORLD, &shared);
+  MPI_Win_lock_all(0, shared);
   for (int i = 0; i < THREADS; ++i) {
     pthread_create(&threads[i].id, NULL, exchange, &threads[i]);
   }
@@ -121,6 +157,9 @@ int main(int argc, char** argv) {
     wrong += threads[i].wrong;
   }
   wrong += together(threads);
+  MPI_Win_unlock_all(shared);
+  MPI_Win_free(&shared);
+  free(memory);
   MPI_Reduce(&wrong, &all, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
   if (0 == rank) printf(0 == all ? "No Errors\n" : "%d errors\n", all);
   for (int i = 0; i < THREADS; ++i) MPI_Comm_free(&threads[i].comm);

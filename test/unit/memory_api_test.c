@@ -160,6 +160,47 @@ static void await(const int* done, int due) {
   CHECK(*done == due);
 }
 
+/* Until nothing is under way that has no callback. */
+static void settle(torii_import_t* import, int expected) {
+  int code = TORII_PENDING;
+  for (int round = 0; round < 100000 && code == TORII_PENDING; ++round) {
+    for (int i = 0; i < kRanks; ++i) torii_progress(ni[i]);
+    code = torii_import_test(import);
+  }
+  CHECK(code == expected);
+}
+
+static void refused(void* arg, const torii_result_t* result) {
+  CHECK(result->code == TORII_ERR_INVALID);
+  ++*(int*)arg;
+}
+
+/* Accesses without a callback, and one that is refused. */
+static void posted(torii_import_t* import, char* memory) {
+  enum { kMany = 100, kEach = 16 };
+  char out[kMany * kEach], in[kMany * kEach] = "";
+  int code, done = 0, due;
+  for (size_t i = 0; i < sizeof out; ++i) out[i] = value(i, 9);
+  for (int i = 0; i < kMany; ++i) {
+    code = torii_write(import, 1000 + i * kEach, out + i * kEach, kEach, TORII_COMPLETE_REMOTE,
+                       NULL, NULL);
+    CHECK(code == TORII_OK || code == TORII_PENDING);
+  }
+  settle(import, TORII_OK);
+  CHECK(memcmp(memory + 1000, out, sizeof out) == 0);
+  for (int i = 0; i < kMany; ++i) {
+    code = torii_read(import, 1000 + i * kEach, in + i * kEach, kEach, NULL, NULL);
+    CHECK(code == TORII_OK || code == TORII_PENDING);
+  }
+  settle(import, TORII_OK);
+  CHECK(memcmp(in, out, sizeof out) == 0);
+  CHECK(torii_read(import, 4090, in, 8, NULL, NULL) == TORII_PENDING);
+  settle(import, TORII_ERR_INVALID);
+  CHECK(torii_import_test(import) == TORII_OK);
+  due = torii_flush(ni[0], peer[0], refused, &done) == TORII_PENDING;
+  await(&done, due);
+}
+
 /* Rank 0 reaches memory of rank 1, allocated by Torii or not. */
 static void remote(int allocated) {
   const unsigned all = TORII_MAY_READ | TORII_MAY_WRITE | TORII_MAY_UPDATE;
@@ -195,6 +236,7 @@ static void remote(int allocated) {
   await(&done, due);
   memcpy(&word, (char*)memory + 8, sizeof(word));
   CHECK(old == 0 && word == 5);
+  posted(import, memory);
   due += torii_flush(ni[0], NULL, count, &done);
   await(&done, due);
   CHECK(torii_limits(ni[0], peer[0], &limits) == TORII_OK);

@@ -33,6 +33,20 @@ TEST(SwitchPoints, FollowTheSecondLevelCache) {
   }
 }
 
+TEST(SwitchPoints, EagerMessagesFitShortRings) {
+  using shm::eager_limit_for;
+  Params params;
+  const auto points = switch_points(params, with_cache(1 << 20), false);
+  EXPECT_EQ(eager_limit_for(points, 2 << 20), 128u << 10);
+  EXPECT_EQ(eager_limit_for(points, 512 << 10), 128u << 10);
+  EXPECT_EQ(eager_limit_for(points, 256 << 10), 64u << 10);
+  EXPECT_EQ(eager_limit_for(points, 32 << 10), 64u << 10) << "as where processes take turns";
+  params.shm_eager_limit = 128 << 10;
+  EXPECT_EQ(eager_limit_for(switch_points(params, with_cache(1 << 20), false), 32 << 10),
+            128u << 10)
+      << "the user's";
+}
+
 TEST(SwitchPoints, UnknownAndOddCachesAreBounded) {
   EXPECT_EQ(switch_points(Params(), with_cache(0), false).ring_most, 2u << 20);
   EXPECT_EQ(switch_points(Params(), with_cache(32 << 10), false).eager_limit, 32u << 10);

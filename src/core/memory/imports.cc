@@ -186,7 +186,10 @@ Imports::Operation* Imports::begin(Import& import, Kind kind, uint64_t offset, u
 void Imports::forget(Operation* op) {
   Import& import = *op->import;
   const uint64_t epoch = op->epoch;
-  if (op->gathered) spare_.emplace_back(op->gathered);
+  if (op->gathered) {
+    spare_.emplace_back(op->gathered);
+    --import.traffic->gathers;
+  }
   operations_.put(op);
   uncount(import, epoch);
 }
@@ -272,7 +275,7 @@ inline Status Imports::post(Import& import, uint64_t offset, void* base, uint64_
 bool Imports::gather(Import& import, uint64_t offset, const void* base, uint64_t bytes) {
   Traffic& traffic = *import.traffic;
   if (bytes == 0 || bytes > kGatheredEach || traffic.pending == 0 ||
-      traffic.pending > kGatheredFrames || offset >> wire::Place::kOffsetBits ||
+      traffic.gathers > kGatheredFrames || offset >> wire::Place::kOffsetBits ||
       by_driver(import, offset, bytes, false))
     return false;
   auto* op = static_cast<Operation*>(traffic.gathered);
@@ -294,6 +297,7 @@ bool Imports::gather(Import& import, uint64_t offset, const void* base, uint64_t
     }
     op->base = op->gathered;
     traffic.gathered = op;
+    ++traffic.gathers;
     gathering_.push_back(&traffic);
   }
   std::byte* const out = op->gathered + op->bytes;

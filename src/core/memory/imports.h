@@ -47,6 +47,7 @@ struct Traffic {
   uint64_t number = 0;       // of the last
   uint64_t first = 0;        // of epochs.front()
   uint32_t pending = 0;      // accesses in all of them
+  uint32_t gathers = 0;      // operations of several short writes each
   void* gathered = nullptr;  // an Imports::Operation: short writes that have not left yet
 };
 

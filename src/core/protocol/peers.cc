@@ -297,7 +297,9 @@ Peer* Protocol::make_peer(const Identity& id) {
 
 Protocol::Limits Protocol::limits(uint8_t rail) const {
   const DriverCaps& caps = drivers_[rail]->caps();
-  const uint64_t advice = caps.eager_advice ? caps.eager_advice : caps.mtu * kEagerFrames;
+  // One message leaves half of the credit for those behind it.
+  const uint64_t advice = std::min<uint64_t>(
+      caps.eager_advice ? caps.eager_advice : caps.mtu * kEagerFrames, config_.eager_window / 2);
   const uint64_t limit = config_.eager_limit ? config_.eager_limit : advice;
   Limits out;
   out.pieces_max = std::min(caps.pieces_max, kPieces);

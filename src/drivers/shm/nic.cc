@@ -37,7 +37,6 @@ ShmDriver::ShmDriver(const DriverEnv& env)
   caps_.batch_max = 16;
   caps_.address_bytes = sizeof(shm::Address);
   caps_.peers_max = kPeersMax;
-  caps_.eager_advice = points_.eager_limit;
   caps_.latency_ns = 150;
   caps_.mbytes_per_s = 8000;
   peers_.reserve(kPeersMax);
@@ -50,6 +49,7 @@ ShmDriver::ShmDriver(const DriverEnv& env)
 bool ShmDriver::start(std::string* why) {
   const uint64_t ring_bytes =
       shm::ring_bytes_for(local_peers_, take_turns_, params().shm_ring, points_.ring_most);
+  caps_.eager_advice = shm::eager_limit_for(points_, ring_bytes);
   const uint32_t claims = shm::claims_for(local_peers_);
   giver_.listen(static_cast<uint32_t>(getpid()));
   if (!shm::create_segment(claims, ring_bytes, giver_.token(), &segment_, why)) return false;

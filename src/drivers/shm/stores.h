@@ -68,7 +68,8 @@ class StoreChoice {
 
  private:
   static constexpr uint32_t kChoiceFrom = 1024;  // bytes
-  static constexpr uint32_t kStringFrom = 4608;  // shorter ones are over before it has begun
+  static constexpr uint32_t kStringFrom =
+      4608;  // shorter ones seem cheap, but what comes next waits
   // Of so many of these one is measured, for reading the counter takes time; one more rarely by the
   // stores that are not in use, and while neither of the ordinary ones are.
   static constexpr uint32_t kMeasureOne = 8;

@@ -68,6 +68,8 @@ SwitchPoints switch_points(const Params& params, const Hardware& machine, bool t
   SwitchPoints points;
   const uint64_t eager = take_turns ? cache / 16 : std::min(cache / 8, kEagerMost);
   points.eager_limit = static_cast<uint32_t>(chosen(params.shm_eager_limit, eager));
+  points.eager_least = std::min(points.eager_limit, static_cast<uint32_t>(cache / 16));
+  if (params.shm_eager_limit) points.eager_least = points.eager_limit;
   points.split_min = chosen(params.shm_split_min, cache / 16);
   points.ring_most = chosen(params.shm_ring_most, intel ? cache / 8 : 2 * cache);
   points.read_alone_min = kNoSize;
@@ -93,12 +95,19 @@ SwitchPoints switch_points(const Params& params, const Hardware& machine, bool t
   }
   points.ask_alone_most = chosen(params.shm_ask_alone_most, kCheapAsk);
   points.eager_limit = static_cast<uint32_t>(chosen(params.shm_eager_limit, kCheapEager));
+  points.eager_least = points.eager_limit;
   points.remote_min = chosen(params.shm_remote_min, kCheapAlone);
   points.offer_min = std::min(points.remote_min, points.offer_min);
   points.split_min = chosen(params.shm_split_min, kCheapSplit);
   points.read_alone_min = std::max(points.remote_min, kCheapAlone);
   points.read_crossing_min = points.read_alone_min;
   return points;
+}
+
+// What does not fit waits until the sender looks again, and could be read if it were announced.
+uint32_t eager_limit_for(const SwitchPoints& points, uint64_t ring_bytes) {
+  const uint64_t quarter = std::max<uint64_t>(ring_bytes / 4, points.eager_least);
+  return static_cast<uint32_t>(std::min<uint64_t>(quarter, points.eager_limit));
 }
 
 uint64_t ring_bytes_for(uint32_t local_peers, bool take_turns, uint64_t wanted,

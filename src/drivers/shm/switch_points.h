@@ -21,6 +21,7 @@ inline constexpr uint64_t kGatherLongest = 128 << 10;
 
 struct SwitchPoints {
   uint32_t eager_limit;  // longest message to be sent eagerly
+  uint32_t eager_least;  // the same if not even four of those fit a ring
   // Of the messages announced, the shortest to go by cross-memory attach, and the shortest to do so
   // if the sender, which is asked to send it through the ring, does not look.
   uint64_t remote_min;
@@ -46,6 +47,9 @@ struct SwitchPoints {
 // What the parameters say, and for those that leave it open what fits the machine. `take_turns`:
 // the node has more processes of the job than processors.
 SwitchPoints switch_points(const Params& params, const Hardware& machine, bool take_turns);
+
+// Longest message to be sent eagerly, with rings of that size.
+uint32_t eager_limit_for(const SwitchPoints& points, uint64_t ring_bytes);
 
 // Ring size for a job of that many processes on this node. `wanted` is the user's, or 0.
 // `take_turns`: they have more processes than processors.
