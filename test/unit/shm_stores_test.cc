@@ -66,10 +66,10 @@ struct Place {
 };
 
 // What most of so many long bodies are written by, once the choice has got used to the place.
-Store settled(StoreChoice& choice, const Place& place, int bodies = 4000) {
+Store settled(StoreChoice& choice, const Place& place, uint32_t bytes = kLong, int bodies = 4000) {
   int count[3] = {};
   for (int i = 0; i < 2 * bodies; i++) {
-    const StoreChoice::Turn turn = choice.next(kLong);
+    const StoreChoice::Turn turn = choice.next(bytes);
     if (turn.measured) choice.note(turn.how, place.cost(turn.how));
     if (i >= bodies) count[static_cast<int>(turn.how)]++;
   }
@@ -98,6 +98,16 @@ TEST(StoreChoice, AnInterruptionChangesNothing) {
   choice.note(Store::string, place.cost(Store::string));
   choice.note(Store::string, StoreChoice::kPart * 100);  // a short one, which cannot be told
   EXPECT_EQ(settled(choice, place), Store::string);
+}
+
+TEST(StoreChoice, OfOnePageTheInstructionHasToBeMuchCheaper) {
+  StoreChoice choice;
+  EXPECT_EQ(settled(choice, {12, 8}, 4096), Store::loop);
+  EXPECT_EQ(settled(choice, {12, 8}, 8192), Store::string);
+  EXPECT_EQ(settled(choice, {56, 12}, 4096), Store::string);
+  EXPECT_EQ(settled(choice, {60, 70}), Store::past);
+  EXPECT_EQ(choice.next(2048).how, Store::past);
+  EXPECT_EQ(choice.next(2047).how, Store::loop) << "a fence costs more";
 }
 
 // Whatever short ones come between.
