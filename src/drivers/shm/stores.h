@@ -44,8 +44,7 @@ class StoreChoice {
 
   Turn next(uint32_t n) {
     if (n < kPastFrom) return {Store::loop, false};
-    const uint32_t string = cost_of(Store::string) * (n < kStringPays ? kMuchCheaper : 1);
-    const Store better = string < cost_of(Store::loop) ? Store::string : Store::loop;
+    const Store better = cost_[1] < cost_[0] ? Store::string : Store::loop;
     const bool far = cost_of(better) > kFarLine;
     if (n < kStringFrom) return {far ? Store::past : Store::loop, false};
     const uint32_t turn = ++turns_;
@@ -68,12 +67,8 @@ class StoreChoice {
   }
 
  private:
-  static constexpr uint32_t kPastFrom = 2048;  // bytes; of shorter ones the fence costs more
-  static constexpr uint32_t kStringFrom = 4096;
-  // For shorter ones that instruction seems cheap, but what comes next waits: it has to be so many
-  // times cheaper.
-  static constexpr uint32_t kStringPays = 4608;
-  static constexpr uint32_t kMuchCheaper = 2;
+  static constexpr uint32_t kPastFrom = 2048;    // bytes; of shorter ones the fence costs more
+  static constexpr uint32_t kStringFrom = 4096;  // shorter ones are over before it has begun
   // Of so many of these one is measured, for reading the counter takes time; one more rarely by the
   // stores that are not in use, and while neither of the ordinary ones are.
   static constexpr uint32_t kMeasureOne = 8;
