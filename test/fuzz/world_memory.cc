@@ -213,7 +213,7 @@ void World::reach_out() {
   if (imports_.empty()) return;
   torii_import_t* const import = imports_[in_.byte() % imports_.size()];
   const uint8_t choice = in_.byte(), what = choice % 4;
-  const bool told = !(choice & 0x80);  // else what it uses is given back with all that is lent
+  const bool told = !(choice & 0x80);  // else what it uses is given back at the end
   const torii_done_t over = told ? done : nullptr;
   Lent* lent = lend(what != 1);
   if (what >= 2) lent->bytes = 8;

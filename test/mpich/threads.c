@@ -76,26 +76,30 @@ static void probes(struct thread* own, int round) {
   free(data);
 }
 
-/* In pieces, to this thread's part of the other rank's memory, and back from there. */
+/* Between data and this thread's part of the other rank's memory, in pieces. */
+static void move(const struct thread* own, int* data, int piece, int put) {
+  for (int i = 0; i < PART; i += piece) {
+    const int count = PART - i < piece ? PART - i : piece;
+    const MPI_Aint there = own->number * PART + i;
+    if (put) {
+      MPI_Put(&data[i], count, MPI_INT, 1 - rank, there, count, MPI_INT, shared);
+    } else {
+      MPI_Get(&data[i], count, MPI_INT, 1 - rank, there, count, MPI_INT, shared);
+    }
+  }
+}
+
 static void puts_and_gets(struct thread* own, int round) {
   int out[PART], in[PART];
   const int piece = 1 + 37 * round % 100;
   for (int i = 0; i < PART; ++i) out[i] = value(own->number, round, i);
-  for (int i = 0; i < PART; i += piece) {
-    const int count = PART - i < piece ? PART - i : piece;
-    const MPI_Aint to = own->number * PART + i;
-    MPI_Put(&out[i], count, MPI_INT, 1 - rank, to, count, MPI_INT, shared);
-  }
+  move(own, out, piece, 1);
   if (round % 2) {
     MPI_Win_flush(1 - rank, shared);
   } else {
     MPI_Win_flush_all(shared);
   }
-  for (int i = 0; i < PART; i += piece) {
-    const int count = PART - i < piece ? PART - i : piece;
-    const MPI_Aint from = own->number * PART + i;
-    MPI_Get(&in[i], count, MPI_INT, 1 - rank, from, count, MPI_INT, shared);
-  }
+  move(own, in, piece, 0);
   if (round % 3) {
     MPI_Win_flush(1 - rank, shared);
   } else {

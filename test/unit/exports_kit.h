@@ -122,6 +122,10 @@ struct Pair {
     return end(
         torii_atomic_locked(import, offset, op, width, operand, compare, old, &lock, note, &o), o);
   }
+  int flush() {
+    Outcome o;
+    return end(torii_flush(world.handle(0), pub(world.peer(0, 1)), note, &o), o);
+  }
   uint8_t* bytes() const { return static_cast<uint8_t*>(memory); }
   const Counters& counters(unsigned i) { return world.ni(i).counters(); }
 

@@ -23,7 +23,6 @@ using test::note;
 using test::Outcome;
 using test::Pair;
 using test::pattern;
-using test::pub;
 
 // The short ways do all or nothing, at once.
 TEST_P(Memory, WhatIsOverInTheCall) {
@@ -84,10 +83,6 @@ class ShortWrites : public testing::Test {
   }
   // After it others find something under way.
   void first() { ASSERT_EQ(write(0, data.data(), 8), TORII_OK); }
-  int flush() {
-    Outcome o;
-    return p.end(torii_flush(p.world.handle(0), pub(p.world.peer(0, 1)), note, &o), o);
-  }
   uint64_t frames() { return p.counters(0).frames_sent; }
 
   Pair p{kNetworks[0]};
@@ -100,7 +95,7 @@ TEST_F(ShortWrites, ShareFramesAndAnswers) {
   const uint64_t before = frames();
   for (size_t i = 1; i <= 100; ++i) ASSERT_EQ(write(i * 64, &data[i * 64], kEach), TORII_OK);
   EXPECT_EQ(p.bytes()[64], '.') << "the call copies; nobody has polled";
-  ASSERT_EQ(flush(), TORII_OK);
+  ASSERT_EQ(p.flush(), TORII_OK);
   EXPECT_LE(frames(), before + 3);
   EXPECT_LE(p.counters(1).frames_sent, 6u);
   EXPECT_EQ(p.counters(0).asked_accesses, 101u);
@@ -123,7 +118,7 @@ TEST_F(ShortWrites, LeaveWithTheNextRoundOfProgress) {
   char back[8];
   ASSERT_EQ(p.read(64, back, 8), TORII_OK);
   EXPECT_EQ(std::string(back, 8), "ABCDEFGH");
-  EXPECT_EQ(flush(), TORII_OK);
+  EXPECT_EQ(p.flush(), TORII_OK);
 }
 
 // Each is judged by itself.
@@ -133,16 +128,16 @@ TEST_F(ShortWrites, OneThatIsRefusedConcernsNoOther) {
   ASSERT_EQ(write(64, "abcdefgh", 8), TORII_OK);
   ASSERT_EQ(write(kBytes - 4, "abcdefgh", 8), TORII_OK);
   ASSERT_EQ(write(128, "abcdefgh", 8), TORII_OK);
-  EXPECT_EQ(flush(), TORII_ERR_INVALID);
+  EXPECT_EQ(p.flush(), TORII_ERR_INVALID);
   EXPECT_EQ(std::string(p.bytes() + 64, p.bytes() + 72), "abcdefgh");
   EXPECT_EQ(std::string(p.bytes() + 128, p.bytes() + 136), "abcdefgh");
   EXPECT_EQ(p.bytes()[kBytes - 4], '.');
   EXPECT_EQ(p.counters(1).exports_refused, 1u);
   first();
   ASSERT_EQ(torii_write(wrong, 64, "ijklmnop", 8, TORII_COMPLETE_LOCAL, note, &unused), TORII_OK);
-  EXPECT_EQ(flush(), TORII_ERR_DENIED);
+  EXPECT_EQ(p.flush(), TORII_ERR_DENIED);
   EXPECT_EQ(std::string(p.bytes() + 64, p.bytes() + 72), "abcdefgh");
-  EXPECT_EQ(flush(), TORII_OK);
+  EXPECT_EQ(p.flush(), TORII_OK);
   torii_import_drop(wrong);
 }
 
@@ -156,7 +151,7 @@ TEST_F(ShortWrites, AreBoundedWhileTheTargetDoesNotAnswer) {
                        &outcomes[taken]);
   EXPECT_EQ(code, TORII_PENDING);
   EXPECT_LE(taken * 1500, 2u << 20);
-  EXPECT_EQ(flush(), TORII_OK);
+  EXPECT_EQ(p.flush(), TORII_OK);
   EXPECT_EQ(outcomes[taken - 1].calls, 1);
 }
 
@@ -164,7 +159,7 @@ TEST_F(ShortWrites, ToAProcessThatDiesAreToldByTheFlush) {
   first();
   ASSERT_EQ(write(64, "abcdefgh", 8), TORII_OK);
   p.world.kill(1);
-  EXPECT_EQ(flush(), TORII_ERR_PEER_DEAD);
+  EXPECT_EQ(p.flush(), TORII_ERR_PEER_DEAD);
   torii_import_drop(std::exchange(p.import, nullptr));
 }
 

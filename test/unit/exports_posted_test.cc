@@ -9,18 +9,8 @@
 
 #include "unit/exports_kit.h"
 
-namespace torii {
+namespace torii::test {
 namespace {
-
-using test::kBytes;
-using test::kNetworks;
-using test::Memory;
-using test::Network;
-using test::note;
-using test::Outcome;
-using test::Pair;
-using test::pattern;
-using test::pub;
 
 struct Posted : Pair {
   using Pair::Pair;
@@ -35,10 +25,6 @@ struct Posted : Pair {
   int wait() {
     world.run();
     return test();
-  }
-  int flush() {
-    Outcome o;
-    return end(torii_flush(world.handle(0), pub(world.peer(0, 1)), note, &o), o);
   }
 };
 
@@ -135,7 +121,7 @@ TEST_P(Memory, PostedAccessesToWhatHasEnded) {
 TEST_P(Memory, ImportsAreDroppedBesidePostedAccesses) {
   Posted p(GetParam());
   const auto data = pattern(kBytes, 7);
-  torii_import_t* const other = p.make_import(p.key(), test::kTag);
+  torii_import_t* const other = p.make_import(p.key(), kTag);
   for (size_t i = 0; i < 20; ++i)
     ASSERT_TRUE(begun(
         torii_write(other, i * 100, &data[i * 100], 100, TORII_COMPLETE_REMOTE, nullptr, nullptr)));
@@ -181,4 +167,4 @@ TEST(Posted, WritesShareFrames) {
 TEST(Posted, NobodyAsksAboutNothing) { EXPECT_EQ(torii_import_test(nullptr), TORII_ERR_INVALID); }
 
 }  // namespace
-}  // namespace torii
+}  // namespace torii::test

@@ -197,7 +197,9 @@ static void posted(torii_import_t* import, char* memory) {
   CHECK(torii_read(import, 4090, in, 8, NULL, NULL) == TORII_PENDING);
   settle(import, TORII_ERR_INVALID);
   CHECK(torii_import_test(import) == TORII_OK);
-  due = torii_flush(ni[0], peer[0], refused, &done) == TORII_PENDING;
+  code = torii_flush(ni[0], peer[0], refused, &done);
+  CHECK(code == TORII_PENDING || code == TORII_ERR_INVALID);
+  due = code == TORII_PENDING;
   await(&done, due);
 }
 

@@ -223,13 +223,28 @@ void Imports::end(Operation* op, Status status) {
   forget(op);
 }
 
-// By the driver, which can, and nobody is called. `again`: it has to be an operation; nothing
-// happened.
+// While something is under way, the driver may rather have the owner's help, which takes a while;
+// and if it had it the last time, it will again.
+inline bool Imports::at_once(const Import& import, uint64_t offset, void* base, uint64_t bytes,
+                             bool reading) {
+  if (import.pending > 0 || import.later ||
+      !protocol_.access_now(*import.peer, import.remote, offset, base, bytes, reading))
+    return false;
+  ++counters_.direct_accesses;
+  return true;
+}
+
+[[gnu::hot]] bool Imports::transfer_now(Import& import, uint64_t offset, void* base, uint64_t bytes,
+                                        bool reading) {
+  return by_driver(import, offset, bytes, reading) && at_once(import, offset, base, bytes, reading);
+}
+
+// By the driver, and nobody is called. `again`: it has to be an operation; nothing happened.
 inline Status Imports::post(Import& import, uint64_t offset, void* base, uint64_t bytes,
                             bool reading) {
+  if (!by_driver(import, offset, bytes, reading)) return Status::again;
   if (import.traffic->gathered) send_gathered(*import.traffic);
-  if (import.pending == 0 && !import.later && transfer_now(import, offset, base, bytes, reading))
-    return Status::ok;
+  if (at_once(import, offset, base, bytes, reading)) return Status::ok;
   const AccessOwner owner{&Imports::posted_event, &import, count(import)};
   const Status status =
       protocol_.try_access(*import.peer, import.remote, offset, base, bytes, reading, owner);
@@ -242,7 +257,7 @@ inline Status Imports::post(Import& import, uint64_t offset, void* base, uint64_
 
 [[gnu::hot]] Status Imports::read_any(Import& import, uint64_t offset, void* base, uint64_t bytes,
                                       torii_done_t done, void* arg) {
-  if (!done && by_driver(import, offset, bytes, true)) {
+  if (!done) {
     const Status status = post(import, offset, base, bytes, true);
     if (status != Status::again) return status;
   }
@@ -255,7 +270,7 @@ inline Status Imports::post(Import& import, uint64_t offset, void* base, uint64_
 
 [[gnu::hot]] Status Imports::write_any(Import& import, uint64_t offset, const void* base,
                                        uint64_t bytes, bool local, torii_done_t done, void* arg) {
-  if (!done && by_driver(import, offset, bytes, false)) {
+  if (!done) {
     const Status status = post(import, offset, const_cast<void*>(base), bytes, false);
     if (status != Status::again) return status;
   }
@@ -320,17 +335,6 @@ void Imports::send_gathered(Traffic& traffic) {
 
 void Imports::push() {
   while (!gathering_.empty()) send_gathered(*gathering_.back());
-}
-
-// While something is under way, the driver may rather have the owner's help, which takes a while;
-// and if it had it the last time, it will again.
-[[gnu::hot]] bool Imports::transfer_now(Import& import, uint64_t offset, void* base, uint64_t bytes,
-                                        bool reading) {
-  if (import.pending > 0 || import.later || !by_driver(import, offset, bytes, reading) ||
-      !protocol_.access_now(*import.peer, import.remote, offset, base, bytes, reading))
-    return false;
-  ++counters_.direct_accesses;
-  return true;
 }
 
 // The driver's refusals are asked once more of the target, by an operation in its place.

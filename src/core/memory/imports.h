@@ -43,12 +43,12 @@ struct Traffic {
     Flush* flush = nullptr;
   };
   std::deque<Epoch> epochs{1};
-  Epoch* last = &epochs.back();
-  uint64_t number = 0;       // of the last
-  uint64_t first = 0;        // of epochs.front()
-  uint32_t pending = 0;      // accesses in all of them
-  uint32_t gathers = 0;      // operations of several short writes each
-  void* gathered = nullptr;  // an Imports::Operation: short writes that have not left yet
+  Epoch* last = &epochs.back();  // kept, as its number, because a deque would compute them
+  uint64_t number = 0;           // of the last
+  uint64_t first = 0;            // of epochs.front()
+  uint32_t pending = 0;          // accesses in all of them
+  uint32_t gathers = 0;          // operations of several short writes each
+  void* gathered = nullptr;      // an Imports::Operation: short writes that have not left yet
 };
 
 struct Import {
@@ -205,6 +205,7 @@ class Imports {
     return (import.driver & (reading ? kMayRead : kMayWrite)) && offset <= import.bytes &&
            bytes <= import.bytes - offset && bytes != 0 && !import.ending;
   }
+  bool at_once(const Import& import, uint64_t offset, void* base, uint64_t bytes, bool reading);
   bool transfer_now(Import& import, uint64_t offset, void* base, uint64_t bytes, bool reading);
   Traffic& traffic_with(Peer& peer);
   Status post(Import& import, uint64_t offset, void* base, uint64_t bytes, bool reading);

@@ -48,8 +48,8 @@ constexpr uint64_t kWithdrawnAtOnce = 256 << 10;  // bytes
 constexpr unsigned kPauseMax = 1024;
 
 // The most that a frame in a ring of so many lines brings.
-constexpr uint32_t chunk_in(uint64_t lines) {
-  return lines >= shm::kLongRing / shm::kLine ? kLongChunk : kChunk;
+constexpr uint32_t chunk_in(uint32_t lines) {
+  return shm::frame_max_of(lines) > shm::kMtu ? kLongChunk : kChunk;
 }
 
 bool carried_out(const Asks& asks, const OpenAsk& open) {
@@ -135,7 +135,8 @@ inline bool ShmDriver::ask_now(Peer& peer) {
   const GuardedImport& region = *imports_[rma.remote].guarded;
   auto* const local = static_cast<std::byte*>(rma.pieces->iov_base);
   const bool deliver = !write && rma.bytes > points_.ask_get_most;
-  const uint64_t ring = write ? peer.out.lines : segment_.ring_bytes / shm::kLine;
+  const auto ring =
+      write ? peer.out.lines : static_cast<uint32_t>(segment_.ring_bytes / shm::kLine);
   const bool long_chunks = asks.count > 0 && rma.bytes >= kLongChunk;
   const uint64_t chunk = deliver ? rma.bytes : long_chunks ? chunk_in(ring) : kChunk;
   asks[asks.count] = {rma.cookie,

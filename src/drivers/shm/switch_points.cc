@@ -68,8 +68,7 @@ SwitchPoints switch_points(const Params& params, const Hardware& machine, bool t
   SwitchPoints points;
   const uint64_t eager = take_turns ? cache / 16 : std::min(cache / 8, kEagerMost);
   points.eager_limit = static_cast<uint32_t>(chosen(params.shm_eager_limit, eager));
-  points.eager_least = std::min(points.eager_limit, static_cast<uint32_t>(cache / 16));
-  if (params.shm_eager_limit) points.eager_least = points.eager_limit;
+  points.eager_least = static_cast<uint32_t>(chosen(params.shm_eager_limit, cache / 16));
   points.split_min = chosen(params.shm_split_min, cache / 16);
   points.ring_most = chosen(params.shm_ring_most, intel ? cache / 8 : 2 * cache);
   points.read_alone_min = kNoSize;
