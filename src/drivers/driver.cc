@@ -33,6 +33,7 @@ bool Driver::near(PeerId, const void*) const { return false; }
 bool Driver::sooner_sent(uint32_t, uint64_t) const { return false; }
 Status Driver::put(const Rma&) { return Status::unsupported; }
 Status Driver::get(const Rma&) { return Status::unsupported; }
+Status Driver::atomic(const RemoteAtomic&) { return Status::unsupported; }
 Status Driver::join(std::span<const std::byte>, PeerId*) { return Status::unsupported; }
 void Driver::leave(PeerId) {}
 Status Driver::arm(int*) { return Status::unsupported; }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What a NIC must do to carry Torii: six required functions, twenty optional ones. A driver
+// What a NIC must do to carry Torii: six required functions, twenty-one optional
+// ones. A driver
 // moves frames (of caps().mtu bytes; see long_max) between processes and, if it can, reads and
 // writes a peer's memory. It knows nothing of matching, messages or MPI, and keeps no retry policy.
 //
@@ -32,6 +33,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/atomics.h"
 #include "core/base/counters.h"
 #include "core/base/status.h"
 
@@ -53,7 +55,8 @@ enum Cap : uint32_t {
   kWait = 1u << 7,       // arm: sleep until something arrives
   kAlloc = 1u << 8,      // alloc: memory that peers reach more cheaply than other memory
   kGuard = 1u << 9,      // reg with kGuarded: keys that hold for as long as their owner says
-  kDelivers = 1u << 10,  // done() of a lent body: this frame and those before have reached the peer
+  kAtomic = 1u << 10,    // atomic: operations on words of guarded regions
+  kDelivers = 1u << 11,  // done() of a lent body: this frame and those before have reached the peer
 };
 
 inline constexpr size_t kAddressMax = 96;    // bytes of an address; a driver has 64, the link adds
@@ -109,7 +112,7 @@ struct Tx {
 enum Access : uint32_t {
   kRemoteRead = 1,
   kRemoteWrite = 2,
-  kRemoteUpdate = 4,  // atomic operations, where peers map the memory; for reach() only
+  kRemoteUpdate = 4,  // atomic operations
   kGuarded = 8,       // the key ends with dereg(), and one that was invented is recognized
 };
 
@@ -147,6 +150,19 @@ struct Rma {
   uint64_t cookie = 0;  // for done() if the call answers `pending`; 0: it answers `again` instead
   bool alone = false;   // the other process has moves of its own: do not ask for its help
   bool soon = false;    // do not wait for frames that have arrived since the one that asks for it
+};
+
+// An atomic operation on a word of a guarded region that gives kRemoteUpdate.
+struct RemoteAtomic {
+  PeerId peer = kNoPeer;
+  uint32_t remote = 0;         // from import()
+  uint64_t remote_offset = 0;  // from the start of the exported region
+  AtomicOp op = AtomicOp::add;
+  uint8_t width = 8;  // bytes, as atomic_width() accepts; the word is aligned to them
+  uint64_t operand = 0;
+  uint64_t compare = 0;     // of compare_swap
+  uint64_t* old = nullptr;  // becomes the value before, if done(cookie) says ok
+  uint64_t cookie = 0;      // not 0
 };
 
 // An address of a peer's, as a driver that looks for the way knows it; for messages to the user.
@@ -268,6 +284,9 @@ class Driver {
   // which nothing was or will be moved by this call. `denied` means: use frames for this peer.
   virtual Status put(const Rma& rma);
   virtual Status get(const Rma& rma);
+  // Answers `pending` (done() follows), or an error: nothing has happened then, nor will; the core
+  // asks the other process by frames. The same if done() says `unsupported`.
+  virtual Status atomic(const RemoteAtomic& atomic);
   // A group is named by 1 to 16 bytes and is a PeerId: send() reaches all members but this one,
   // where the frame comes from this process as any other does. With `ok` all frames that are sent
   // to the group from now on arrive here. After leave() none need to, but those taken are sent.

@@ -135,7 +135,7 @@ class World {
   void frame(fuzz::Input& in) {
     shm::Ask ask{};
     const uint8_t right = in.byte();
-    ask.kind = static_cast<shm::AskKind>(in.byte() % 7);
+    ask.kind = static_cast<shm::AskKind>(in.byte() % 8);
     ask.valid = right & 1 ? guard_.serial : in.take<uint64_t>();
     ask.slot = right & 2 ? guard_.slot : in.take<uint32_t>();
     ask.offset = right & 4 ? in.below(2 * kBytes) : in.take<uint64_t>();
@@ -151,6 +151,15 @@ class World {
       const auto address = reinterpret_cast<uintptr_t>(right & 2 ? delivered_ : nullptr);
       ask.bytes = static_cast<uint32_t>(std::min(data.size(), sizeof(delivered_)));
       data.assign(reinterpret_cast<const char*>(&address), sizeof(address));
+    }
+    if (ask.kind == shm::AskKind::atomic && right & 16) {
+      shm::AskedAtomic atomic{in.take<uint64_t>(),
+                              in.take<uint64_t>(),
+                              AtomicOp(in.byte() % 8),
+                              uint8_t(in.byte() % 6),
+                              {}};
+      ask.bytes = right & 8 ? 8 : 4;
+      data.assign(reinterpret_cast<const char*>(&atomic), sizeof(atomic));
     }
     if (ask.kind != shm::AskKind::answer && ask.kind != shm::AskKind::delivered) ++number_;
     data.insert(0, reinterpret_cast<const char*>(&ask), shm::head_bytes(ask.kind));

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/memory/atomics.h"
+#include "core/base/atomics.h"
 #include "unit/exports_kit.h"
 
 namespace torii {

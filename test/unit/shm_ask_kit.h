@@ -19,7 +19,7 @@
 
 namespace torii::test {
 
-inline constexpr uint32_t kAll = kRemoteRead | kRemoteWrite | kGuarded;
+inline constexpr uint32_t kAll = kRemoteRead | kRemoteWrite | kRemoteUpdate | kGuarded;
 inline constexpr size_t kBytes = 3 << 20;
 inline constexpr unsigned kLooks = 1000;  // more than anybody's patience
 
@@ -72,6 +72,10 @@ class ShmAsk : public ::testing::Test {
   Status get(uint64_t offset, std::byte* to, uint64_t bytes, uint64_t cookie) {
     const iovec piece{to, bytes};
     return user.driver->get({peer, remote, offset, &piece, 1, bytes, cookie, false});
+  }
+  Status add(uint64_t offset, uint8_t width, uint64_t operand, uint64_t* old, uint64_t cookie) {
+    return user.driver->atomic(
+        {peer, remote, offset, AtomicOp::add, width, operand, 0, old, cookie});
   }
   // `pending`: not done yet.
   Status status_of(uint64_t cookie) const {

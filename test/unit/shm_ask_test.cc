@@ -223,6 +223,72 @@ TEST_F(ShmAsk, AnAbsentOwnerIsDoneWithout) {
   EXPECT_EQ(user.counters.helped_accesses, 1u);
 }
 
+TEST_F(ShmAsk, AtomicOperations) {
+  uint64_t old[5] = {}, cookie = 0, word;
+  std::fill(memory.begin(), memory.end(), std::byte{0xff});
+  for (const uint8_t width : {uint8_t{4}, uint8_t{8}}) {
+    ASSERT_EQ(add(16, width, 3, old, ++cookie), Status::pending);
+    ASSERT_TRUE(together(cookie));
+    EXPECT_EQ(status_of(cookie), Status::ok);
+    std::memcpy(&word, memory.data() + 16, 8);
+    EXPECT_EQ(word, width == 4 ? 0xffffffff00000002 : 0xffffffff00000005);
+    EXPECT_EQ(old[0], width == 4 ? 0xffffffff : 0xffffffff00000002);
+    EXPECT_EQ(memory[15], std::byte{0xff});
+    EXPECT_EQ(memory[24], std::byte{0xff});
+  }
+  // Between puts and gets, and as many as there are places for what they answer.
+  std::fill(memory.begin(), memory.end(), std::byte{});
+  for (int round = 0; round < 10; round++) {
+    ASSERT_EQ(put(8, 0, 100, ++cookie), Status::pending);
+    for (uint64_t i = 0; i < 4; i++) ASSERT_EQ(add(0, 8, 1, old + i, ++cookie), Status::pending);
+    EXPECT_EQ(add(0, 8, 1, old + 4, 1000), Status::unsupported) << "there is no place left";
+    ASSERT_TRUE(together(cookie));
+    for (uint64_t i = 0; i < 4; i++) EXPECT_EQ(old[i], uint64_t(round) * 4 + i);
+  }
+  EXPECT_EQ(add(4, 8, 1, old, 1000), Status::unsupported) << "not aligned";
+  EXPECT_EQ(add(kBytes - 4, 8, 1, old, 1000), Status::invalid) << "out of bounds";
+  EXPECT_EQ(user.counters.helped_accesses, cookie);
+}
+
+// One that was carried out has its answer, also if the owner went away meanwhile; one that was not
+// never is.
+TEST_F(ShmAsk, AtomicOperationsOfAnOwnerThatStops) {
+  uint64_t old[3] = {77, 77, 77}, word = 5;
+  std::memcpy(memory.data(), &word, sizeof(word));
+  ASSERT_EQ(put(8, 0, 8, 1), Status::pending);
+  ASSERT_EQ(add(0, 8, 1, old, 2), Status::pending);
+  owner.driver->poll(1, 2);
+  ASSERT_EQ(add(0, 8, 10, old + 1, 3), Status::pending);
+  ASSERT_TRUE(alone(3));
+  EXPECT_EQ(status_of(1), Status::ok);
+  EXPECT_EQ(status_of(2), Status::ok);
+  EXPECT_EQ(status_of(3), Status::unsupported) << "it was withdrawn";
+  EXPECT_EQ(old[0], 5u);
+  EXPECT_EQ(old[1], 77u);
+  EXPECT_EQ(add(0, 8, 10, old + 2, 4), Status::unsupported) << "it has not looked since";
+  for (int i = 0; i < 64; i++) owner.driver->poll(1, 64);
+  std::memcpy(&word, memory.data(), sizeof(word));
+  EXPECT_EQ(word, 6u) << "what was withdrawn came late";
+}
+
+TEST_F(ShmAsk, AtomicOperationsThatTheExportDoesNotGive) {
+  uint64_t old = 77;
+  ASSERT_EQ(add(0, 8, 1, &old, 1), Status::pending);
+  owner.driver->dereg(region);
+  ASSERT_TRUE(together(1));
+  EXPECT_EQ(status_of(1), Status::invalid);
+  EXPECT_EQ(old, 77u);
+  EXPECT_EQ(memory[0], std::byte{});
+  EXPECT_EQ(owner.counters.bad_keys, 1u);
+  Region readable;
+  ASSERT_EQ(owner.driver->reg(memory.data(), kBytes, kRemoteRead | kGuarded, &readable),
+            Status::ok);
+  ASSERT_EQ(user.driver->import(peer, std::span(readable.key).first(owner.driver->caps().key_bytes),
+                                &remote),
+            Status::ok);
+  EXPECT_EQ(add(0, 8, 1, &old, 2), Status::invalid);
+}
+
 // It has carried out a part when it goes away.
 TEST_F(ShmAsk, AnOwnerThatStopsOnTheWay) {
   for (unsigned looks = 1; looks < 4; looks++) {

@@ -2,6 +2,7 @@
 libtorii_internal_la_SOURCES += \
 	src/core/base/abstract_socket.cc \
 	src/core/base/abstract_socket.h \
+	src/core/base/atomics.h \
 	src/core/base/counters.def \
 	src/core/base/copy.cc \
 	src/core/base/copy.h \

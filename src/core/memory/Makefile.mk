@@ -2,7 +2,6 @@
 libtorii_internal_la_SOURCES += \
 	src/core/memory/allocations.cc \
 	src/core/memory/allocations.h \
-	src/core/memory/atomics.h \
 	src/core/memory/exports.cc \
 	src/core/memory/exports.h \
 	src/core/memory/imports.cc \

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <utility>
 
+#include "core/base/atomics.h"
 #include "core/base/log.h"
-#include "core/memory/atomics.h"
 #include "core/protocol/express.h"
 
 namespace torii {

@@ -95,7 +95,8 @@ void Imports::reach(Import* import, const ExportKey& key) {
                    (reach.access & kRemoteWrite ? kMayWrite : 0u) |
                    (reach.access & kRemoteUpdate ? kMayUpdate : 0u);
   import->driver =
-      import->access & ((caps.flags & kGet ? kMayRead : 0u) | (caps.flags & kPut ? kMayWrite : 0u));
+      import->access & ((caps.flags & kGet ? kMayRead : 0u) | (caps.flags & kPut ? kMayWrite : 0u) |
+                        (caps.flags & kAtomic ? kMayUpdate : 0u));
   import->at = reach.at;
   import->guard = reach.guard;
   import->valid = reach.valid;
@@ -236,13 +237,14 @@ inline bool Imports::at_once(const Import& import, uint64_t offset, void* base, 
 
 [[gnu::hot]] bool Imports::transfer_now(Import& import, uint64_t offset, void* base, uint64_t bytes,
                                         bool reading) {
-  return by_driver(import, offset, bytes, reading) && at_once(import, offset, base, bytes, reading);
+  return by_driver(import, offset, bytes, reading ? kMayRead : kMayWrite) &&
+         at_once(import, offset, base, bytes, reading);
 }
 
 // By the driver, and nobody is called. `again`: it has to be an operation; nothing happened.
 inline Status Imports::post(Import& import, uint64_t offset, void* base, uint64_t bytes,
                             bool reading) {
-  if (!by_driver(import, offset, bytes, reading)) return Status::again;
+  if (!by_driver(import, offset, bytes, reading ? kMayRead : kMayWrite)) return Status::again;
   if (import.traffic->gathered) send_gathered(*import.traffic);
   if (at_once(import, offset, base, bytes, reading)) return Status::ok;
   const AccessOwner owner{&Imports::posted_event, &import, count(import)};
@@ -291,7 +293,7 @@ bool Imports::gather(Import& import, uint64_t offset, const void* base, uint64_t
   Traffic& traffic = *import.traffic;
   if (bytes == 0 || bytes > kGatheredEach || traffic.pending == 0 ||
       traffic.gathers > kGatheredFrames || offset >> wire::Place::kOffsetBits ||
-      by_driver(import, offset, bytes, false))
+      by_driver(import, offset, bytes, kMayWrite))
     return false;
   auto* op = static_cast<Operation*>(traffic.gathered);
   const uint64_t more = wire::Place::kBytes + bytes;
@@ -363,7 +365,8 @@ void Imports::posted_event(const RemoteAccess& over, Status status) {
 Status Imports::transfer(Operation* op) {
   Import& import = *op->import;
   const bool reading = op->kind == Kind::read;
-  if (!by_driver(import, op->offset, op->bytes, reading)) return transfer_by_frames(op);
+  if (!by_driver(import, op->offset, op->bytes, reading ? kMayRead : kMayWrite))
+    return transfer_by_frames(op);
   const AccessOwner owner{&Imports::driver_event, this, reinterpret_cast<uintptr_t>(op)};
   const Status status = protocol_.access(*import.peer, import.remote, op->offset, op->base,
                                          op->bytes, reading, owner);
@@ -379,15 +382,20 @@ Status Imports::transfer(Operation* op) {
 // What the driver refused is asked of the target.
 void Imports::ask_again(Operation* op) {
   op->local = false;
-  const Status status = begin_frames(op);
+  const Status status = op->kind == Kind::atomic ? begin_atomic(op, nullptr) : begin_frames(op);
   if (status != Status::ok && status != Status::pending) end(op, status);
 }
 
 void Imports::driver_event(const RemoteAccess& over, Status status) {
   auto* const self = static_cast<Imports*>(over.owner.object);
   auto* const operation = reinterpret_cast<Operation*>(over.owner.argument);
-  if (status == Status::denied || status == Status::invalid) return self->ask_again(operation);
-  if (status == Status::ok) ++self->counters_.direct_accesses;
+  if (status == Status::denied || status == Status::invalid || status == Status::unsupported)
+    return self->ask_again(operation);
+  if (status == Status::ok) {
+    ++self->counters_.direct_accesses;
+    if (operation->kind == Kind::atomic)
+      store_old(operation->base, operation->width, operation->old);
+  }
   self->end(operation, status);
 }
 
@@ -432,24 +440,44 @@ Status Imports::atomic_any(Import& import, uint64_t offset, AtomicOp op, unsigne
   o->base = static_cast<std::byte*>(old);
   o->width = uint8_t(width);
   o->locked = lock != nullptr;
-  const Owner owner{&Imports::frame_event, this, o, {0, 0}};
+  o->atomic = op;
+  o->operand = operand;
+  o->compare = compare;
+  if (!lock && by_driver(import, offset, width, kMayUpdate)) {
+    RemoteAtomic atomic;
+    atomic.remote = import.remote;
+    atomic.remote_offset = offset;
+    atomic.op = op;
+    atomic.width = o->width;
+    atomic.operand = operand;
+    atomic.compare = compare;
+    atomic.old = &o->old;
+    const AccessOwner owner{&Imports::driver_event, this, reinterpret_cast<uintptr_t>(o)};
+    if (protocol_.try_atomic(*import.peer, atomic, owner) == Status::pending)
+      return Status::pending;
+  }
+  const Status status = begin_atomic(o, lock);
+  if (status != Status::pending) forget(o);
+  return status;
+}
+
+// By frames.
+Status Imports::begin_atomic(Operation* op, const ImportedLock* lock) {
+  Import& import = *op->import;
+  const Owner owner{&Imports::frame_event, this, op, {0, 0}};
   wire::Update request{};
-  request.operation = uint8_t(op);
-  request.width = uint8_t(width);
+  request.operation = uint8_t(op->atomic);
+  request.width = op->width;
   request.bits = import.handle;
   request.label = import.label;
-  request.offset = offset;
-  request.operand = operand;
-  request.compare = compare;
+  request.offset = op->offset;
+  request.operand = op->operand;
+  request.compare = op->compare;
   wire::LockWord word;
   if (lock) word = {lock->import->handle, lock->import->label, lock->offset, lock->held};
   const Status status =
-      protocol_.update(*import.peer, request, lock ? &word : nullptr, &o->old, owner);
-  if (status != Status::pending) {
-    forget(o);
-    return status;
-  }
-  ++counters_.asked_accesses;
+      protocol_.update(*import.peer, request, lock ? &word : nullptr, &op->old, owner);
+  if (status == Status::pending) ++counters_.asked_accesses;
   return status;
 }
 

@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/atomics.h"
 #include "core/base/copy.h"
 #include "core/base/counters.h"
 #include "core/base/slot_pool.h"
-#include "core/memory/atomics.h"
 #include "core/memory/exports.h"
 #include "core/protocol/protocol.h"
 #include "core/torii.h"
@@ -157,14 +157,18 @@ class Imports {
     bool local = false;    // write: complete when the memory may be reused
     bool in_call = false;  // the call that began it has not returned
     bool left = false;     // it said so during the call
-    bool locked = false;   // atomic: the answer may be that its lock is not free
+    // Of an atomic operation:
+    bool locked = false;  // the answer may be that its lock is not free
     uint8_t width = 0;
+    AtomicOp atomic = AtomicOp::add;
+    uint64_t operand = 0;
+    uint64_t compare = 0;
+    uint64_t old = 0;
     uint64_t epoch = 0;
     uint64_t offset = 0;
     uint64_t bytes = 0;
     std::byte* base = nullptr;
     std::byte* gathered = nullptr;  // several short writes, each behind its place; `bytes` in all
-    uint64_t old = 0;
   };
 
   // False: the memory is not mapped, or the owner has to be asked.
@@ -201,9 +205,9 @@ class Imports {
                     void* arg);
   void reach(Import* import, const ExportKey& key);
   // The driver can, and the export allows it.
-  static bool by_driver(const Import& import, uint64_t offset, uint64_t bytes, bool reading) {
-    return (import.driver & (reading ? kMayRead : kMayWrite)) && offset <= import.bytes &&
-           bytes <= import.bytes - offset && bytes != 0 && !import.ending;
+  static bool by_driver(const Import& import, uint64_t offset, uint64_t bytes, uint32_t right) {
+    return (import.driver & right) && offset <= import.bytes && bytes <= import.bytes - offset &&
+           bytes != 0 && !import.ending;
   }
   bool at_once(const Import& import, uint64_t offset, void* base, uint64_t bytes, bool reading);
   bool transfer_now(Import& import, uint64_t offset, void* base, uint64_t bytes, bool reading);
@@ -221,6 +225,7 @@ class Imports {
   Status transfer(Operation* op);
   Status transfer_by_frames(Operation* op);
   Status begin_frames(Operation* op);
+  Status begin_atomic(Operation* op, const ImportedLock* lock);
   void ask_again(Operation* op);
   void fail_silently(Import& import, uint64_t epoch, Status status);
   void tell_refused(const Operation* op, Status status);

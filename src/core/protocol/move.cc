@@ -326,6 +326,22 @@ inline Status Protocol::access_whole(Peer& peer, uint32_t remote, uint64_t offse
   return Status::denied;
 }
 
+Status Protocol::try_atomic(Peer& peer, RemoteAtomic atomic, const AccessOwner& owner) {
+  if (peer.state != PeerState::up) return down_status(peer);
+  RemoteAccess* const access = accesses_.get();
+  if (!access) return Status::no_memory;
+  *access = {&peer, owner, atomic.old, atomic.remote_offset, 0, true};
+  atomic.peer = peer.route;
+  atomic.cookie = accesses_.handle(access) | kAccessCookie;
+  const Status status = peer.driver->atomic(atomic);
+  if (status == Status::pending) {
+    ++moves_;
+  } else {
+    accesses_.put(access);
+  }
+  return status;
+}
+
 // The driver is through with one that it took whole.
 void Protocol::access_done(RemoteAccess* access, Status status) {
   TORII_ASSERT(access);

@@ -33,6 +33,7 @@ class FaultDriver final : public Decorator {
   unsigned poll(uint64_t now_ns, unsigned budget) override;
   Status put(const Rma& rma) override { return transfer(rma, kPut); }
   Status get(const Rma& rma) override { return transfer(rma, kGet); }
+  Status atomic(const RemoteAtomic& atomic) override;
   Status join(std::span<const std::byte> group, PeerId* peer) override {
     return caps_.flags & kMulticast ? below_->join(group, peer) : Status::unsupported;
   }
@@ -80,6 +81,7 @@ class FaultDriver final : public Decorator {
     if (cookie) completed_.push_back({cookie, status});
   }
   Status transfer(const Rma& rma, Cap cap);
+  uint64_t begin(PeerId peer, uint64_t cookie);
 
   FaultPlan plan_;
   Random random_;
@@ -379,13 +381,28 @@ Status FaultDriver::transfer(const Rma& rma, Cap cap) {
   }
   if (deny) return Status::denied;
   Rma inner = rma;
-  if (rma.cookie) {
-    inner.cookie = next_operation_++;
-    operations_[inner.cookie] = {rma.peer, rma.cookie, {}};
-  }
+  if (rma.cookie) inner.cookie = begin(rma.peer, rma.cookie);
   const Status status = cap == kPut ? below_->put(inner) : below_->get(inner);
   if (status != Status::pending) operations_.erase(inner.cookie);
   return status;
+}
+
+// Refusing one is a fault; denying is for the ways that move data.
+Status FaultDriver::atomic(const RemoteAtomic& atomic) {
+  if (!(caps_.flags & kAtomic)) return Status::unsupported;
+  if (is_dead(atomic.peer)) return Status::peer_dead;
+  if (random_.chance(plan_.ppm[static_cast<size_t>(Fault::refuse)])) return Status::again;
+  RemoteAtomic inner = atomic;
+  inner.cookie = begin(atomic.peer, atomic.cookie);
+  const Status status = below_->atomic(inner);
+  if (status != Status::pending) operations_.erase(inner.cookie);
+  return status;
+}
+
+// The cookie for the driver below.
+uint64_t FaultDriver::begin(PeerId peer, uint64_t cookie) {
+  operations_[next_operation_] = {peer, cookie, {}};
+  return next_operation_++;
 }
 
 Status FaultDriver::arm(int* fd) {

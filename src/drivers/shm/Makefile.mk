@@ -4,6 +4,7 @@ libtorii_internal_la_SOURCES += \
 	src/drivers/shm/arena.h \
 	src/drivers/shm/ask.cc \
 	src/drivers/shm/ask.h \
+	src/drivers/shm/asked.cc \
 	src/drivers/shm/attach.cc \
 	src/drivers/shm/attach.h \
 	src/drivers/shm/direct.cc \

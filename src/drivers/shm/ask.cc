@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// Puts and gets by the process whose memory it is. A system call that reaches
-// into another process takes a microsecond or two; a frame is there in a tenth of that, if the
-// other process is looking. So it is asked, by a frame in the ring, to move the bytes, and the
+// Puts, gets and atomic operations by the process whose memory it is (asked.cc). A system call that
+// reaches into another process takes a microsecond or two; a frame is there in a tenth of that, if
+// the other process is looking. So it is asked, by a frame in the ring, to move the bytes, and the
 // asking process looks on: at the number of the last ask that was carried out, and for answers to
 // gets. When nothing happens for some looks, because the other process computes, sleeps or is off
 // its processor, what is not carried out is withdrawn, and done by cross-memory attach after all:
@@ -19,9 +19,14 @@
 // withdraws runs a barrier on the processors of all (membarrier), the other one none. Then what is
 // being carried out is waited for (it is a copy of a few KiB), and `applied` tells which are left.
 //
+// An atomic operation that was withdrawn is not done at all: the core then asks in its own way. Of
+// one that was carried out the value before lies beside `applied`.
+//
 // An owner that ends a region in between refuses; the guard's word then tells the asking process
 // that its put may not have been carried out.
 #include <algorithm>
+#include <bit>
+#include <cstring>
 
 #include "core/base/copy.h"
 #include "core/base/log.h"
@@ -34,40 +39,19 @@ using shm::Ask;
 using shm::AskKind;
 using shm::Asks;
 using shm::EndedAsks;
-using shm::head_bytes;
 using shm::OpenAsk;
 
-constexpr uint32_t kChunk = 8192;          // bytes of one frame
-constexpr uint32_t kLongChunk = 32 << 10;  // the same in long rings, where others are under way
-constexpr uint64_t kDelivering = 3;        // at a time; others are read meanwhile
-constexpr unsigned kPatience = 200;        // looks in vain; some microseconds
+constexpr uint64_t kDelivering = 3;  // at a time; others are read meanwhile
+constexpr unsigned kPatience = 200;  // looks in vain; some microseconds
 // Longer gets are made by attach where the owner may have several to answer: they do not wait for
 // each other then.
 constexpr uint64_t kGetOfMany = 64 << 10;
 constexpr uint64_t kWithdrawnAtOnce = 256 << 10;  // bytes
 constexpr unsigned kPauseMax = 1024;
 
-// The most that a frame in a ring of so many lines brings.
-constexpr uint32_t chunk_in(uint32_t lines) {
-  return shm::frame_max_of(lines) > shm::kMtu ? kLongChunk : kChunk;
-}
-
 bool carried_out(const Asks& asks, const OpenAsk& open) {
   const uint64_t frames = (open.bytes + open.chunk - 1) / open.chunk;
   return open.sent == open.bytes && asks.applied + 1 >= open.first + frames;
-}
-
-bool sensible(const Ask& ask, uint32_t data) {
-  switch (ask.kind) {
-    case AskKind::put:
-      return data == ask.bytes && data <= kLongChunk;
-    case AskKind::get:
-      return data == 0 && ask.bytes <= kLongChunk;
-    case AskKind::deliver:
-      return data == sizeof(uint64_t) && ask.bytes <= shm::kDeliverMax;
-    default:
-      return false;
-  }
 }
 
 // The owner of the memory has begun with something and is not through.
@@ -80,11 +64,6 @@ bool at_work(const shm::Claim& claim) {
 bool busy(const Asks& asks) {
   return asks.count == shm::kAsks ||
          asks.posted - asks.claim.applied.load(std::memory_order_acquire) >= kDelivering;
-}
-
-// Of so much data, with padding.
-constexpr uint32_t frame_bytes(uint32_t bytes) {
-  return bytes + static_cast<uint32_t>(shm::kFirstBytes);
 }
 
 }  // namespace
@@ -130,34 +109,57 @@ inline bool ShmDriver::ask_now(Peer& peer) {
     lone_ = lone;  // it comes again
     return Status::again;
   }
-  Asks& asks = *peer.asks;
-  if (asks.count == shm::kAsks) return Status::again;
-  const GuardedImport& region = *imports_[rma.remote].guarded;
-  auto* const local = static_cast<std::byte*>(rma.pieces->iov_base);
+  if (peer.asks->count == shm::kAsks) return Status::again;
   const bool deliver = !write && rma.bytes > points_.ask_get_most;
   const auto ring =
       write ? peer.out.lines : static_cast<uint32_t>(segment_.ring_bytes / shm::kLine);
-  const bool long_chunks = asks.count > 0 && rma.bytes >= kLongChunk;
-  const uint64_t chunk = deliver ? rma.bytes : long_chunks ? chunk_in(ring) : kChunk;
-  asks[asks.count] = {rma.cookie,
-                      local,
-                      region.word.base + rma.remote_offset,
-                      rma.remote_offset,
-                      rma.bytes,
-                      region.word.word,
-                      region.word.valid,
-                      region.slot,
-                      write,
-                      deliver,
-                      false,
-                      chunk,
-                      0,
-                      0,
-                      0};
+  const bool long_chunks = peer.asks->count > 0 && rma.bytes >= shm::kAskLongChunk;
+  open_ask(rma, peer,
+           write     ? AskKind::put
+           : deliver ? AskKind::deliver
+                     : AskKind::get,
+           deliver       ? rma.bytes
+           : long_chunks ? shm::ask_chunk_in(ring)
+                         : shm::kAskChunk);
+  send_asks(peer);
+  return Status::pending;
+}
+
+// One more, behind the others. There is a place for it.
+inline OpenAsk& ShmDriver::open_ask(const Rma& rma, Peer& peer, AskKind kind, uint64_t chunk) {
+  Asks& asks = *peer.asks;
+  const GuardedImport& region = *imports_[rma.remote].guarded;
+  OpenAsk& open = asks[asks.count];
+  open.cookie = rma.cookie;
+  open.local = static_cast<std::byte*>(rma.pieces->iov_base);
+  open.remote = region.word.base + rma.remote_offset;
+  open.offset = rma.remote_offset;
+  open.bytes = rma.bytes;
+  open.word = region.word.word;
+  open.valid = region.word.valid;
+  open.slot = region.slot;
+  open.kind = kind;
+  open.over = false;
+  open.chunk = chunk;
+  open.first = open.sent = open.got = 0;
   if (asks.count++ == 0) {
     asks.idle = 0;
     asking_.push_back(&peer);
   }
+  return open;
+}
+
+// `unsupported`: the core asks in its way.
+Status ShmDriver::ask_atomic(const Rma& rma, Peer& peer, const RemoteAtomic& atomic) {
+  if (!may_ask(rma, peer, true) || !ask_now(peer)) return Status::unsupported;
+  Asks& asks = *peer.asks;
+  const auto result = static_cast<uint32_t>(std::countr_one(asks.results));
+  const uint64_t address = imports_[rma.remote].guarded->word.base + rma.remote_offset;
+  if (asks.count == shm::kAsks || result == shm::kResults || address % atomic.width != 0)
+    return Status::unsupported;
+  asks.results |= 1u << result;
+  open_ask(rma, peer, AskKind::atomic, shm::kAskChunk).atomic = {
+      atomic.operand, atomic.compare, atomic.op, static_cast<uint8_t>(result), {}};
   send_asks(peer);
   return Status::pending;
 }
@@ -171,120 +173,46 @@ void ShmDriver::send_asks(Peer& peer) {
     while (!open.over && open.sent < open.bytes) {
       const auto part =
           static_cast<uint32_t>(std::min<uint64_t>(open.chunk, open.bytes - open.sent));
-      const uint32_t answer = open.write || open.deliver ? 0 : part;
       const auto address = reinterpret_cast<uintptr_t>(open.local);
+      const void* data = nullptr;
+      uint32_t bytes = 0;
+      uint32_t room = sizeof(Ask) + sizeof(open.atomic);
+      switch (open.kind) {
+        case AskKind::put:
+          data = open.local + open.sent;
+          bytes = part;
+          room = shm::ask_frame_bytes(part);
+          break;
+        case AskKind::deliver:
+          data = &address;
+          bytes = sizeof(address);
+          break;
+        case AskKind::atomic:
+          data = &open.atomic;
+          bytes = sizeof(open.atomic);
+          break;
+        default:
+          break;
+      }
       // An answer that finds no room in our ring would be lost.
+      const uint32_t answer = open.kind == AskKind::get ? part : 0;
       if (asks.awaited + answer > segment_.ring_bytes / 2) return;
       bool corrupt = false;
-      if (!peer.out.has_room(open.write ? frame_bytes(part) : sizeof(Ask) + sizeof(address),
-                             &corrupt)) {
+      if (!peer.out.has_room(room, &corrupt)) {
         if (corrupt) refused(peer, true);
         return;
       }
-      const Ask ask{open.write     ? AskKind::put
-                    : open.deliver ? AskKind::deliver
-                                   : AskKind::get,
-                    static_cast<uint32_t>(++asks.posted),
-                    part,
-                    open.slot,
-                    open.valid,
-                    open.offset + open.sent};
-      if (open.deliver) {
-        send_ask(peer, ask, &address, sizeof(address));
-      } else {
-        send_ask(peer, ask, open.local + open.sent, open.write ? part : 0);
-      }
+      const Ask ask{open.kind,  static_cast<uint32_t>(++asks.posted),
+                    part,       open.slot,
+                    open.valid, open.offset + open.sent};
+      send_ask(peer, ask, data, bytes);
       asks.awaited += answer;
       open.sent += part;
     }
   }
 }
 
-// --- being asked -----------------------------------------------------------------------------
-
-void ShmDriver::carry_out(Peer& peer, const std::byte* bytes, uint32_t length) {
-  constexpr uint32_t kLeast = head_bytes(AskKind::answer);
-  Ask ask{};
-  if (length < kLeast) return fail(peer, "it asks for nothing");
-  std::memcpy(&ask, bytes, kLeast);
-  const uint32_t head = head_bytes(ask.kind);
-  if (length < head) return fail(peer, "it asks for nothing");
-  if (head > kLeast) {
-    std::memcpy(&ask.valid, bytes + offsetof(Ask, valid), sizeof(ask.valid));
-    std::memcpy(&ask.offset, bytes + offsetof(Ask, offset), sizeof(ask.offset));
-  }
-  const uint32_t data = length - head;
-  if ((ask.kind == AskKind::answer && data == ask.bytes) ||
-      (ask.kind == AskKind::delivered && data == 0))
-    return take_answer(peer, ask, bytes + head);
-  const uint64_t number = ++peer.asked;
-  if (!sensible(ask, data) || ask.number != static_cast<uint32_t>(number))
-    return fail(peer, "it asks for what makes no sense");
-  shm::Claim& claim = segment_.claim(peer.details->in_claim);
-  claim.taking.store(number, std::memory_order_relaxed);
-  std::atomic_signal_fence(std::memory_order_seq_cst);  // the sender runs the barrier
-  if (number > claim.withdrawn.load(std::memory_order_relaxed)) {
-    if (ask.kind == AskKind::deliver) {
-      deliver(peer, ask, bytes + head);
-    } else if (ask.kind == AskKind::put) {
-      std::byte* const to =
-          arena_ ? arena_->guarded(ask.slot, ask.valid, kRemoteWrite, ask.offset, ask.bytes)
-                 : nullptr;
-      if (to) {
-        copy_bytes(to, bytes + head, ask.bytes);
-      } else {
-        static_cast<void>(refuse_key(peer, "asks for what its export does not give"));
-      }
-    } else {
-      answer_get(peer, ask);
-    }
-    claim.applied.store(number, std::memory_order_release);
-  }
-  claim.seen.store(number, std::memory_order_release);
-}
-
-// What finds no room is not sent: the other process then reads.
-void ShmDriver::answer_get(Peer& peer, const Ask& ask) {
-  if (!peer.out.base && !start_sending(peer)) return;
-  if (ask.bytes > chunk_in(peer.out.lines))
-    return fail(peer, "it asks for more than its ring takes");
-  const std::byte* const from =
-      arena_ ? arena_->guarded(ask.slot, ask.valid, kRemoteRead, ask.offset, ask.bytes) : nullptr;
-  if (!from) static_cast<void>(refuse_key(peer, "asks for what its export does not give"));
-  const uint32_t bytes = from ? ask.bytes : 0;
-  bool corrupt = false;
-  if (peer.out.has_room(frame_bytes(bytes), &corrupt)) {
-    send_ask(peer, {AskKind::answer, ask.number, bytes, 0, 0, 0}, from, bytes);
-  } else if (corrupt) {
-    refused(peer, true);
-  }
-}
-
-// What cannot be written is not answered: as above.
-void ShmDriver::deliver(Peer& peer, const Ask& ask, const std::byte* address) {
-  if (!peer.out.base && !start_sending(peer)) return;
-  std::byte* const from =
-      arena_ ? arena_->guarded(ask.slot, ask.valid, kRemoteRead, ask.offset, ask.bytes) : nullptr;
-  bool corrupt = false;
-  if (!peer.out.has_room(sizeof(Ask), &corrupt)) {
-    if (corrupt) refused(peer, true);
-    return;
-  }
-  if (!from) {
-    static_cast<void>(refuse_key(peer, "asks for what its export does not give"));
-    send_ask(peer, {AskKind::answer, ask.number, 0, 0, 0, 0}, nullptr, 0);
-    return;
-  }
-  uint64_t to;
-  std::memcpy(&to, address, sizeof(to));
-  if (!peer.direct) return;
-  const iovec piece{from, ask.bytes};
-  int error = 0;
-  const Status status = attach(peer, true, to, &piece, 1, ask.bytes, &error);
-  if (status == Status::denied) downgrade(peer, error);
-  if (status == Status::ok)
-    send_ask(peer, {AskKind::delivered, ask.number, ask.bytes, 0, 0, 0}, nullptr, 0);
-}
+// --- answers ----------------------------------------------------------------------------------
 
 // Answers come in the order of the asks. One whose predecessor is missing, or of what was
 // withdrawn, is not used.
@@ -293,16 +221,17 @@ void ShmDriver::take_answer(Peer& peer, const Ask& answer, const std::byte* byte
   for (uint32_t i = 0; asks && !asks->withdrawing && i < asks->count; i++) {
     OpenAsk& open = (*asks)[i];
     const uint64_t at = uint64_t{answer.number - static_cast<uint32_t>(open.first)} * open.chunk;
-    if (open.over || open.write || at >= open.sent) continue;
+    if (open.over || !open.answered() || at >= open.sent) continue;
     const uint64_t part = std::min<uint64_t>(open.chunk, open.bytes - at);
     const bool delivered = answer.kind == AskKind::delivered;
-    if (answer.bytes == 0 ? delivered : answer.bytes != part || delivered != open.deliver)
+    const bool deliver = open.kind == AskKind::deliver;
+    if (answer.bytes == 0 ? delivered : answer.bytes != part || delivered != deliver)
       return fail(peer, "it answers what was not asked");
     asks->idle = 0;
     if (at != open.got) return;
     EndedAsks ended;
     if (answer.bytes == 0) {
-      if (!open.deliver) asks->awaited -= open.sent - open.got;
+      if (!deliver) asks->awaited -= open.sent - open.got;
       ended.add(open, Status::invalid);
     } else {
       if (!delivered) {
@@ -349,6 +278,16 @@ bool ShmDriver::read_applied(Peer& peer) {
   return true;
 }
 
+// What came of one that counts as carried out, as what the owner has refused does, too.
+inline Status ShmDriver::over(Peer& peer, const OpenAsk& open) const {
+  if (open.word->load(std::memory_order_acquire) != open.valid) return Status::invalid;
+  if (open.kind != AskKind::atomic) return Status::ok;
+  const uint64_t before =
+      peer.asks->claim.results[open.atomic.result].load(std::memory_order_relaxed);
+  std::memcpy(open.local, &before, sizeof(before));
+  return Status::ok;
+}
+
 unsigned ShmDriver::finish_asks(Peer& peer) {
   Asks& asks = *peer.asks;
   const uint64_t before = asks.applied;
@@ -356,10 +295,9 @@ unsigned ShmDriver::finish_asks(Peer& peer) {
   EndedAsks ended;
   for (uint32_t i = 0; asks.applied != before && i < asks.count; i++) {
     OpenAsk& open = asks[i];
-    if (open.over || !open.write) continue;
+    if (open.over || open.answered()) continue;
     if (!carried_out(asks, open)) break;
-    const bool guarded = open.word->load(std::memory_order_acquire) == open.valid;
-    ended.add(open, guarded ? Status::ok : Status::invalid);
+    ended.add(open, over(peer, open));
   }
   if (asks.sending < asks.count) send_asks(peer);
   if (ended.count > 0) {
@@ -376,6 +314,7 @@ unsigned ShmDriver::report_asks(Peer& peer, const EndedAsks& ended) {
   Asks& asks = *peer.asks;
   const bool asking = asks.count > 0;
   while (asks.count > 0 && asks[0].over) {
+    if (asks[0].kind == AskKind::atomic) asks.results &= ~(1u << asks[0].atomic.result);
     asks.head++;
     asks.count--;
     if (asks.sending > 0) asks.sending--;
@@ -427,18 +366,20 @@ unsigned ShmDriver::do_withdrawn(Peer& peer) {
 
 // What is left of it.
 Status ShmDriver::do_myself(Peer& peer, const OpenAsk& open) {
+  const bool write = open.kind == AskKind::put;
   uint64_t at = open.got;
-  if (open.write && open.sent > 0 && peer.asks->applied >= open.first)
+  if (open.kind == AskKind::atomic)
+    return carried_out(*peer.asks, open) ? over(peer, open) : Status::unsupported;
+  if (write && open.sent > 0 && peer.asks->applied >= open.first)
     at = std::min((peer.asks->applied - open.first + 1) * open.chunk, open.bytes);
   // What the owner has refused counts as applied, too: the word tells.
   if (open.word->load(std::memory_order_acquire) != open.valid) return Status::invalid;
   if (at == open.bytes) return Status::ok;
   const iovec piece{open.local + at, open.bytes - at};
   int error = 0;
-  const Status status =
-      attach(peer, open.write, open.remote + at, &piece, 1, piece.iov_len, &error);
+  const Status status = attach(peer, write, open.remote + at, &piece, 1, piece.iov_len, &error);
   if (status == Status::denied) downgrade(peer, error);
-  if (open.write || status != Status::ok) return status;
+  if (write || status != Status::ok) return status;
   std::atomic_thread_fence(std::memory_order_acquire);  // as still_valid()
   return open.word->load(std::memory_order_relaxed) == open.valid ? status : Status::invalid;
 }
@@ -458,7 +399,8 @@ void ShmDriver::abandon_asks(Peer& peer) {
     const Asks& asks = *peer.asks;
     OpenAsk& open = (*peer.asks)[i];
     if (open.over) continue;
-    ended.add(open, open.write && carried_out(asks, open) ? Status::ok : Status::peer_dead);
+    const bool done = !open.answered() && carried_out(asks, open);
+    ended.add(open, done ? over(peer, open) : Status::peer_dead);
   }
   if (peer.asks) report_asks(peer, ended);
   peer.asks.reset();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What one process has asked another one to put into its memory, or to get from it: see ask.cc.
+// What one process has asked another one to put into its memory, to get from it, or to change by
+// an atomic operation: see ask.cc.
 #pragma once
 
 #include <array>
@@ -11,10 +12,24 @@
 
 #include "core/base/status.h"
 #include "drivers/shm/layout.h"
+#include "drivers/shm/ring.h"
 
 namespace torii::shm {
 
-inline constexpr uint32_t kAsks = 64;  // put or got at a time, of one peer
+inline constexpr uint32_t kAsks = 64;  // at a time, of one peer
+
+inline constexpr uint32_t kAskChunk = 8192;          // bytes of one frame
+inline constexpr uint32_t kAskLongChunk = 32 << 10;  // in long rings, where others are under way
+
+// The most that a frame in a ring of so many lines brings.
+constexpr uint32_t ask_chunk_in(uint32_t lines) {
+  return frame_max_of(lines) > kMtu ? kAskLongChunk : kAskChunk;
+}
+
+// Of a frame that brings so much, with padding.
+constexpr uint32_t ask_frame_bytes(uint32_t bytes) {
+  return bytes + static_cast<uint32_t>(kFirstBytes);
+}
 
 struct OpenAsk {
   uint64_t cookie;
@@ -25,13 +40,16 @@ struct OpenAsk {
   const std::atomic<uint64_t>* word;  // has the value `valid` until the region ends
   uint64_t valid;
   uint32_t slot;  // of the guard
-  bool write;
-  bool deliver;  // get: shall be written to `local` by the peer
+  AskKind kind;   // put, get, deliver (a get whose data the peer writes to `local`) or atomic
   bool over;
   uint64_t chunk;  // bytes of a frame, or of what a frame asks for
   uint64_t first;  // number of its first frame
   uint64_t sent;   // bytes that were asked for
   uint64_t got;    // get: bytes that have come
+  AskedAtomic atomic;
+
+  // Its data come in answers.
+  bool answered() const { return kind == AskKind::get || kind == AskKind::deliver; }
 };
 
 struct EndedAsks {
@@ -65,6 +83,7 @@ struct Asks {
   uint32_t head = 0;
   uint32_t count = 0;
   uint32_t sending = 0;  // of them asked for in full
+  uint32_t results = 0;  // bit i: Claim::results[i] is in use
   std::array<OpenAsk, kAsks> open;
 };
 

@@ -15,11 +15,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/base/atomics.h"
+
 namespace torii::shm {
 
 inline constexpr size_t kLine = 64;  // bytes of a cache line
 inline constexpr size_t kPage = 4096;
-inline constexpr uint32_t kMagic = 0x386d6873;  // "shm8"; changes with anything on this page
+inline constexpr uint32_t kMagic = 0x396d6873;  // "shm9"; changes with anything on this page
 inline constexpr uint32_t kClaimsMax = 8192;
 inline constexpr uint64_t kRingMin = 32 << 10;
 inline constexpr uint64_t kRingMax = 64 << 20;
@@ -92,13 +94,21 @@ struct SplitRequest {
 
 // The head of a frame that asks the other process to put into its memory or to get from it, or that
 // brings what a get asked for (ask.cc). Data follows; of `deliver`, the address in the asking
-// process to which the data shall be written, and of `delivered`, that they were, nothing.
-enum class AskKind : uint32_t { put = 1, get = 2, answer = 3, deliver = 4, delivered = 5 };
+// process to which the data shall be written, of `delivered`, that they were, nothing, and of
+// `atomic` an AskedAtomic.
+enum class AskKind : uint32_t {
+  put = 1,
+  get = 2,
+  answer = 3,
+  deliver = 4,
+  delivered = 5,
+  atomic = 6
+};
 inline constexpr uint64_t kDeliverMax = 512 << 10;  // bytes in one go
 struct Ask {
   AskKind kind;
   uint32_t number;  // low part of the number of the ask
-  uint32_t bytes;   // of data, here or wanted; an answer of none refuses
+  uint32_t bytes;   // of data, here or wanted; of the word; an answer of none refuses
   uint32_t slot;    // the region's guard
   // Not in answers: so one of 40 bytes is a line.
   uint64_t valid;   // the word of the region's guard
@@ -108,6 +118,17 @@ static_assert(sizeof(Ask) == 32);
 inline constexpr uint32_t head_bytes(AskKind kind) {
   return kind == AskKind::answer || kind == AskKind::delivered ? offsetof(Ask, valid) : sizeof(Ask);
 }
+
+// An atomic operation. With the head it is a line.
+inline constexpr uint32_t kResults = 4;  // of one asking process at a time
+struct AskedAtomic {
+  uint64_t operand;
+  uint64_t compare;
+  AtomicOp op;
+  uint8_t result;  // where the value before shall be: one of Claim::results
+  uint8_t unused[6];
+};
+static_assert(sizeof(AskedAtomic) == 24);
 
 struct Header {
   // Constant after creation.
@@ -141,6 +162,8 @@ struct Claim {
   // What the sender asks for is numbered by the order in the ring. Written by the owner: the last
   // that it carried out; the last that it has begun with, and is through with, one way or another.
   std::atomic<uint64_t> applied;
+  // Of atomic operations, here because their asking process waits for `applied`.
+  std::atomic<uint64_t> results[kResults];
   alignas(kLine) std::atomic<uint64_t> taking;
   std::atomic<uint64_t> seen;
   // Written by the sender: what is not begun up to this one is not wanted any more.

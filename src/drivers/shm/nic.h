@@ -3,7 +3,8 @@
 //
 // The `shm` driver. nic.cc has the path of a frame; peers.cc who is there and who has gone;
 // remote.cc put and get; direct.cc memory that peers map; split.cc gets that both processes work
-// at; ask.cc puts and gets that the other process carries out; wait.cc sleeping and waking.
+// at; ask.cc what the other process is asked to carry out, asked.cc carries it out; wait.cc
+// sleeping and waking.
 //
 // send() and poll() use no lock, no allocation and no system call while both sides are awake.
 #pragma once
@@ -58,6 +59,7 @@ class ShmDriver final : public Driver {
   }
   Status put(const Rma& rma) override;
   Status get(const Rma& rma) override;
+  Status atomic(const RemoteAtomic& atomic) override;
   Status arm(int* fd) override;
   uint32_t long_max(PeerId peer) const override;
 
@@ -263,10 +265,10 @@ class ShmDriver final : public Driver {
   bool may_ask(const Rma& rma, const Peer& peer, bool write);
   bool ask_now(Peer& peer);
   Status ask(const Rma& rma, Peer& peer, bool write);
+  Status ask_atomic(const Rma& rma, Peer& peer, const RemoteAtomic& atomic);
+  shm::OpenAsk& open_ask(const Rma& rma, Peer& peer, shm::AskKind kind, uint64_t chunk);
   void send_asks(Peer& peer);
-  void carry_out(Peer& peer, const std::byte* bytes, uint32_t length);
-  void answer_get(Peer& peer, const shm::Ask& ask);
-  void deliver(Peer& peer, const shm::Ask& ask, const std::byte* address);
+  Status over(Peer& peer, const shm::OpenAsk& ask) const;
   void take_answer(Peer& peer, const shm::Ask& ask, const std::byte* bytes);
   unsigned finish_asks();
   unsigned finish_asks(Peer& peer);
@@ -278,6 +280,13 @@ class ShmDriver final : public Driver {
   unsigned report_asks(Peer& peer, const shm::EndedAsks& ended);
   bool read_applied(Peer& peer);
   void abandon_asks(Peer& peer);
+
+  // asked.cc
+  void carry_out(Peer& peer, const std::byte* bytes, uint32_t length);
+  std::byte* asked_for(Peer& peer, const shm::Ask& ask, uint32_t access);
+  void answer_get(Peer& peer, const shm::Ask& ask);
+  void deliver(Peer& peer, const shm::Ask& ask, const std::byte* address);
+  void update(Peer& peer, const shm::Ask& ask, const std::byte* bytes);
 
   // wait.cc
   bool order_everybody() const;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// Put and get: by cross-memory attach, unless the memory is mapped (direct.cc).
+// Put, get and atomic operations: by cross-memory attach, unless the memory is mapped (direct.cc).
 #include <unistd.h>
 
 #include <algorithm>
@@ -155,6 +155,21 @@ inline Status ShmDriver::still_valid(const Rma& rma, bool write, Status status) 
 [[gnu::hot]] Status ShmDriver::put(const Rma& rma) { return transfer(rma, true); }
 
 [[gnu::hot]] Status ShmDriver::get(const Rma& rma) { return transfer(rma, false); }
+
+Status ShmDriver::atomic(const RemoteAtomic& atomic) {
+  const iovec word{atomic.old, atomic.width};
+  Rma rma;
+  rma.peer = atomic.peer;
+  rma.remote = atomic.remote;
+  rma.remote_offset = atomic.remote_offset;
+  rma.pieces = &word;
+  rma.piece_count = 1;
+  rma.bytes = atomic.width;
+  rma.cookie = atomic.cookie;
+  Peer* peer = nullptr;
+  const Status status = check_rma(rma, kRemoteUpdate, &peer);
+  return status == Status::ok ? ask_atomic(rma, *peer, atomic) : status;
+}
 
 inline Status ShmDriver::transfer(const Rma& rma, bool write) {
   if (rma.cookie == 0 && rma.bytes <= points_.ask_alone_most && side_by_side_ &&

@@ -30,7 +30,7 @@ static_assert(sizeof(SimKey) == kSimKeyBytes);
 
 // Something that happens to an endpoint at a certain time.
 struct SimEvent {
-  enum class Kind : uint8_t { frame, done, rma, down };
+  enum class Kind : uint8_t { frame, done, rma, atomic, down };
 
   Kind kind = Kind::done;
   Status status = Status::ok;  // done, down
@@ -46,6 +46,7 @@ struct SimEvent {
   SimKey key{};
   uint64_t offset = 0;
   uint64_t length = 0;
+  RemoteAtomic atomic;
 
   // Heap order: the earliest event is the largest.
   bool operator<(const SimEvent& other) const {
@@ -113,6 +114,7 @@ class SimDriver final : public Driver {
   bool near(PeerId peer, const void* at) const override;
   Status put(const Rma& rma) override { return transfer(rma, kPut); }
   Status get(const Rma& rma) override { return transfer(rma, kGet); }
+  Status atomic(const RemoteAtomic& atomic) override;
   Status join(std::span<const std::byte> group, PeerId* peer) override;
   void leave(PeerId peer) override;
   Status arm(int* fd) override;
@@ -144,6 +146,8 @@ class SimDriver final : public Driver {
   void deliver(SimEvent& event);
   Status transfer(const Rma& rma, Cap cap);
   Status move(const SimEvent& event);
+  std::byte* reachable(const SimEvent& event, uint32_t access, Status* status) const;
+  Status update(const SimEvent& event);
   const Region* find_region(const SimKey& key) const;
   bool dead() const { return self_->driver != this; }
 

@@ -216,6 +216,9 @@ void SimDriver::deliver(SimEvent& event) {
     case SimEvent::Kind::rma:
       sink_.done(event.cookie, move(event));
       break;
+    case SimEvent::Kind::atomic:
+      sink_.done(event.cookie, update(event));
+      break;
     case SimEvent::Kind::down:
       if (const auto it = by_number_.find(event.peer_number);
           it != by_number_.end() && peers_[it->second].connected)
@@ -341,17 +344,53 @@ Status SimDriver::transfer(const Rma& rma, Cap cap) {
   return Status::pending;
 }
 
-// Checks a remote access as the target's NIC would, then moves the bytes: all or nothing.
-Status SimDriver::move(const SimEvent& event) {
+// Carried out as late as one that the other process's program has to look for.
+Status SimDriver::atomic(const RemoteAtomic& atomic) {
+  if (!(caps_.flags & kAtomic)) return Status::unsupported;
+  const auto import = imports_.find(atomic.remote);
+  if (import == imports_.end() || dead()) return Status::invalid;
+  if (net_.random.chance(net_.options.again_ppm)) return Status::again;
+  SimEvent event;
+  event.kind = SimEvent::Kind::atomic;
+  event.peer_number = import->second.owner;
+  event.key = import->second;
+  event.offset = atomic.remote_offset;
+  event.length = atomic.width;
+  event.cookie = atomic.cookie;
+  event.atomic = atomic;
+  event.at_ns = net_.now_ns + net_.random_latency();
+  last_event_ns_ = std::max(last_event_ns_, event.at_ns);
+  net_.post(number_, std::move(event));
+  return Status::pending;
+}
+
+// Checks a remote access as the target's NIC would. Null: the reason is in *status.
+std::byte* SimDriver::reachable(const SimEvent& event, uint32_t access, Status* status) const {
   const SimEndpoint& target = net_.endpoints[event.peer_number];
-  if (target.end != Status::ok) return target.end;
-  const Region* const found = find_region(event.key);
-  if (!found) return Status::invalid;
-  const Region& region = *found;
-  if (!(region.access & (event.write ? kRemoteWrite : kRemoteRead))) return Status::invalid;
-  if (event.offset > region.bytes || event.length > region.bytes - event.offset)
-    return Status::invalid;
-  auto* remote = static_cast<std::byte*>(region.base) + event.offset;
+  *status = target.end != Status::ok ? target.end : Status::invalid;
+  if (target.end != Status::ok) return nullptr;
+  const Region* const region = find_region(event.key);
+  if (!region || (region->access & access) != access || event.offset > region->bytes ||
+      event.length > region->bytes - event.offset)
+    return nullptr;
+  return static_cast<std::byte*>(region->base) + event.offset;
+}
+
+Status SimDriver::update(const SimEvent& event) {
+  Status status;
+  std::byte* const word = reachable(event, kRemoteUpdate | kGuarded, &status);
+  if (!word) return status;
+  const RemoteAtomic& atomic = event.atomic;
+  if (reinterpret_cast<uintptr_t>(word) % atomic.width != 0) return Status::invalid;
+  *atomic.old = apply_atomic(word, atomic.width, atomic.op, atomic.operand, atomic.compare);
+  return Status::ok;
+}
+
+// All or nothing.
+Status SimDriver::move(const SimEvent& event) {
+  Status status;
+  std::byte* remote = reachable(event, event.write ? kRemoteWrite : kRemoteRead, &status);
+  if (!remote) return status;
   for (const iovec& piece : event.pieces) {
     if (!piece.iov_len) continue;
     if (event.write) {

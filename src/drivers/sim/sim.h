@@ -17,8 +17,8 @@ struct SimOptions {
   uint64_t seed = 1;
   // Cap bits to declare. What is not declared answers `unsupported`; without kOrdered frames
   // overtake each other, without kPeerDown nobody hears of ended endpoints.
-  uint32_t flags =
-      kReliable | kOrdered | kPeerDown | kPut | kGet | kMulticast | kWait | kAlloc | kGuard;
+  uint32_t flags = kReliable | kOrdered | kPeerDown | kPut | kGet | kMulticast | kWait | kAlloc |
+                   kGuard | kAtomic;
   uint32_t mtu = 4096;         // at least 512
   uint32_t long_max = 0;       // as in DriverCaps; longer frames than mtu are copied
   uint32_t inline_max = 1024;  // longer bodies are read from the sender's memory on arrival
@@ -28,7 +28,7 @@ struct SimOptions {
   uint64_t latency_max_ns = 0;
   uint32_t depth = 64;       // frames on their way to one peer; more is back-pressure
   bool pending_rma = false;  // put and get answer `pending` and move the bytes later
-  uint32_t again_ppm = 0;    // send, put and get refuse this often, times in a million
+  uint32_t again_ppm = 0;    // send, put, get and atomic refuse this often, times in a million
   uint32_t endpoints = 0;    // endpoints 0..n-1 can be connected to before they are opened
 };
 

@@ -2,7 +2,7 @@
 // Copyright (c) 2026, the Torii authors
 //
 // Atomic operations on exported memory. Whoever carries one out, the initiator where the memory is
-// mapped or the target's core, uses the processor's instruction on the same memory: so all of them
+// mapped or the target, uses the processor's instruction on the same memory: so all of them
 // are atomic towards each other, and towards those of the program that owns the memory.
 #pragma once
 

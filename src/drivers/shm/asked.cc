@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// What another process has asked for (ask.cc) is carried out in this process's memory.
+#include "core/base/copy.h"
+#include "core/base/log.h"
+#include "drivers/shm/nic.h"
+
+namespace torii {
+namespace {
+
+using shm::Ask;
+using shm::AskedAtomic;
+using shm::AskKind;
+
+bool sensible(const Ask& ask, uint32_t data) {
+  switch (ask.kind) {
+    case AskKind::put:
+      return data == ask.bytes && data <= shm::kAskLongChunk;
+    case AskKind::get:
+      return data == 0 && ask.bytes <= shm::kAskLongChunk;
+    case AskKind::deliver:
+      return data == sizeof(uint64_t) && ask.bytes <= shm::kDeliverMax;
+    case AskKind::atomic:
+      return data == sizeof(AskedAtomic) && atomic_width(ask.bytes);
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+void ShmDriver::carry_out(Peer& peer, const std::byte* bytes, uint32_t length) {
+  constexpr uint32_t kLeast = shm::head_bytes(AskKind::answer);
+  Ask ask{};
+  if (length < kLeast) return fail(peer, "it asks for nothing");
+  std::memcpy(&ask, bytes, kLeast);
+  const uint32_t head = shm::head_bytes(ask.kind);
+  if (length < head) return fail(peer, "it asks for nothing");
+  if (head > kLeast) {
+    std::memcpy(&ask.valid, bytes + offsetof(Ask, valid), sizeof(ask.valid));
+    std::memcpy(&ask.offset, bytes + offsetof(Ask, offset), sizeof(ask.offset));
+  }
+  const uint32_t data = length - head;
+  if ((ask.kind == AskKind::answer && data == ask.bytes) ||
+      (ask.kind == AskKind::delivered && data == 0))
+    return take_answer(peer, ask, bytes + head);
+  const uint64_t number = ++peer.asked;
+  if (!sensible(ask, data) || ask.number != static_cast<uint32_t>(number))
+    return fail(peer, "it asks for what makes no sense");
+  shm::Claim& claim = segment_.claim(peer.details->in_claim);
+  claim.taking.store(number, std::memory_order_relaxed);
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // the sender runs the barrier
+  if (number > claim.withdrawn.load(std::memory_order_relaxed)) {
+    switch (ask.kind) {
+      case AskKind::put:
+        if (std::byte* const to = asked_for(peer, ask, kRemoteWrite))
+          copy_bytes(to, bytes + head, ask.bytes);
+        break;
+      case AskKind::deliver:
+        deliver(peer, ask, bytes + head);
+        break;
+      case AskKind::atomic:
+        update(peer, ask, bytes + head);
+        break;
+      default:
+        answer_get(peer, ask);
+    }
+    claim.applied.store(number, std::memory_order_release);
+  }
+  claim.seen.store(number, std::memory_order_release);
+}
+
+// Null: its export does not give that.
+std::byte* ShmDriver::asked_for(Peer& peer, const Ask& ask, uint32_t access) {
+  std::byte* const at =
+      arena_ ? arena_->guarded(ask.slot, ask.valid, access, ask.offset, ask.bytes) : nullptr;
+  if (!at) static_cast<void>(refuse_key(peer, "asks for what its export does not give"));
+  return at;
+}
+
+// What finds no room is not sent: the other process then reads.
+void ShmDriver::answer_get(Peer& peer, const Ask& ask) {
+  if (!peer.out.base && !start_sending(peer)) return;
+  if (ask.bytes > shm::ask_chunk_in(peer.out.lines))
+    return fail(peer, "it asks for more than its ring takes");
+  const std::byte* const from = asked_for(peer, ask, kRemoteRead);
+  const uint32_t bytes = from ? ask.bytes : 0;
+  bool corrupt = false;
+  if (peer.out.has_room(shm::ask_frame_bytes(bytes), &corrupt)) {
+    send_ask(peer, {AskKind::answer, ask.number, bytes, 0, 0, 0}, from, bytes);
+  } else if (corrupt) {
+    refused(peer, true);
+  }
+}
+
+// What cannot be written is not answered: as above.
+void ShmDriver::deliver(Peer& peer, const Ask& ask, const std::byte* address) {
+  if (!peer.out.base && !start_sending(peer)) return;
+  bool corrupt = false;
+  if (!peer.out.has_room(sizeof(Ask), &corrupt)) {
+    if (corrupt) refused(peer, true);
+    return;
+  }
+  std::byte* const from = asked_for(peer, ask, kRemoteRead);
+  if (!from) {
+    send_ask(peer, {AskKind::answer, ask.number, 0, 0, 0, 0}, nullptr, 0);
+    return;
+  }
+  uint64_t to;
+  std::memcpy(&to, address, sizeof(to));
+  if (!peer.direct) return;
+  const iovec piece{from, ask.bytes};
+  int error = 0;
+  const Status status = attach(peer, true, to, &piece, 1, ask.bytes, &error);
+  if (status == Status::denied) downgrade(peer, error);
+  if (status == Status::ok)
+    send_ask(peer, {AskKind::delivered, ask.number, ask.bytes, 0, 0, 0}, nullptr, 0);
+}
+
+void ShmDriver::update(Peer& peer, const Ask& ask, const std::byte* bytes) {
+  AskedAtomic atomic;
+  std::memcpy(&atomic, bytes, sizeof(atomic));
+  std::byte* const at = asked_for(peer, ask, kRemoteUpdate);
+  if (!at) return;
+  if (static_cast<uint8_t>(atomic.op) >= kAtomicOps || atomic.result >= shm::kResults ||
+      reinterpret_cast<uintptr_t>(at) % ask.bytes != 0)
+    return fail(peer, "it asks for what makes no sense");
+  const uint64_t before = apply_atomic(at, ask.bytes, atomic.op, atomic.operand, atomic.compare);
+  segment_.claim(peer.details->in_claim)
+      .results[atomic.result]
+      .store(before, std::memory_order_relaxed);
+}
+
+}  // namespace torii
