@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 if HAVE_GTEST
 KIT_SOURCES = \
+	test/conformance/cases_atomic.cc \
 	test/conformance/cases_frames.cc \
 	test/conformance/cases_optional.cc \
 	test/conformance/cases_peers.cc \

@@ -22,7 +22,7 @@ void caps_make_sense(Bed& bed) {
   Node& a = bed.node();
   const DriverCaps& caps = a.caps();
   const bool remote = caps.flags & (kPut | kGet);
-  EXPECT_EQ(caps.flags >> 11, 0u) << "unknown capability bits";
+  EXPECT_EQ(caps.flags >> 12, 0u) << "unknown capability bits";
   EXPECT_GE(caps.mtu, 512u);
   EXPECT_LE(caps.inline_max, std::max(caps.mtu, caps.long_max));
   EXPECT_GE(caps.pieces_max, 1u);
@@ -36,6 +36,7 @@ void caps_make_sense(Bed& bed) {
   EXPECT_TRUE(remote || !(caps.flags & kNeedsReg)) << "registration without put or get";
   EXPECT_TRUE(remote || !(caps.flags & kAlloc)) << "memory for put and get without either";
   EXPECT_TRUE(remote || !(caps.flags & kGuard)) << "keys for put and get without either";
+  EXPECT_TRUE(a.has(kGuard) || !a.has(kAtomic)) << "atomics on keys that nobody guards";
   EXPECT_TRUE(a.has(kReliable) || !(caps.flags & kDelivers)) << "lost frames are not delivered";
   EXPECT_TRUE(caps.lend_min || !(caps.flags & kDelivers)) << "nothing is lent";
   const DriverCaps before = caps;

@@ -41,7 +41,7 @@ Node::Node(const Rig& rig) {
   env.sink = this;
   env.counters = &counters_;
   env.local_peers = 4;
-  env.take_turns = true;  // one thread drives them all
+  env.take_turns = rig.take_turns;
   std::string why;
   driver_ = rig.open(env, &why);
   if (!driver_) {
@@ -108,6 +108,13 @@ Status Node::move(bool write, const Rma& rma) {
   const Status status = write ? driver_->put(rma) : driver_->get(rma);
   EXPECT_TRUE(status != Status::pending || rma.cookie) << "pending, but there is no cookie";
   if (status == Status::pending) pending[rma.cookie] = rma.peer;
+  return status;
+}
+
+Status Node::atomic(const RemoteAtomic& atomic) {
+  const Inside inside;
+  const Status status = driver_->atomic(atomic);
+  if (status == Status::pending) pending[atomic.cookie] = atomic.peer;
   return status;
 }
 
@@ -199,7 +206,7 @@ std::string pattern(uint64_t seed, size_t size) {
 
 std::vector<Case> all_cases() {
   std::vector<Case> all;
-  for (const auto cases : {kFrameCases, kPeerCases, kOptionalCases})
+  for (const auto cases : {kFrameCases, kPeerCases, kOptionalCases, kAtomicCases})
     all.insert(all.end(), cases.begin(), cases.end());
   return all;
 }

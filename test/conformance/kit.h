@@ -29,6 +29,7 @@ struct Rig {
   std::function<void()> reset = [] {};
   // Sudden death of an endpoint in this process; empty if that cannot be done.
   std::function<void(Driver& driver)> kill;
+  bool take_turns = true;      // as in DriverEnv; one thread drives all endpoints
   bool only_self = false;      // an endpoint can reach only itself
   bool other_process = false;  // endpoints in different processes can reach each other
   uint64_t seed = 1;
@@ -56,6 +57,7 @@ class Node final : public Sink {
   // The same by send_short(); `frame` has at least 16 bytes.
   bool send_short(PeerId to, std::string_view frame);
   Status move(bool write, const Rma& rma);  // put or get
+  Status atomic(const RemoteAtomic& atomic);
   unsigned poll(uint64_t now_ns, unsigned budget = 64);
   void close();  // closes the driver; what it has not completed is forgotten
   uint64_t new_cookie() { return ++last_cookie_ * 0x9e3779b97f4a7c15u; }
@@ -126,6 +128,7 @@ struct Case {
 extern const std::span<const Case> kFrameCases;
 extern const std::span<const Case> kPeerCases;
 extern const std::span<const Case> kOptionalCases;
+extern const std::span<const Case> kAtomicCases;
 std::vector<Case> all_cases();
 // Runs one case with googletest assertions.
 void run_case(const Case& c, const Rig& rig);

@@ -21,7 +21,7 @@ namespace torii::kit {
 namespace {
 
 constexpr uint32_t kAll = kReliable | kOrdered | kPeerDown | kNeedsReg | kPut | kGet | kMulticast |
-                          kWait | kAlloc | kGuard;
+                          kWait | kAlloc | kGuard | kAtomic;
 
 // --- declarations ---------------------------------------------------------------------------
 template <uint32_t kFlags>
@@ -427,6 +427,9 @@ const Lie kLies[] = {
     {LIE(Claims<kWait>), "sleepers_are_woken", kAll & ~kWait},
     {LIE(Claims<kAlloc>), "allocated_memory_is_the_users", kAll & ~kAlloc},
     {LIE(Claims<kGuard>), "guarded_keys_say_what_their_owner_says", kAll & ~kGuard},
+    {LIE(Claims<kAtomic>), "atomics_change_words", kAll & ~kAtomic},
+    {LIE(AddsTwice), "atomics_happen_once"},
+    {LIE(IgnoresRights), "bad_atomics"},
     {LIE(Claims<kNeedsReg>), "caps_make_sense", kReliable | kOrdered},
     {LIE(Hides<kPut>), "undeclared_functions_answer_unsupported"},
     {LIE(Hides<kGet>), "undeclared_functions_answer_unsupported"},
@@ -435,6 +438,7 @@ const Lie kLies[] = {
     {LIE(Hides<kWait>), "undeclared_functions_answer_unsupported"},
     {LIE(Hides<kAlloc>), "undeclared_functions_answer_unsupported"},
     {LIE(Hides<kGuard>), "undeclared_functions_answer_unsupported"},
+    {LIE(Hides<kAtomic>), "undeclared_atomics_answer_unsupported"},
     {LIE(MapsOtherMemory), "guarded_keys_say_what_their_owner_says"},
     {LIE(BelievesKeys), "guarded_keys_say_what_their_owner_says"},
     {LIE(NeverEndsGuards), "guarded_keys_say_what_their_owner_says"},

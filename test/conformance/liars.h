@@ -42,6 +42,14 @@ struct NeedsNoCookie final : Honest {  // and says so of what it never does
   Status put(const Rma& rma) override { return rma.cookie ? below_->put(rma) : Status::pending; }
   Status get(const Rma& rma) override { return rma.cookie ? below_->get(rma) : Status::pending; }
 };
+struct AddsTwice final : Honest {
+  using Honest::Honest;
+  Status atomic(const RemoteAtomic& atomic) override {
+    RemoteAtomic twice = atomic;
+    if (atomic.op == AtomicOp::add) twice.operand *= 2;
+    return below_->atomic(twice);
+  }
+};
 struct IgnoresBounds final : Honest {
   using Honest::Honest;
   Status put(const Rma& rma) override {
@@ -57,8 +65,9 @@ struct IgnoresBounds final : Honest {
 };
 struct IgnoresRights final : Honest {
   using Honest::Honest;
-  Status reg(void* base, uint64_t bytes, uint32_t, Region* out) override {
-    return below_->reg(base, bytes, kRemoteRead | kRemoteWrite, out);
+  Status reg(void* base, uint64_t bytes, uint32_t access, Region* out) override {
+    const uint32_t all = kRemoteRead | kRemoteWrite | kRemoteUpdate;
+    return below_->reg(base, bytes, all | (access & kGuarded), out);
   }
 };
 struct TakesLongKeys final : Honest {

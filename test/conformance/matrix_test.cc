@@ -20,7 +20,7 @@ constexpr struct {
     {kReliable, "kReliable"},   {kOrdered, "kOrdered"}, {kPeerDown, "kPeerDown"},
     {kNeedsReg, "kNeedsReg"},   {kPut, "kPut"},         {kGet, "kGet"},
     {kMulticast, "kMulticast"}, {kWait, "kWait"},       {kAlloc, "kAlloc"},
-    {kGuard, "kGuard"},
+    {kGuard, "kGuard"},         {kAtomic, "kAtomic"},
 };
 
 // Null if a driver declares less here than elsewhere: some systems forbid remote access.
@@ -32,10 +32,13 @@ const char* build_matrix(std::string* out) {
   for (size_t i = 0; i < std::size(kFlags) + 3; i++) table << "---|";
   table << "\n";
   for (const DriverInfo& info : driver_list()) {
-    Node node(named_rig(info.name, 1));
+    Rig rig = named_rig(info.name, 1);
+    rig.take_turns = false;
+    Node node(rig);
     const DriverCaps& caps = node.caps();
-    if (info.name == std::string("shm") && !node.has(kGet))
-      return "shm: this system forbids processes to read each other's memory";
+    if (info.name == std::string("shm") && !node.has(kGet | kAtomic))
+      return "shm: this system forbids what it needs to read other processes' memory, or "
+             "membarrier";
     table << "| " << info.name << " |";
     for (const auto& flag : kFlags) table << (caps.flags & flag.flag ? " yes |" : " - |");
     if (info.network) {

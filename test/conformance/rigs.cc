@@ -12,7 +12,7 @@ namespace torii::kit {
 namespace {
 
 constexpr uint32_t kSimAll = kReliable | kOrdered | kPeerDown | kNeedsReg | kPut | kGet |
-                             kMulticast | kWait | kAlloc | kGuard;
+                             kMulticast | kWait | kAlloc | kGuard | kAtomic;
 
 // What goes over the sim driver: nothing, faults, or a link over faults.
 using Over = std::function<std::unique_ptr<Driver>(const OpenBelow&, const DriverEnv&)>;
@@ -63,6 +63,14 @@ Rig slowed_shm(uint64_t seed) {
   return rig;
 }
 
+// As where each process has a processor, and asks others for help.
+Rig helpful_shm(uint64_t seed) {
+  Rig rig = named_rig("shm", seed);
+  rig.name = "shm/side-by-side";
+  rig.take_turns = false;
+  return rig;
+}
+
 // Datagrams over loopback, by themselves and with a link over them and over faults.
 Rig udp_rig(const std::string& name, uint64_t seed, const Over& over = nullptr) {
   Rig rig = named_rig("udp", seed);
@@ -89,6 +97,7 @@ std::vector<Rig> all_rigs(uint64_t seed) {
   return {
       named_rig("self", seed),
       named_rig("shm", seed),
+      helpful_shm(seed),
       named_rig("sim", seed),
       udp_rig("udp", seed),
       udp_rig("link/udp", seed, with_link("")),

@@ -66,9 +66,11 @@ class World {
   World() {
     std::string why;
     const shm::Address target = owner_.address();
-    require(owner_.driver->reg(memory_ + kBytes, kBytes, kRemoteRead | kRemoteWrite | kGuarded,
+    require(owner_.driver->reg(memory_ + kBytes, kBytes,
+                               kRemoteRead | kRemoteWrite | kRemoteUpdate | kGuarded,
                                &region_) == Status::ok);
-    require(liar_.driver->reg(theirs_, kBytes, kRemoteRead | kRemoteWrite | kGuarded,
+    require(liar_.driver->reg(theirs_, kBytes,
+                              kRemoteRead | kRemoteWrite | kRemoteUpdate | kGuarded,
                               &their_region_) == Status::ok);
     connect(liar_, owner_);
     peer_ = connect(owner_, liar_);

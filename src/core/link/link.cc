@@ -45,7 +45,7 @@ bool LinkDriver::open(const OpenBelow& open_below, const DriverEnv& env) {
     return false;
   }
   if (!(caps_.flags & kReliable)) {
-    caps_.flags &= ~(kPut | kGet | kNeedsReg | kAlloc | kGuard);
+    caps_.flags &= ~(kPut | kGet | kNeedsReg | kAlloc | kGuard | kAtomic);
     caps_.remote_max = 0;
     caps_.key_bytes = 0;
   }
@@ -337,13 +337,27 @@ Status LinkDriver::transfer(const Rma& rma, Cap cap) {
   if (rma.peer < peers_.size() && peers_[rma.peer] && peers_[rma.peer]->down != Status::ok)
     return peers_[rma.peer]->down;
   Rma inner = rma;
-  if (rma.cookie) {
-    inner.cookie = next_operation_++;
-    operations_[inner.cookie] = {rma.peer, rma.cookie, nullptr};
-  }
+  if (rma.cookie) inner.cookie = begin(rma.peer, rma.cookie);
   const Status status = cap == kPut ? below_->put(inner) : below_->get(inner);
   if (status != Status::pending) operations_.erase(inner.cookie);
   return status;
+}
+
+Status LinkDriver::atomic(const RemoteAtomic& atomic) {
+  if (!(caps_.flags & kAtomic)) return Status::unsupported;
+  if (atomic.peer < peers_.size() && peers_[atomic.peer] && peers_[atomic.peer]->down != Status::ok)
+    return peers_[atomic.peer]->down;
+  RemoteAtomic inner = atomic;
+  inner.cookie = begin(atomic.peer, atomic.cookie);
+  const Status status = below_->atomic(inner);
+  if (status != Status::pending) operations_.erase(inner.cookie);
+  return status;
+}
+
+// The cookie for the driver below.
+uint64_t LinkDriver::begin(PeerId peer, uint64_t cookie) {
+  operations_[next_operation_] = {peer, cookie, nullptr};
+  return next_operation_++;
 }
 
 }  // namespace link

@@ -184,6 +184,7 @@ class LinkDriver final : public Decorator {
   }
   Status put(const Rma& rma) override { return transfer(rma, kPut); }
   Status get(const Rma& rma) override { return transfer(rma, kGet); }
+  Status atomic(const RemoteAtomic& atomic) override;
   Status join(std::span<const std::byte>, PeerId*) override { return Status::unsupported; }
   void leave(PeerId) override {}
   Status arm(int* fd) override;
@@ -218,6 +219,7 @@ class LinkDriver final : public Decorator {
   void end(PeerId id, Peer& peer, Status status);
   bool report(PeerId id, Peer& peer);
   Status transfer(const Rma& rma, Cap cap);
+  uint64_t begin(PeerId peer, uint64_t cookie);
 
   // sending.cc
   static std::byte* append(const Tx& tx, std::byte* out, bool body = true);

@@ -86,6 +86,7 @@ constexpr CapName kCapNames[] = {
     {kWait, "can sleep"},
     {kAlloc, "memory for programs"},
     {kGuard, "guards memory keys"},
+    {kAtomic, "atomic operations"},
 };
 
 // The names in TORII_DRIVERS, without decorators around them.

@@ -63,7 +63,7 @@ bool ShmDriver::start(std::string* why) {
       shm::attach_prove(static_cast<pid_t>(pid_), segment_.self_address + shm::kCookieOffset,
                         segment_.address.cookie, &error) == Status::ok) {
     shm::attach_permit();
-    caps_.flags |= kPut | kGet | kAlloc | kGuard | kAtomic;
+    caps_.flags |= kPut | kGet | kAlloc | kGuard;
     caps_.key_bytes = sizeof(Key);
     caps_.remote_max = 4 << 20;
     caps_.remote_min = points_.offer_min;
@@ -74,6 +74,8 @@ bool ShmDriver::start(std::string* why) {
     refused_here_ = error;
   }
   start_waiting();
+  // Owners are asked only where they have a processor each and can order their peers.
+  if (side_by_side_ && !header_->needs_fence) caps_.flags |= kAtomic;
   return true;
 }
 

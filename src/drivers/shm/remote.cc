@@ -157,6 +157,7 @@ inline Status ShmDriver::still_valid(const Rma& rma, bool write, Status status) 
 [[gnu::hot]] Status ShmDriver::get(const Rma& rma) { return transfer(rma, false); }
 
 Status ShmDriver::atomic(const RemoteAtomic& atomic) {
+  if (!(caps_.flags & kAtomic)) return Status::unsupported;
   const iovec word{atomic.old, atomic.width};
   Rma rma;
   rma.peer = atomic.peer;
