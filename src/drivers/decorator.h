@@ -72,6 +72,21 @@ class Decorator : public Driver, protected Sink {
     return below_ != nullptr;
   }
 
+  // Passes a put, get or atomic operation on, under a cookie of this driver's: `operations` knows
+  // it by that until done().
+  template <typename Access, typename Operations>
+  Status pass_on(const Access& access, Status (Driver::*call)(const Access&),
+                 Operations& operations, uint64_t& next_cookie) {
+    Access inner = access;
+    if (access.cookie) {
+      inner.cookie = next_cookie++;
+      operations[inner.cookie] = {access.peer, access.cookie, {}};
+    }
+    const Status status = (*below_.*call)(inner);
+    if (status != Status::pending) operations.erase(inner.cookie);
+    return status;
+  }
+
   void packet(PeerId from, std::span<const std::byte> frame) override {
     upper_.packet(from, frame);
   }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What a NIC must do to carry Torii: six required functions, twenty-one optional
-// ones. A driver
-// moves frames (of caps().mtu bytes; see long_max) between processes and, if it can, reads and
-// writes a peer's memory. It knows nothing of matching, messages or MPI, and keeps no retry policy.
+// What a NIC must do to carry Torii: six required functions, twenty-one optional ones. A driver
+// moves frames (of caps().mtu bytes; see long_max) between processes and, if it can, reads, writes
+// and updates a peer's memory. It knows nothing of matching, messages or MPI, and keeps no retry
+// policy.
 //
 // Rules; each is a case of the conformance kit (test/conformance):
 //  1. One thread at a time calls a driver (the core's lock sees to it).

@@ -4,7 +4,8 @@
 // Atomic operations on words of a peer's memory.
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <set>
+#include <vector>
 
 #include "conformance/kit.h"
 

@@ -2,8 +2,8 @@
 // Copyright (c) 2026, the Torii authors
 //
 // Atomic operations on exported memory. Whoever carries one out, the initiator where the memory is
-// mapped or the target, uses the processor's instruction on the same memory: so all of them
-// are atomic towards each other, and towards those of the program that owns the memory.
+// mapped, the target's driver or its core, uses the processor's instruction on the same memory: so
+// all of them are atomic towards each other, and towards those of the program that owns the memory.
 #pragma once
 
 #include <atomic>

@@ -332,32 +332,19 @@ void LinkDriver::done(uint64_t number, Status status) {
 
 // --- the rest -------------------------------------------------------------------------------
 
-Status LinkDriver::transfer(const Rma& rma, Cap cap) {
+template <typename Access>
+inline Status LinkDriver::transfer(const Access& access, Cap cap,
+                                   Status (Driver::*call)(const Access&)) {
   if (!(caps_.flags & cap)) return Status::unsupported;
-  if (rma.peer < peers_.size() && peers_[rma.peer] && peers_[rma.peer]->down != Status::ok)
-    return peers_[rma.peer]->down;
-  Rma inner = rma;
-  if (rma.cookie) inner.cookie = begin(rma.peer, rma.cookie);
-  const Status status = cap == kPut ? below_->put(inner) : below_->get(inner);
-  if (status != Status::pending) operations_.erase(inner.cookie);
-  return status;
+  if (access.peer < peers_.size() && peers_[access.peer] && peers_[access.peer]->down != Status::ok)
+    return peers_[access.peer]->down;
+  return pass_on(access, call, operations_, next_operation_);
 }
 
+Status LinkDriver::put(const Rma& rma) { return transfer(rma, kPut, &Driver::put); }
+Status LinkDriver::get(const Rma& rma) { return transfer(rma, kGet, &Driver::get); }
 Status LinkDriver::atomic(const RemoteAtomic& atomic) {
-  if (!(caps_.flags & kAtomic)) return Status::unsupported;
-  if (atomic.peer < peers_.size() && peers_[atomic.peer] && peers_[atomic.peer]->down != Status::ok)
-    return peers_[atomic.peer]->down;
-  RemoteAtomic inner = atomic;
-  inner.cookie = begin(atomic.peer, atomic.cookie);
-  const Status status = below_->atomic(inner);
-  if (status != Status::pending) operations_.erase(inner.cookie);
-  return status;
-}
-
-// The cookie for the driver below.
-uint64_t LinkDriver::begin(PeerId peer, uint64_t cookie) {
-  operations_[next_operation_] = {peer, cookie, nullptr};
-  return next_operation_++;
+  return transfer(atomic, kAtomic, &Driver::atomic);
 }
 
 }  // namespace link

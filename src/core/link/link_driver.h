@@ -182,8 +182,8 @@ class LinkDriver final : public Decorator {
   Status alloc(uint64_t bytes, uint64_t alignment, void** base) override {
     return remote() ? below_->alloc(bytes, alignment, base) : Status::unsupported;
   }
-  Status put(const Rma& rma) override { return transfer(rma, kPut); }
-  Status get(const Rma& rma) override { return transfer(rma, kGet); }
+  Status put(const Rma& rma) override;
+  Status get(const Rma& rma) override;
   Status atomic(const RemoteAtomic& atomic) override;
   Status join(std::span<const std::byte>, PeerId*) override { return Status::unsupported; }
   void leave(PeerId) override {}
@@ -193,7 +193,7 @@ class LinkDriver final : public Decorator {
   // Something with a cookie at the driver below: a frame's memory, or a put or get.
   struct Operation {
     PeerId peer;
-    uint64_t cookie;  // the core's, for put and get
+    uint64_t cookie;  // the core's, for put, get and atomic
     FrameMemory* memory;
   };
 
@@ -218,8 +218,8 @@ class LinkDriver final : public Decorator {
   void drop_sent(Peer& peer, Status status);
   void end(PeerId id, Peer& peer, Status status);
   bool report(PeerId id, Peer& peer);
-  Status transfer(const Rma& rma, Cap cap);
-  uint64_t begin(PeerId peer, uint64_t cookie);
+  template <typename Access>
+  Status transfer(const Access& access, Cap cap, Status (Driver::*call)(const Access&));
 
   // sending.cc
   static std::byte* append(const Tx& tx, std::byte* out, bool body = true);

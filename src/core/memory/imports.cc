@@ -15,6 +15,8 @@ namespace {
 
 constexpr uint64_t kReported = 5;  // refusals that are named in the log
 
+constexpr AccessRight right_to(bool reading) { return reading ? kMayRead : kMayWrite; }
+
 // Writes that share a frame.
 constexpr uint64_t kGatheredEach = 2048;
 constexpr uint64_t kGatheredMost = 16
@@ -237,14 +239,14 @@ inline bool Imports::at_once(const Import& import, uint64_t offset, void* base, 
 
 [[gnu::hot]] bool Imports::transfer_now(Import& import, uint64_t offset, void* base, uint64_t bytes,
                                         bool reading) {
-  return by_driver(import, offset, bytes, reading ? kMayRead : kMayWrite) &&
+  return by_driver(import, offset, bytes, right_to(reading)) &&
          at_once(import, offset, base, bytes, reading);
 }
 
 // By the driver, and nobody is called. `again`: it has to be an operation; nothing happened.
 inline Status Imports::post(Import& import, uint64_t offset, void* base, uint64_t bytes,
                             bool reading) {
-  if (!by_driver(import, offset, bytes, reading ? kMayRead : kMayWrite)) return Status::again;
+  if (!by_driver(import, offset, bytes, right_to(reading))) return Status::again;
   if (import.traffic->gathered) send_gathered(*import.traffic);
   if (at_once(import, offset, base, bytes, reading)) return Status::ok;
   const AccessOwner owner{&Imports::posted_event, &import, count(import)};
@@ -365,8 +367,7 @@ void Imports::posted_event(const RemoteAccess& over, Status status) {
 Status Imports::transfer(Operation* op) {
   Import& import = *op->import;
   const bool reading = op->kind == Kind::read;
-  if (!by_driver(import, op->offset, op->bytes, reading ? kMayRead : kMayWrite))
-    return transfer_by_frames(op);
+  if (!by_driver(import, op->offset, op->bytes, right_to(reading))) return transfer_by_frames(op);
   const AccessOwner owner{&Imports::driver_event, this, reinterpret_cast<uintptr_t>(op)};
   const Status status = protocol_.access(*import.peer, import.remote, op->offset, op->base,
                                          op->bytes, reading, owner);
@@ -394,7 +395,7 @@ void Imports::driver_event(const RemoteAccess& over, Status status) {
   if (status == Status::ok) {
     ++self->counters_.direct_accesses;
     if (operation->kind == Kind::atomic)
-      store_old(operation->base, operation->width, operation->old);
+      store_old(operation->base, operation->atomic.width, operation->old);
   }
   self->end(operation, status);
 }
@@ -438,22 +439,11 @@ Status Imports::atomic_any(Import& import, uint64_t offset, AtomicOp op, unsigne
   Operation* const o = begin(import, Kind::atomic, offset, width, done, arg);
   if (!o) return Status::no_memory;
   o->base = static_cast<std::byte*>(old);
-  o->width = uint8_t(width);
   o->locked = lock != nullptr;
-  o->atomic = op;
-  o->operand = operand;
-  o->compare = compare;
+  o->atomic = {kNoPeer, import.remote, offset, op, uint8_t(width), operand, compare, &o->old, 0};
   if (!lock && by_driver(import, offset, width, kMayUpdate)) {
-    RemoteAtomic atomic;
-    atomic.remote = import.remote;
-    atomic.remote_offset = offset;
-    atomic.op = op;
-    atomic.width = o->width;
-    atomic.operand = operand;
-    atomic.compare = compare;
-    atomic.old = &o->old;
     const AccessOwner owner{&Imports::driver_event, this, reinterpret_cast<uintptr_t>(o)};
-    if (protocol_.try_atomic(*import.peer, atomic, owner) == Status::pending)
+    if (protocol_.try_atomic(*import.peer, o->atomic, owner) == Status::pending)
       return Status::pending;
   }
   const Status status = begin_atomic(o, lock);
@@ -466,13 +456,13 @@ Status Imports::begin_atomic(Operation* op, const ImportedLock* lock) {
   Import& import = *op->import;
   const Owner owner{&Imports::frame_event, this, op, {0, 0}};
   wire::Update request{};
-  request.operation = uint8_t(op->atomic);
-  request.width = op->width;
+  request.operation = uint8_t(op->atomic.op);
+  request.width = op->atomic.width;
   request.bits = import.handle;
   request.label = import.label;
   request.offset = op->offset;
-  request.operand = op->operand;
-  request.compare = op->compare;
+  request.operand = op->atomic.operand;
+  request.compare = op->atomic.compare;
   wire::LockWord word;
   if (lock) word = {lock->import->handle, lock->import->label, lock->offset, lock->held};
   const Status status =
@@ -518,7 +508,7 @@ void Imports::frame_event(Op* op, OpEvent event, Status status, uint64_t bytes) 
   const uint64_t expected = o->kind == Kind::atomic ? sizeof(uint64_t) : o->bytes;
   const bool busy = o->locked && event == OpEvent::received && bytes == 0;
   if (status == Status::ok && bytes != expected) status = busy ? Status::again : Status::corrupt;
-  if (status == Status::ok && o->kind == Kind::atomic) store_old(o->base, o->width, o->old);
+  if (status == Status::ok && o->kind == Kind::atomic) store_old(o->base, o->atomic.width, o->old);
   self->end(o, status);
 }
 

@@ -159,10 +159,7 @@ class Imports {
     bool left = false;     // it said so during the call
     // Of an atomic operation:
     bool locked = false;  // the answer may be that its lock is not free
-    uint8_t width = 0;
-    AtomicOp atomic = AtomicOp::add;
-    uint64_t operand = 0;
-    uint64_t compare = 0;
+    RemoteAtomic atomic;
     uint64_t old = 0;
     uint64_t epoch = 0;
     uint64_t offset = 0;

@@ -31,9 +31,11 @@ class FaultDriver final : public Decorator {
   void disconnect(PeerId peer) override;
   size_t send(std::span<const Tx> batch) override;
   unsigned poll(uint64_t now_ns, unsigned budget) override;
-  Status put(const Rma& rma) override { return transfer(rma, kPut); }
-  Status get(const Rma& rma) override { return transfer(rma, kGet); }
-  Status atomic(const RemoteAtomic& atomic) override;
+  Status put(const Rma& rma) override { return transfer(rma, kPut, &Driver::put); }
+  Status get(const Rma& rma) override { return transfer(rma, kGet, &Driver::get); }
+  Status atomic(const RemoteAtomic& atomic) override {
+    return transfer(atomic, kAtomic, &Driver::atomic);
+  }
   Status join(std::span<const std::byte> group, PeerId* peer) override {
     return caps_.flags & kMulticast ? below_->join(group, peer) : Status::unsupported;
   }
@@ -80,8 +82,9 @@ class FaultDriver final : public Decorator {
   void complete(uint64_t cookie, Status status) {
     if (cookie) completed_.push_back({cookie, status});
   }
-  Status transfer(const Rma& rma, Cap cap);
-  uint64_t begin(PeerId peer, uint64_t cookie);
+  bool denies(PeerId peer);
+  template <typename Access>
+  Status transfer(const Access& access, Cap cap, Status (Driver::*call)(const Access&));
 
   FaultPlan plan_;
   Random random_;
@@ -369,40 +372,24 @@ void FaultDriver::peer_down(PeerId id, Status status) {
   upper_.peer_down(id, status);
 }
 
-Status FaultDriver::transfer(const Rma& rma, Cap cap) {
-  if (!(caps_.flags & cap)) return Status::unsupported;
-  if (is_dead(rma.peer)) return Status::peer_dead;
-  if (random_.chance(plan_.ppm[static_cast<size_t>(Fault::refuse)])) return Status::again;
+// Are put and get to be denied now?
+bool FaultDriver::denies(PeerId peer) {
   bool deny = random_.chance(plan_.ppm[static_cast<size_t>(Fault::deny)]);
   for (FaultRule& rule : plan_.rules) {
-    if (rule.fault != Fault::deny || (rule.peer != kNoPeer && rule.peer != rma.peer)) continue;
+    if (rule.fault != Fault::deny || (rule.peer != kNoPeer && rule.peer != peer)) continue;
     deny |= is_due(rule);
     rule.seen++;
   }
-  if (deny) return Status::denied;
-  Rma inner = rma;
-  if (rma.cookie) inner.cookie = begin(rma.peer, rma.cookie);
-  const Status status = cap == kPut ? below_->put(inner) : below_->get(inner);
-  if (status != Status::pending) operations_.erase(inner.cookie);
-  return status;
+  return deny;
 }
 
-// Refusing one is a fault; denying is for the ways that move data.
-Status FaultDriver::atomic(const RemoteAtomic& atomic) {
-  if (!(caps_.flags & kAtomic)) return Status::unsupported;
-  if (is_dead(atomic.peer)) return Status::peer_dead;
+template <typename Access>
+Status FaultDriver::transfer(const Access& access, Cap cap, Status (Driver::*call)(const Access&)) {
+  if (!(caps_.flags & cap)) return Status::unsupported;
+  if (is_dead(access.peer)) return Status::peer_dead;
   if (random_.chance(plan_.ppm[static_cast<size_t>(Fault::refuse)])) return Status::again;
-  RemoteAtomic inner = atomic;
-  inner.cookie = begin(atomic.peer, atomic.cookie);
-  const Status status = below_->atomic(inner);
-  if (status != Status::pending) operations_.erase(inner.cookie);
-  return status;
-}
-
-// The cookie for the driver below.
-uint64_t FaultDriver::begin(PeerId peer, uint64_t cookie) {
-  operations_[next_operation_] = {peer, cookie, {}};
-  return next_operation_++;
+  if (cap != kAtomic && denies(access.peer)) return Status::denied;
+  return pass_on(access, call, operations_, next_operation_);
 }
 
 Status FaultDriver::arm(int* fd) {

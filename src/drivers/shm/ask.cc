@@ -176,12 +176,10 @@ void ShmDriver::send_asks(Peer& peer) {
       const auto address = reinterpret_cast<uintptr_t>(open.local);
       const void* data = nullptr;
       uint32_t bytes = 0;
-      uint32_t room = sizeof(Ask) + sizeof(open.atomic);
       switch (open.kind) {
         case AskKind::put:
           data = open.local + open.sent;
           bytes = part;
-          room = shm::ask_frame_bytes(part);
           break;
         case AskKind::deliver:
           data = &address;
@@ -197,8 +195,10 @@ void ShmDriver::send_asks(Peer& peer) {
       // An answer that finds no room in our ring would be lost.
       const uint32_t answer = open.kind == AskKind::get ? part : 0;
       if (asks.awaited + answer > segment_.ring_bytes / 2) return;
+      const uint32_t frame = open.kind == AskKind::put ? shm::ask_frame_bytes(part)
+                                                       : static_cast<uint32_t>(sizeof(Ask)) + bytes;
       bool corrupt = false;
-      if (!peer.out.has_room(room, &corrupt)) {
+      if (!peer.out.has_room(frame, &corrupt)) {
         if (corrupt) refused(peer, true);
         return;
       }
@@ -366,10 +366,10 @@ unsigned ShmDriver::do_withdrawn(Peer& peer) {
 
 // What is left of it.
 Status ShmDriver::do_myself(Peer& peer, const OpenAsk& open) {
-  const bool write = open.kind == AskKind::put;
-  uint64_t at = open.got;
   if (open.kind == AskKind::atomic)
     return carried_out(*peer.asks, open) ? over(peer, open) : Status::unsupported;
+  const bool write = open.kind == AskKind::put;
+  uint64_t at = open.got;
   if (write && open.sent > 0 && peer.asks->applied >= open.first)
     at = std::min((peer.asks->applied - open.first + 1) * open.chunk, open.bytes);
   // What the owner has refused counts as applied, too: the word tells.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// Put, get and atomic operations: by cross-memory attach, unless the memory is mapped (direct.cc).
+// Put and get: by cross-memory attach, unless the memory is mapped (direct.cc) or its owner is
+// asked (ask.cc). Atomic operations: by asking, or not at all.
 #include <unistd.h>
 
 #include <algorithm>

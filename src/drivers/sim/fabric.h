@@ -144,6 +144,8 @@ class SimDriver final : public Driver {
   void send_one(const Tx& tx, Peer& peer);
   void post_frame(uint32_t number, SimEvent frame, Peer& peer);
   void deliver(SimEvent& event);
+  Status begin(Cap cap, uint32_t remote, SimEvent* event);
+  Status post_later(SimEvent&& event);
   Status transfer(const Rma& rma, Cap cap);
   Status move(const SimEvent& event);
   std::byte* reachable(const SimEvent& event, uint32_t access, Status* status) const;

@@ -322,46 +322,49 @@ bool SimDriver::near(PeerId, const void* at) const {
   return static_cast<const std::byte*>(at) < static_cast<std::byte*>(it->first) + it->second;
 }
 
-Status SimDriver::transfer(const Rma& rma, Cap cap) {
+// What all accesses to remote memory have in common. Another answer than `ok`: there is none.
+Status SimDriver::begin(Cap cap, uint32_t remote, SimEvent* event) {
   if (!(caps_.flags & cap)) return Status::unsupported;
-  const auto import = imports_.find(rma.remote);
+  const auto import = imports_.find(remote);
   if (import == imports_.end() || dead()) return Status::invalid;
   if (net_.random.chance(net_.options.again_ppm)) return Status::again;
-  if (net_.options.pending_rma && !rma.cookie) return Status::again;
-  SimEvent event;
-  event.kind = SimEvent::Kind::rma;
-  event.write = cap == kPut;
-  event.peer_number = import->second.owner;
-  event.key = import->second;
-  event.offset = rma.remote_offset;
-  event.length = rma.bytes;
-  event.cookie = rma.cookie;
-  event.pieces.assign(rma.pieces, rma.pieces + rma.piece_count);
-  if (!net_.options.pending_rma) return move(event);
+  event->peer_number = import->second.owner;
+  event->key = import->second;
+  return Status::ok;
+}
+
+Status SimDriver::post_later(SimEvent&& event) {
   event.at_ns = net_.now_ns + net_.random_latency();
   last_event_ns_ = std::max(last_event_ns_, event.at_ns);
   net_.post(number_, std::move(event));
   return Status::pending;
 }
 
+Status SimDriver::transfer(const Rma& rma, Cap cap) {
+  SimEvent event;
+  const Status status = begin(cap, rma.remote, &event);
+  if (status != Status::ok) return status;
+  if (net_.options.pending_rma && !rma.cookie) return Status::again;
+  event.kind = SimEvent::Kind::rma;
+  event.write = cap == kPut;
+  event.offset = rma.remote_offset;
+  event.length = rma.bytes;
+  event.cookie = rma.cookie;
+  event.pieces.assign(rma.pieces, rma.pieces + rma.piece_count);
+  return net_.options.pending_rma ? post_later(std::move(event)) : move(event);
+}
+
 // Carried out as late as one that the other process's program has to look for.
 Status SimDriver::atomic(const RemoteAtomic& atomic) {
-  if (!(caps_.flags & kAtomic)) return Status::unsupported;
-  const auto import = imports_.find(atomic.remote);
-  if (import == imports_.end() || dead()) return Status::invalid;
-  if (net_.random.chance(net_.options.again_ppm)) return Status::again;
   SimEvent event;
+  const Status status = begin(kAtomic, atomic.remote, &event);
+  if (status != Status::ok) return status;
   event.kind = SimEvent::Kind::atomic;
-  event.peer_number = import->second.owner;
-  event.key = import->second;
   event.offset = atomic.remote_offset;
   event.length = atomic.width;
   event.cookie = atomic.cookie;
   event.atomic = atomic;
-  event.at_ns = net_.now_ns + net_.random_latency();
-  last_event_ns_ = std::max(last_event_ns_, event.at_ns);
-  net_.post(number_, std::move(event));
-  return Status::pending;
+  return post_later(std::move(event));
 }
 
 // Checks a remote access as the target's NIC would. Null: the reason is in *status.
