@@ -164,6 +164,47 @@ TEST(Posted, WritesShareFrames) {
   EXPECT_EQ(p.counters(1).exports_written, 100u);
 }
 
+// Of one flush of all: what went to the living is there, and the death is told once.
+TEST(Posted, AFlushOfAllWhileOneOfThemDies) {
+  for (const Network& network : kNetworks) {
+    if (network.mapped) continue;
+    SCOPED_TRACE(network.name);
+    World world(options_of(network), 3, 64);
+    const auto data = pattern(kBytes, 9);
+    std::vector<uint8_t> memory[2] = {std::vector<uint8_t>(kBytes), std::vector<uint8_t>(kBytes)};
+    torii_export_t* exported[2] = {};
+    torii_import_t* imports[2] = {};
+    int codes[2];
+    for (unsigned i = 0; i < 2; ++i) {
+      uint8_t key[TORII_KEY_MAX];
+      ASSERT_EQ(
+          torii_export(world.handle(i + 1), memory[i].data(), kBytes, kAll, kTag, &exported[i]),
+          TORII_OK);
+      const size_t bytes = torii_export_key(exported[i], key, sizeof(key));
+      ASSERT_EQ(
+          torii_import(world.handle(0), pub(world.peer(0, i + 1)), key, bytes, kTag, &imports[i]),
+          TORII_OK);
+    }
+    world.run();
+    for (unsigned i = 0; i < 2; ++i)
+      codes[i] =
+          torii_write(imports[i], 0, data.data(), kBytes, TORII_COMPLETE_REMOTE, nullptr, nullptr);
+    Outcome flushed, again;
+    const int flush = torii_flush(world.handle(0), nullptr, note, &flushed);
+    ASSERT_TRUE(begun(flush)) << flush;
+    world.kill(2);
+    world.run();
+    EXPECT_EQ(flushed.calls, flush == TORII_PENDING);
+    if (codes[1] == TORII_PENDING) {
+      EXPECT_EQ(flushed.result.code, TORII_ERR_PEER_DEAD);
+    }
+    EXPECT_TRUE(std::equal(data.begin(), data.end(), memory[0].begin()));
+    EXPECT_EQ(torii_flush(world.handle(0), nullptr, note, &again), TORII_OK);
+    for (torii_import_t* import : imports) torii_import_drop(import);
+    EXPECT_EQ(torii_unexport(exported[0], note, &again), TORII_OK);
+  }
+}
+
 TEST(Posted, NobodyAsksAboutNothing) { EXPECT_EQ(torii_import_test(nullptr), TORII_ERR_INVALID); }
 
 }  // namespace
