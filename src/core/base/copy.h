@@ -26,6 +26,9 @@ inline void copy_bytes(void* destination, const void* source, size_t n) {
     if (n >= kLongCopy) {
       copy_long(to, from, n);
     } else if (n > 64) {
+      // A compiler that knows the bounds makes one instruction (rep movsq) of it, which takes twice
+      // the time of the C library's loop.
+      asm("" : "+r"(n));
       std::memcpy(to, from, n);
     } else if (n > 32) {
       std::memcpy(to, from, 32);
