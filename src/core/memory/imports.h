@@ -191,7 +191,12 @@ class Imports {
   static void store_old(void* old, unsigned width, uint64_t value) {
     if (!old) return;
     const uint32_t half = uint32_t(value);
-    std::memcpy(old, width == 8 ? static_cast<const void*>(&value) : &half, width);
+    // Two calls: of one with two sizes the compiler makes rep movsq.
+    if (width == 8) {
+      std::memcpy(old, &value, sizeof(value));
+    } else {
+      std::memcpy(old, &half, sizeof(half));
+    }
   }
   Status read_any(Import& import, uint64_t offset, void* base, uint64_t bytes, torii_done_t done,
                   void* arg);
