@@ -22,6 +22,7 @@ struct Network {
   bool pending;
   uint32_t again;
   uint32_t depth;
+  bool denied = false;  // puts and gets turn out to be forbidden
 };
 
 inline constexpr uint32_t kDirect = kPut | kGet | kGuard;
@@ -35,6 +36,8 @@ inline constexpr Network kNetworks[] = {
     {"get_only", kGet | kGuard, false, false, 0, 64},
     {"put_only", kPut | kGuard, false, true, 0, 64},
     {"mapped", kDirect | kAlloc, true, false, 0, 64},
+    {"denied", kDirect | kAtomic, false, false, 0, 64, true},
+    {"denied_late", kDirect | kAtomic, false, true, 0, 64, true},
     {"backpressure", 0, false, false, 300000, 2},
 };
 
@@ -42,6 +45,7 @@ inline SimOptions options_of(const Network& n) {
   SimOptions o;
   o.flags = kReliable | kOrdered | kPeerDown | n.flags;
   o.pending_rma = n.pending;
+  o.denied_rma = n.denied;
   o.again_ppm = n.again;
   o.depth = n.depth;
   o.latency_min_ns = 100;

@@ -394,6 +394,7 @@ Status SimDriver::move(const SimEvent& event) {
   Status status;
   std::byte* remote = reachable(event, event.write ? kRemoteWrite : kRemoteRead, &status);
   if (!remote) return status;
+  if (net_.options.denied_rma) return Status::denied;
   for (const iovec& piece : event.pieces) {
     if (!piece.iov_len) continue;
     if (event.write) {

@@ -28,6 +28,7 @@ struct SimOptions {
   uint64_t latency_max_ns = 0;
   uint32_t depth = 64;       // frames on their way to one peer; more is back-pressure
   bool pending_rma = false;  // put and get answer `pending` and move the bytes later
+  bool denied_rma = false;   // put and get turn out to be forbidden: all end with `denied`
   uint32_t again_ppm = 0;    // send, put, get and atomic refuse this often, times in a million
   uint32_t endpoints = 0;    // endpoints 0..n-1 can be connected to before they are opened
 };
