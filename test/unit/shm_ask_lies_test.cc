@@ -77,7 +77,8 @@ TEST_F(ShmAsk, InventedAsks) {
       std::memset(line + 8, 0xee, shm::kFirstBytes);
       const uint32_t head = shm::head_bytes(ask.kind);
       std::memcpy(line + 8, &ask, head);
-      const bool data = ask.kind == AskKind::put || ask.kind == AskKind::answer;
+      const bool data = ask.kind == AskKind::put || ask.kind == AskKind::put_of_many ||
+                        ask.kind == AskKind::answer;
       const bool atomic = ask.kind == AskKind::atomic;
       const uint32_t length =
           random.chance(800000) && data     ? std::min<uint32_t>(shm::kFirstBytes, head + ask.bytes)

@@ -47,6 +47,8 @@ constexpr unsigned kPatience = 200;  // looks in vain; some microseconds
 // each other then.
 constexpr uint64_t kGetOfMany = 64 << 10;
 constexpr uint64_t kWithdrawnAtOnce = 256 << 10;  // bytes
+constexpr uint32_t kFew = 8;  // puts under way, and a length, from which on the owner may rest
+constexpr uint32_t kManyFrom = 512;
 constexpr unsigned kPauseMax = 1024;
 
 bool carried_out(const Asks& asks, const OpenAsk& open) {
@@ -202,9 +204,13 @@ void ShmDriver::send_asks(Peer& peer) {
         if (corrupt) refused(peer, true);
         return;
       }
-      const Ask ask{open.kind,  static_cast<uint32_t>(++asks.posted),
-                    part,       open.slot,
-                    open.valid, open.offset + open.sent};
+      asks.many = open.kind == AskKind::put && asks.count > kFew && part >= kManyFrom;
+      const Ask ask{asks.many ? AskKind::put_of_many : open.kind,
+                    static_cast<uint32_t>(++asks.posted),
+                    part,
+                    open.slot,
+                    open.valid,
+                    open.offset + open.sent};
       send_ask(peer, ask, data, bytes);
       asks.awaited += answer;
       open.sent += part;
@@ -300,6 +306,10 @@ unsigned ShmDriver::finish_asks(Peer& peer) {
     ended.add(open, over(peer, open));
   }
   if (asks.sending < asks.count) send_asks(peer);
+  if (asks.many && asks.told != asks.posted) {
+    asks.told = asks.posted;
+    asks.claim.looked_for.store(asks.posted, std::memory_order_relaxed);
+  }
   if (ended.count > 0) {
     asks.penalty = 0;
     counters_.helped_accesses += ended.count;

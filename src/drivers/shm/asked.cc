@@ -13,9 +13,18 @@ using shm::Ask;
 using shm::AskedAtomic;
 using shm::AskKind;
 
+constexpr int kRest = 64;  // about a microsecond
+
+inline void pause_briefly() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
 bool sensible(const Ask& ask, uint32_t data) {
   switch (ask.kind) {
     case AskKind::put:
+    case AskKind::put_of_many:
       return data == ask.bytes && data <= shm::kAskLongChunk;
     case AskKind::get:
       return data == 0 && ask.bytes <= shm::kAskLongChunk;
@@ -54,6 +63,7 @@ void ShmDriver::carry_out(Peer& peer, const std::byte* bytes, uint32_t length) {
   if (number > claim.withdrawn.load(std::memory_order_relaxed)) {
     switch (ask.kind) {
       case AskKind::put:
+      case AskKind::put_of_many:
         if (std::byte* const to = asked_for(peer, ask, kRemoteWrite))
           copy_bytes(to, bytes + head, ask.bytes);
         break;
@@ -69,6 +79,15 @@ void ShmDriver::carry_out(Peer& peer, const std::byte* bytes, uint32_t length) {
     claim.applied.store(number, std::memory_order_release);
   }
   claim.seen.store(number, std::memory_order_release);
+  if (ask.kind == AskKind::put_of_many && local_peers_ <= 2 && !peer.in.more()) rest(claim, number);
+}
+
+// Who copies each frame as soon as it is there takes lines from its sender that are to be written
+// next, for the processor fetches more than it was asked for: a row of puts of 1 KiB took 200 ns
+// each, and takes 135 ns if some frames wait. Until the sender waits for what it has asked.
+void ShmDriver::rest(const shm::Claim& claim, uint64_t number) const {
+  for (int n = 0; n < kRest && claim.looked_for.load(std::memory_order_relaxed) < number; ++n)
+    pause_briefly();
 }
 
 // Null: its export does not give that.

@@ -21,7 +21,7 @@ namespace torii::shm {
 
 inline constexpr size_t kLine = 64;  // bytes of a cache line
 inline constexpr size_t kPage = 4096;
-inline constexpr uint32_t kMagic = 0x396d6873;  // "shm9"; changes with anything on this page
+inline constexpr uint32_t kMagic = 0x616d6873;  // "shma"; changes with anything on this page
 inline constexpr uint32_t kClaimsMax = 8192;
 inline constexpr uint64_t kRingMin = 32 << 10;
 inline constexpr uint64_t kRingMax = 64 << 20;
@@ -102,7 +102,8 @@ enum class AskKind : uint32_t {
   answer = 3,
   deliver = 4,
   delivered = 5,
-  atomic = 6
+  atomic = 6,
+  put_of_many = 7  // others are under way: see rest() in asked.cc
 };
 inline constexpr uint64_t kDeliverMax = 512 << 10;  // bytes in one go
 struct Ask {
@@ -168,6 +169,8 @@ struct Claim {
   std::atomic<uint64_t> seen;
   // Written by the sender: what is not begun up to this one is not wanted any more.
   alignas(kLine) std::atomic<uint64_t> withdrawn;
+  // The last that the sender had asked for when it began to look for their end.
+  std::atomic<uint64_t> looked_for;
 };
 static_assert(sizeof(Claim) == 4 * kLine);
 

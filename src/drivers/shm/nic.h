@@ -283,6 +283,7 @@ class ShmDriver final : public Driver {
 
   // asked.cc
   void carry_out(Peer& peer, const std::byte* bytes, uint32_t length);
+  void rest(const shm::Claim& claim, uint64_t number) const;
   std::byte* asked_for(Peer& peer, const shm::Ask& ask, uint32_t access);
   void answer_get(Peer& peer, const shm::Ask& ask);
   void deliver(Peer& peer, const shm::Ask& ask, const std::byte* address);
