@@ -27,6 +27,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "core/base/copy.h"
 #include "core/base/log.h"
@@ -306,10 +307,8 @@ unsigned ShmDriver::finish_asks(Peer& peer) {
     ended.add(open, over(peer, open));
   }
   if (asks.sending < asks.count) send_asks(peer);
-  if (asks.many && asks.told != asks.posted) {
-    asks.told = asks.posted;
+  if (std::exchange(asks.many, false))
     asks.claim.looked_for.store(asks.posted, std::memory_order_relaxed);
-  }
   if (ended.count > 0) {
     asks.penalty = 0;
     counters_.helped_accesses += ended.count;

@@ -13,7 +13,7 @@ using shm::Ask;
 using shm::AskedAtomic;
 using shm::AskKind;
 
-constexpr int kRest = 64;  // about a microsecond
+constexpr int kRest = 64;  // pauses: a microsecond or two
 
 inline void pause_briefly() {
 #if defined(__x86_64__)
