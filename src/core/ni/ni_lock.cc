@@ -5,6 +5,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "core/base/pause.h"
+
 namespace torii {
 
 namespace {
@@ -61,11 +63,7 @@ void NiLock::enter_after_visitor() {
 
 void NiLock::await_visitor() {
   wanted_.store(true, std::memory_order_relaxed);
-  for (unsigned i = 0; i < kSpins && visitor_.load(std::memory_order_relaxed); ++i) {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#endif
-  }
+  for (unsigned i = 0; i < kSpins && visitor_.load(std::memory_order_relaxed); ++i) pause_briefly();
 }
 
 void NiLock::enter_visited() {

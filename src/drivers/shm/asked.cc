@@ -4,6 +4,7 @@
 // What another process has asked for (ask.cc) is carried out in this process's memory.
 #include "core/base/copy.h"
 #include "core/base/log.h"
+#include "core/base/pause.h"
 #include "drivers/shm/nic.h"
 
 namespace torii {
@@ -14,12 +15,6 @@ using shm::AskedAtomic;
 using shm::AskKind;
 
 constexpr int kRest = 64;  // pauses: a microsecond or two
-
-inline void pause_briefly() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
 
 bool sensible(const Ask& ask, uint32_t data) {
   switch (ask.kind) {
