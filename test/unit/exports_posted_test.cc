@@ -198,7 +198,7 @@ TEST(Posted, AFlushOfAllWhileOneOfThemDies) {
     if (codes[1] == TORII_PENDING) {
       EXPECT_EQ(flushed.result.code, TORII_ERR_PEER_DEAD);
     }
-    EXPECT_TRUE(std::equal(data.begin(), data.end(), memory[0].begin()));
+    EXPECT_EQ(std::memcmp(memory[0].data(), data.data(), kBytes), 0);
     EXPECT_EQ(torii_flush(world.handle(0), nullptr, note, &again), TORII_OK);
     for (torii_import_t* import : imports) torii_import_drop(import);
     EXPECT_EQ(torii_unexport(exported[0], note, &again), TORII_OK);
