@@ -209,12 +209,12 @@ TEST_F(ProtocolMemory, AStreamedAnswerIsTakenWhereItBelongs) {
   EXPECT_EQ(memory, "replyright..........");
 }
 
-// Where there are only frames, puts to an export are not announced up to 128 KiB, and no credit is
+// Where there are only frames, puts to an export are not announced up to 256 KiB, and no credit is
 // asked for them: their place is there.
 TEST_F(ProtocolMemory, PutsToAnExportAreNotAnnounced) {
   for (const uint32_t flags : {0u, uint32_t{kGet | kPut}}) {
     open(flags);
-    std::vector<char> memory((128 << 10) + 1);
+    std::vector<char> memory((256 << 10) + 1);
     Envelope env;
     env.space = Space::memory;
     env.want_ack = true;
@@ -228,7 +228,7 @@ TEST_F(ProtocolMemory, PutsToAnExportAreNotAnnounced) {
     };
     put(1);  // the hello has left with it
     const uint64_t credit = peer_->credit;
-    put(128 << 10);
+    put(256 << 10);
     if (flags) {
       (void)sent(wire::Kind::put_announce);
       continue;
@@ -245,7 +245,7 @@ TEST_F(ProtocolMemory, PutsToAnExportAreNotAnnounced) {
 // What does not leave at once goes before all else to that peer: then no long put is pushed.
 TEST_F(ProtocolMemory, LongPutsAreNotPushedIntoABacklog) {
   open(0);
-  std::vector<char> memory(128 << 10);
+  std::vector<char> memory(256 << 10);
   Envelope env;
   env.space = Space::memory;
   env.want_ack = true;

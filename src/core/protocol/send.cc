@@ -16,6 +16,7 @@ namespace {
 
 constexpr uint64_t kWorthRegistering = 64 << 10;  // where registration is expensive
 constexpr uint64_t kPushedMost = 128 << 10;       // where there are only frames
+constexpr uint64_t kPutMost = 256 << 10;          // the same, to memory that is exported
 constexpr uint64_t kCopiedLeast = 3 << 10;        // shorter ones leave as quickly in packets
 
 // Of a key, without the words of zeros at its end.
@@ -182,7 +183,7 @@ uint64_t Protocol::push_max(const Peer& peer, const Data& source, bool exported)
   const bool lent =
       !config_.eager_limit && source.contiguous() && (peer.driver->caps().flags & kDelivers);
   if (!frames_only(peer) || !(exported || lent)) return peer.eager_max;
-  return std::max<uint64_t>(peer.eager_max, kPushedMost);
+  return std::max<uint64_t>(peer.eager_max, exported ? kPutMost : kPushedMost);
 }
 
 Status Protocol::put(Peer& peer, const Envelope& env, const Data& source, const Owner& owner,
