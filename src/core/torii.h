@@ -147,6 +147,11 @@ TORII_PUBLIC int torii_wait_step(torii_ni_t* ni);
 /* The same for a caller that waits for one message: ends with the first event, so that the caller
  * learns of it as soon as can be. One that goes on waiting then should call torii_wait_step. */
 TORII_PUBLIC int torii_wait_first(torii_ni_t* ni);
+/* The same for a caller whose loop may hold further callers of this interface, as that of an MPI
+ * with two components over it does: if another one has made progress since this caller's last
+ * call, there is nothing left to do, and it returns 0 at once. *rounds is the caller's, 0 at first,
+ * and kept between its calls. */
+TORII_PUBLIC int torii_wait_step_beside(torii_ni_t* ni, uint32_t* rounds);
 /* Progress for a caller that looks in and goes on with work of its own, as MPI_Test does. While
  * processors are scarce it yields after some calls in a row that found nothing; it sleeps, for
  * less than 0.1 ms, only where yields do not reach the others. Returns as torii_wait_step. */

@@ -152,6 +152,39 @@ TEST_P(NiWithBoth, WaitFirstEndsWithTheFirstEvent) {
   EXPECT_EQ(torii_port_close(port), TORII_OK);
 }
 
+TEST_P(NiWithBoth, ACallerBesideAnotherOneLeavesItTheRound) {
+  char address[512];
+  torii_peer_t* self = nullptr;
+  torii_port_t* port = nullptr;
+  torii_data_t data{};
+  torii_result_t result;
+  int received = 0, sent = 0;
+  uint32_t rounds = 0;
+  ASSERT_EQ(torii_connect(ni_, address, torii_address(ni_, address, sizeof(address)), &self),
+            TORII_OK);
+  ASSERT_EQ(torii_port_open(ni_, 0, &port), TORII_OK);
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_EQ(torii_recv(port, self, 1, 0, &data, count, &received, nullptr, &result),
+              TORII_PENDING);
+  }
+  torii_send(port, self, TORII_STANDARD, 1, 0, &data, count, &sent, nullptr);  // and greets
+  while (received < 1) torii_progress(ni_);
+  EXPECT_EQ(torii_wait_step_beside(ni_, &rounds), 0) << "the other one has";
+  const auto send = [&] { ASSERT_EQ(torii_send_now(port, self, 1, 0, nullptr, 0), TORII_OK); };
+  send();
+  EXPECT_GT(torii_wait_step_beside(ni_, &rounds), 0) << "nobody else has";
+  EXPECT_EQ(received, 2);
+  send();
+  torii_progress(ni_);
+  EXPECT_EQ(received, 3);
+  send();
+  EXPECT_EQ(torii_wait_step_beside(ni_, &rounds), 0);
+  EXPECT_EQ(received, 3);
+  EXPECT_GT(torii_wait_step_beside(ni_, &rounds), 0);
+  EXPECT_EQ(received, 4);
+  EXPECT_EQ(torii_port_close(port), TORII_OK);
+}
+
 TEST_P(NiWithBoth, HandlersThatCallBothAreNotNested) {
   g_state.chain_end = 5;
   put(1);

@@ -256,6 +256,10 @@ int torii_progress(torii_ni_t* ni) {
 
 [[gnu::hot]] int torii_wait_step(torii_ni_t* ni) { return ni_of(ni)->wait_step(); }
 
+int torii_wait_step_beside(torii_ni_t* ni, uint32_t* rounds) {
+  return ni_of(ni)->wait_step_beside(rounds);
+}
+
 void torii_give_way(torii_ni_t* ni) { ni_of(ni)->give_way(); }
 
 int torii_test_step(torii_ni_t* handle) {

@@ -5,8 +5,10 @@
 // together under one lock. Several may live in one process (simulations).
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/counters.h"
@@ -109,6 +111,14 @@ class Ni final : public Upper, public PortalsHost {
     const int rested = rest_after(events, waits);
     return events > 0 ? events : rested;
   }
+  // As torii_wait_step_beside; the caller does not hold the lock.
+  int wait_step_beside(uint32_t* rounds) {
+    const uint32_t now = rounds_.load(std::memory_order_relaxed);
+    if (std::exchange(*rounds, now) != now) return 0;
+    const int events = wait_step();
+    *rounds = rounds_.load(std::memory_order_relaxed);
+    return events;
+  }
   // What a caller does after a round of progress that found so many events; it does not hold the
   // lock. Nonzero: it gave the processor away.
   int rest_after(int events, Waits waits) {
@@ -124,6 +134,7 @@ class Ni final : public Upper, public PortalsHost {
   unsigned progress_locked() {
     if (__builtin_expect(++clock_age_ >= kClockEvery, 0)) read_clock();
     polled_ = true;
+    rounds_.store(rounds_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     const unsigned events = round == Round::first_event ? protocol_.progress_first(now_ns_)
                                                         : protocol_.progress(now_ns_);
     if (__builtin_expect(imports_.gathers(), 0)) imports_.push();
@@ -287,6 +298,7 @@ class Ni final : public Upper, public PortalsHost {
   NiLock::Users users_;
   uint64_t now_ns_ = 0;
   uint32_t clock_age_ = 0;
+  std::atomic<uint32_t> rounds_{0};   // of progress; changed under the lock
   std::vector<std::string> refused_;  // drivers that did not open, and why
   std::string left_out_;              // drivers that nobody needs, as the end of a sentence
   int wake_fd_ = -1;                  // eventfd; ends a sleep()
