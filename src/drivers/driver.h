@@ -161,7 +161,7 @@ struct RemoteAtomic {
   uint8_t width = 8;  // bytes, as atomic_width() accepts; the word is aligned to them
   uint64_t operand = 0;
   uint64_t compare = 0;     // of compare_swap
-  uint64_t* old = nullptr;  // becomes the value before, if done(cookie) says ok
+  uint64_t* old = nullptr;  // becomes the value before, if it happens
   uint64_t cookie = 0;      // not 0
 };
 
@@ -284,8 +284,9 @@ class Driver {
   // which nothing was or will be moved by this call. `denied` means: use frames for this peer.
   virtual Status put(const Rma& rma);
   virtual Status get(const Rma& rma);
-  // Answers `pending` (done() follows), or an error: nothing has happened then, nor will; the core
-  // asks the other process by frames. The same if done() says `unsupported`.
+  // Answers `ok` (it has happened, no done()), `pending` (done() follows), or an error: nothing has
+  // happened then, nor will; the core asks the other process by frames. The same if done() says
+  // `unsupported`.
   virtual Status atomic(const RemoteAtomic& atomic);
   // A group is named by 1 to 16 bytes and is a PeerId: send() reaches all members but this one,
   // where the frame comes from this process as any other does. With `ok` all frames that are sent

@@ -3,7 +3,10 @@
 //
 // Puts and gets that the process whose memory it is carries out: when it looks, when it does not,
 // when it looks too late, when it is never there, and when it dies.
+#include <atomic>
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "drivers/random.h"
@@ -248,6 +251,38 @@ TEST_F(ShmAsk, AtomicOperations) {
   EXPECT_EQ(add(4, 8, 1, old, 1000), Status::unsupported) << "not aligned";
   EXPECT_EQ(add(kBytes - 4, 8, 1, old, 1000), Status::invalid) << "out of bounds";
   EXPECT_EQ(user.counters.helped_accesses, cookie);
+}
+
+// An owner that is looking has answered before the call returns, and each is carried out once,
+// whether it was over then or later.
+TEST_F(ShmAsk, AtomicOperationsThatAreOverInTheirCall) {
+  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "one processor";
+  std::atomic<bool> enough = false;
+  std::thread looking([&] {
+    while (!enough) owner.driver->poll(1, 64);
+  });
+  const auto begin = std::chrono::steady_clock::now();
+  uint64_t tried = 0, over = 0, old = 0;
+  bool right = true;
+  while (over < 100 && std::chrono::steady_clock::now() - begin < std::chrono::seconds(20)) {
+    Status status = add(0, 8, 1, &old, 1);
+    over += status == Status::ok;
+    if (status == Status::pending) {
+      while (!done(1)) user.driver->poll(1, 64);
+      status = status_of(1);
+      user.sink.dones.clear();
+    }
+    if (status != Status::ok) continue;  // it was off its processor
+    right = right && old == tried;
+    ++tried;
+  }
+  enough = true;
+  looking.join();
+  EXPECT_TRUE(right);
+  EXPECT_GT(over, 0u);
+  uint64_t word;
+  std::memcpy(&word, memory.data(), sizeof(word));
+  EXPECT_EQ(word, tried);
 }
 
 // One that was carried out has its answer, also if the owner went away meanwhile; one that was not

@@ -443,8 +443,14 @@ Status Imports::atomic_any(Import& import, uint64_t offset, AtomicOp op, unsigne
   o->atomic = {kNoPeer, import.remote, offset, op, uint8_t(width), operand, compare, &o->old, 0};
   if (!lock && by_driver(import, offset, width, kMayUpdate)) {
     const AccessOwner owner{&Imports::driver_event, this, reinterpret_cast<uintptr_t>(o)};
-    if (protocol_.try_atomic(*import.peer, o->atomic, owner) == Status::pending)
-      return Status::pending;
+    const Status status = protocol_.try_atomic(*import.peer, o->atomic, owner);
+    if (status == Status::pending) return status;
+    if (status == Status::ok) {
+      ++counters_.direct_accesses;
+      store_old(old, width, o->old);
+      forget(o);
+      return status;
+    }
   }
   const Status status = begin_atomic(o, lock);
   if (status != Status::pending) forget(o);

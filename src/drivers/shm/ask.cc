@@ -44,6 +44,7 @@ using shm::OpenAsk;
 
 constexpr uint64_t kDelivering = 3;  // at a time; others are read meanwhile
 constexpr unsigned kPatience = 200;  // looks in vain; some microseconds
+constexpr unsigned kLooks = 256;     // at one ask alone; less than a microsecond
 // Longer gets are made by attach where the owner may have several to answer: they do not wait for
 // each other then.
 constexpr uint64_t kGetOfMany = 64 << 10;
@@ -164,6 +165,24 @@ Status ShmDriver::ask_atomic(const Rma& rma, Peer& peer, const RemoteAtomic& ato
   open_ask(rma, peer, AskKind::atomic, shm::kAskChunk).atomic = {
       atomic.operand, atomic.compare, atomic.op, static_cast<uint8_t>(result), {}};
   send_asks(peer);
+  return asks.count == 1 ? look_on(peer) : Status::pending;
+}
+
+// An owner that is looking has carried out a short ask before a round of progress would come to
+// the question. But if somebody may be waiting for this process in the same way, that comes first.
+Status ShmDriver::look_on(Peer& peer) {
+  Asks& asks = *peer.asks;
+  OpenAsk& open = asks[0];
+  for (unsigned n = 0; n < kLooks && !arrived(); n++) {
+    if (asks.claim.applied.load(std::memory_order_acquire) == asks.applied) continue;
+    if (!read_applied(peer) || !carried_out(asks, open)) return Status::pending;
+    const Status status = over(peer, open);
+    open.over = true;
+    retire_asks(peer);
+    asks.penalty = 0;
+    counters_.helped_accesses++;
+    return status;
+  }
   return Status::pending;
 }
 
@@ -318,8 +337,8 @@ unsigned ShmDriver::finish_asks(Peer& peer) {
   return 0;
 }
 
-// The upcalls may ask for more.
-unsigned ShmDriver::report_asks(Peer& peer, const EndedAsks& ended) {
+// The places of those that are over are free again.
+void ShmDriver::retire_asks(Peer& peer) {
   Asks& asks = *peer.asks;
   const bool asking = asks.count > 0;
   while (asks.count > 0 && asks[0].over) {
@@ -332,6 +351,11 @@ unsigned ShmDriver::report_asks(Peer& peer, const EndedAsks& ended) {
     *std::find(asking_.begin(), asking_.end(), &peer) = asking_.back();
     asking_.pop_back();
   }
+}
+
+// The upcalls may ask for more.
+unsigned ShmDriver::report_asks(Peer& peer, const EndedAsks& ended) {
+  retire_asks(peer);
   for (unsigned i = 0; i < ended.count; i++) sink_.done(ended.list[i].cookie, ended.list[i].status);
   return ended.count;
 }

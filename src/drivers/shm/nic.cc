@@ -348,10 +348,8 @@ void ShmDriver::refused(Peer& peer, bool corrupt) {
 
 // Most polls find nothing, and this is all they do; but for a look at what was asked for.
 inline bool ShmDriver::quiet(uint64_t now_ns) const {
-  for (unsigned i = 0; i < hot_count_; i++)
-    if (__builtin_expect(!hot_[i]->in.empty(), 0)) return false;
-  return idle_.empty() && cookies_.empty() && put_off_owed_ == 0 && !armed_ && splits_open_ == 0 &&
-         endings_ == 0 && now_ns < next_check_ns_ &&
+  return !arrived() && idle_.empty() && cookies_.empty() && put_off_owed_ == 0 && !armed_ &&
+         splits_open_ == 0 && endings_ == 0 && now_ns < next_check_ns_ &&
          header_->news.load(std::memory_order_relaxed) == news_seen_;
 }
 

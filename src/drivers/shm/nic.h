@@ -185,6 +185,12 @@ class ShmDriver final : public Driver {
                                      uint32_t body_bytes);
   bool room_beside(const Tx& tx);
   void refused(Peer& peer, bool corrupt);
+  // Frames that wait in the rings of those who have sent lately?
+  bool arrived() const {
+    for (unsigned i = 0; i < hot_count_; i++)
+      if (__builtin_expect(!hot_[i]->in.empty(), 0)) return true;
+    return false;
+  }
   bool quiet(uint64_t now_ns) const;
   [[gnu::noinline]] unsigned poll_all(uint64_t now_ns, unsigned budget);
   unsigned drain(Peer& peer, unsigned most);
@@ -277,6 +283,8 @@ class ShmDriver final : public Driver {
   void await_asks();
   unsigned do_withdrawn(Peer& peer);
   Status do_myself(Peer& peer, const shm::OpenAsk& ask);
+  Status look_on(Peer& peer);
+  void retire_asks(Peer& peer);
   unsigned report_asks(Peer& peer, const shm::EndedAsks& ended);
   bool read_applied(Peer& peer);
   void abandon_asks(Peer& peer);

@@ -354,7 +354,6 @@ Status SimDriver::transfer(const Rma& rma, Cap cap) {
   return net_.options.pending_rma ? post_later(std::move(event)) : move(event);
 }
 
-// Carried out as late as one that the other process's program has to look for.
 Status SimDriver::atomic(const RemoteAtomic& atomic) {
   SimEvent event;
   const Status status = begin(kAtomic, atomic.remote, &event);
@@ -364,7 +363,7 @@ Status SimDriver::atomic(const RemoteAtomic& atomic) {
   event.length = atomic.width;
   event.cookie = atomic.cookie;
   event.atomic = atomic;
-  return post_later(std::move(event));
+  return net_.options.pending_rma ? post_later(std::move(event)) : update(event);
 }
 
 // Checks a remote access as the target's NIC would. Null: the reason is in *status.
