@@ -150,7 +150,7 @@ TORII_PUBLIC int torii_wait_first(torii_ni_t* ni);
 /* The same for a caller whose loop may hold further callers of this interface, as that of an MPI
  * with two components over it does: if another one has made progress since this caller's last
  * call, there is nothing left to do, and it returns 0 at once. *rounds is the caller's, 0 at first,
- * and kept between its calls. */
+ * and kept between its calls; threads may share it. */
 TORII_PUBLIC int torii_wait_step_beside(torii_ni_t* ni, uint32_t* rounds);
 /* Progress for a caller that looks in and goes on with work of its own, as MPI_Test does. While
  * processors are scarce it yields after some calls in a row that found nothing; it sleeps, for

@@ -8,7 +8,6 @@
 #include <atomic>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/base/counters.h"
@@ -113,10 +112,14 @@ class Ni final : public Upper, public PortalsHost {
   }
   // As torii_wait_step_beside; the caller does not hold the lock.
   int wait_step_beside(uint32_t* rounds) {
+    const std::atomic_ref<uint32_t> seen(*rounds);
     const uint32_t now = rounds_.load(std::memory_order_relaxed);
-    if (std::exchange(*rounds, now) != now) return 0;
+    if (seen.load(std::memory_order_relaxed) != now) {
+      seen.store(now, std::memory_order_relaxed);
+      return 0;
+    }
     const int events = wait_step();
-    *rounds = rounds_.load(std::memory_order_relaxed);
+    seen.store(rounds_.load(std::memory_order_relaxed), std::memory_order_relaxed);
     return events;
   }
   // What a caller does after a round of progress that found so many events; it does not hold the
