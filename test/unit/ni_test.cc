@@ -124,65 +124,66 @@ TEST_P(NiWithBoth, WaitRunsEventHandlers) {
 
 void count(void* counter, const torii_result_t*) { ++*static_cast<int*>(counter); }
 
-TEST_P(NiWithBoth, WaitFirstEndsWithTheFirstEvent) {
-  char address[512];
+// A port for messages to oneself: `receives` are posted, and the first message has come.
+struct OwnPort {
+  OwnPort(torii_ni_t* ni, int receives) { open(ni, receives); }
+  ~OwnPort() {
+    if (port) {
+      EXPECT_EQ(torii_port_close(port), TORII_OK);
+    }
+  }
+  void send() { ASSERT_EQ(torii_send_now(port, self, 1, 0, nullptr, 0), TORII_OK); }
+
   torii_peer_t* self = nullptr;
   torii_port_t* port = nullptr;
+  int received = 0;
+
+ private:
+  void open(torii_ni_t* ni, int receives) {
+    char address[512];
+    ASSERT_EQ(torii_connect(ni, address, torii_address(ni, address, sizeof(address)), &self),
+              TORII_OK);
+    ASSERT_EQ(torii_port_open(ni, 0, &port), TORII_OK);
+    for (int i = 0; i < receives; ++i) {
+      ASSERT_EQ(torii_recv(port, self, 1, 0, &data, count, &received, nullptr, &result),
+                TORII_PENDING);
+    }
+    torii_send(port, self, TORII_STANDARD, 1, 0, &data, count, &sent, nullptr);  // and greets
+    while (received < 1) torii_progress(ni);
+  }
+
   torii_data_t data{};
   torii_result_t result;
-  int received = 0;
-  ASSERT_EQ(torii_connect(ni_, address, torii_address(ni_, address, sizeof(address)), &self),
-            TORII_OK);
-  ASSERT_EQ(torii_port_open(ni_, 0, &port), TORII_OK);
-  for (int i = 0; i < 6; ++i) {
-    ASSERT_EQ(torii_recv(port, self, 1, 0, &data, count, &received, nullptr, &result),
-              TORII_PENDING);
-  }
   int sent = 0;
-  torii_send(port, self, TORII_STANDARD, 1, 0, &data, count, &sent, nullptr);  // and greets
-  while (received < 1) torii_progress(ni_);
-  for (int i = 0; i < 5; ++i) ASSERT_EQ(torii_send_now(port, self, 1, 0, nullptr, 0), TORII_OK);
+};
+
+TEST_P(NiWithBoth, WaitFirstEndsWithTheFirstEvent) {
+  OwnPort own(ni_, 6);
+  for (int i = 0; i < 5; ++i) own.send();
   EXPECT_GT(torii_wait_first(ni_), 0);
-  EXPECT_EQ(received, 2);
+  EXPECT_EQ(own.received, 2);
   EXPECT_GT(torii_wait_first(ni_), 0);
-  EXPECT_EQ(received, 3);
+  EXPECT_EQ(own.received, 3);
   EXPECT_GT(torii_wait_step(ni_), 0);
-  EXPECT_EQ(received, 6) << "wait_step takes all";
+  EXPECT_EQ(own.received, 6) << "wait_step takes all";
   EXPECT_EQ(torii_wait_first(ni_), 0);
-  EXPECT_EQ(torii_port_close(port), TORII_OK);
 }
 
 TEST_P(NiWithBoth, ACallerBesideAnotherOneLeavesItTheRound) {
-  char address[512];
-  torii_peer_t* self = nullptr;
-  torii_port_t* port = nullptr;
-  torii_data_t data{};
-  torii_result_t result;
-  int received = 0, sent = 0;
+  OwnPort own(ni_, 4);
   uint32_t rounds = 0;
-  ASSERT_EQ(torii_connect(ni_, address, torii_address(ni_, address, sizeof(address)), &self),
-            TORII_OK);
-  ASSERT_EQ(torii_port_open(ni_, 0, &port), TORII_OK);
-  for (int i = 0; i < 4; ++i) {
-    ASSERT_EQ(torii_recv(port, self, 1, 0, &data, count, &received, nullptr, &result),
-              TORII_PENDING);
-  }
-  torii_send(port, self, TORII_STANDARD, 1, 0, &data, count, &sent, nullptr);  // and greets
-  while (received < 1) torii_progress(ni_);
   EXPECT_EQ(torii_wait_step_beside(ni_, &rounds), 0) << "the other one has";
-  const auto send = [&] { ASSERT_EQ(torii_send_now(port, self, 1, 0, nullptr, 0), TORII_OK); };
-  send();
+  own.send();
   EXPECT_GT(torii_wait_step_beside(ni_, &rounds), 0) << "nobody else has";
-  EXPECT_EQ(received, 2);
-  send();
+  EXPECT_EQ(own.received, 2);
+  own.send();
   torii_progress(ni_);
-  EXPECT_EQ(received, 3);
-  send();
+  EXPECT_EQ(own.received, 3);
+  own.send();
   EXPECT_EQ(torii_wait_step_beside(ni_, &rounds), 0);
-  EXPECT_EQ(received, 3);
+  EXPECT_EQ(own.received, 3);
   EXPECT_GT(torii_wait_step_beside(ni_, &rounds), 0);
-  EXPECT_EQ(received, 4);
-  EXPECT_EQ(torii_port_close(port), TORII_OK);
+  EXPECT_EQ(own.received, 4);
 }
 
 TEST_P(NiWithBoth, HandlersThatCallBothAreNotNested) {
