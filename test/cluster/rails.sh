@@ -72,8 +72,8 @@ torii_uses_rails() {
   share "torii-rails: two share the work" 25 75
   output_has "torii-rails: two share the work" 'answers at 10\.77\.0\..* by eth0'
   output_has "torii-rails: two share the work" 'answers at 10\.77\.1\..* by eth1'
-  limit 200 40
-  share "torii-rails: a slow one has less of it" 2 40
+  limit 200 60
+  share "torii-rails: a slow one has less of it" 5 40
   limit 200 200
   # A cable is pulled in the middle, and plugged in again. Only who then goes back to it gets through
   # when the other one is pulled.

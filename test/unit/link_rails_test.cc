@@ -4,6 +4,7 @@
 // The link over a driver with several ways to a peer, each with a speed of its own.
 #include <deque>
 
+#include "core/link/speed.h"
 #include "unit/link_fixture.h"
 
 namespace torii {
@@ -115,6 +116,19 @@ class LinkRailsTest : public test::LinkTest {
   PeerId to_b = kNoPeer;
   unsigned sent = 0, received = 0;
 };
+
+TEST(LinkSpeedTest, AnOldMeasurementGivesWayToANewOne) {
+  link::Speed speed;
+  EXPECT_FALSE(speed.known());
+  speed.measured(0, 16 * kMs, 16);
+  EXPECT_TRUE(speed.fresh(500 * kMs)) << "a measurement that takes long holds for long";
+  EXPECT_FALSE(speed.fresh(520 * kMs));
+  EXPECT_TRUE(speed.known()) << "the old one is better than none";
+  speed.measured(520 * kMs, kMs, 16);
+  EXPECT_LT(speed.end_ns(16), 2.1f * kMs);
+  speed.measured(525 * kMs, 16 * kMs, 16);
+  EXPECT_LT(speed.end_ns(16), 4.1f * kMs) << "one of many";
+}
 
 TEST_F(LinkRailsTest, LongTransfersUseAllRailsAsFastAsTheyAre) {
   ways_a[1].frame_ns = 30000;

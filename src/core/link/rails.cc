@@ -44,11 +44,10 @@ uint8_t LinkDriver::rail_for(PeerId id, Peer& peer, size_t frames) {
   for (uint32_t rest = good; rest; rest &= rest - 1) {
     const int i = std::countr_zero(rest);
     const Rail& rail = peer.rails[static_cast<size_t>(i)];
-    if (i != first && !rail.speed.known(now_ns_)) {
-      // A batch of a long transfer finds out.
-      if (frames >= batch_ && !rail.flying && peer.flying) return static_cast<uint8_t>(i);
-      if (good & ~(1u << i)) continue;
-    }
+    // A batch of a long transfer finds out.
+    const bool may_try = frames >= batch_ && !rail.flying && peer.flying;
+    if (may_try && !rail.speed.fresh(now_ns_)) return static_cast<uint8_t>(i);
+    if (i != first && !rail.speed.known() && good & ~(1u << i)) continue;
     const float end_ns = rail.speed.end_ns(rail.flying + std::min(frames, batch_));
     if (best >= 0 && end_ns >= best_ns) continue;
     best = i;

@@ -19,11 +19,13 @@ class Speed {
         std::min(round_trip_ns, least_ns_ ? least_ns_ + (least_ns_ >> kAgeing) + 1 : ~uint64_t{0});
     const float each_ns = static_cast<float>(round_trip_ns) / static_cast<float>(frames);
     if (frames < kFew && !(each_ns < frame_ns_)) return;
-    measured_ns_ = now_ns;
-    frame_ns_ = frame_ns_ > 0 ? frame_ns_ + (each_ns - frame_ns_) / kSmooth : each_ns;
+    // What was true long ago, or in the first bustle, says nothing of now.
+    frame_ns_ = fresh(now_ns) ? frame_ns_ + (each_ns - frame_ns_) / kSmooth : each_ns;
+    fresh_until_ns_ = now_ns + std::max(kFreshTimes * round_trip_ns, kFreshLeastNs);
   }
-  // Measured not long ago?
-  bool known(uint64_t now_ns) const { return frame_ns_ > 0 && now_ns - measured_ns_ < kFreshNs; }
+  bool known() const { return frame_ns_ > 0; }
+  // Known, and measured not long ago? Where a measurement takes long, it holds for longer.
+  bool fresh(uint64_t now_ns) const { return now_ns < fresh_until_ns_; }
   uint64_t least_ns() const { return least_ns_; }
   // When the last of so many frames will have been acknowledged.
   float end_ns(size_t frames) const {
@@ -36,10 +38,11 @@ class Speed {
   static constexpr unsigned kAgeing = 10;  // the shortest round trip is forgotten in so many bits
   static constexpr float kSmooth = 16;
   static constexpr float kGuessNs = 1000;
-  static constexpr uint64_t kFreshNs = 1000000000;
+  static constexpr uint64_t kFreshTimes = 32;  // round trips
+  static constexpr uint64_t kFreshLeastNs = 10000000;
 
   uint64_t least_ns_ = 0;
-  uint64_t measured_ns_ = 0;
+  uint64_t fresh_until_ns_ = 0;
   float frame_ns_ = 0;
 };
 
