@@ -137,17 +137,22 @@ class World {
   void frame(fuzz::Input& in) {
     shm::Ask ask{};
     const uint8_t right = in.byte();
-    ask.kind = static_cast<shm::AskKind>(in.byte() % 8);
+    ask.kind = static_cast<shm::AskKind>(in.byte() % 10);
     ask.valid = right & 1 ? guard_.serial : in.take<uint64_t>();
     ask.slot = right & 2 ? guard_.slot : in.take<uint32_t>();
     ask.offset = right & 4 ? in.below(2 * kBytes) : in.take<uint64_t>();
     std::string data = in.text(3 * kBytes);
     ask.bytes = right & 8 ? static_cast<uint32_t>(data.size()) : in.take<uint32_t>();
-    if (ask.kind == shm::AskKind::get && right & 16) {
+    const bool get = ask.kind == shm::AskKind::get || ask.kind == shm::AskKind::get_of_many;
+    if (get && right & 16) {
       ask.bytes = static_cast<uint32_t>(data.size());
       data.clear();
     }
     ask.number = right & 32 ? number_ + 1 : in.take<uint32_t>();
+    if (ask.kind == shm::AskKind::answers && right & 16) {
+      ask.slot = 1 + in.below(4);
+      ask.number = 1 + in.below(8);
+    }
     if (ask.kind == shm::AskKind::deliver && right & 16) {
       // The liar lives in this process: its address is one where anything may be written.
       const auto address = reinterpret_cast<uintptr_t>(right & 2 ? delivered_ : nullptr);
@@ -163,7 +168,9 @@ class World {
       ask.bytes = right & 8 ? 8 : 4;
       data.assign(reinterpret_cast<const char*>(&atomic), sizeof(atomic));
     }
-    if (ask.kind != shm::AskKind::answer && ask.kind != shm::AskKind::delivered) ++number_;
+    if (ask.kind != shm::AskKind::answer && ask.kind != shm::AskKind::answers &&
+        ask.kind != shm::AskKind::delivered)
+      ++number_;
     data.insert(0, reinterpret_cast<const char*>(&ask), shm::head_bytes(ask.kind));
     if (right & 64) data.resize(in.below(unsigned(data.size() + 1)));
     bool corrupt = false;

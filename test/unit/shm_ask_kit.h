@@ -12,6 +12,7 @@
 
 #include "core/base/log.h"
 #include "core/base/param.h"
+#include "drivers/random.h"
 #include "drivers/shm/arena.h"
 #include "drivers/shm/ring.h"
 #include "drivers/shm/segment.h"

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <vector>
 
-#include "drivers/random.h"
 #include "unit/shm_ask_kit.h"
 
 namespace torii::test {
@@ -72,13 +71,13 @@ TEST_F(ShmAsk, InventedAsks) {
       ask.slot = static_cast<uint32_t>(random.chance(700000) ? random.between(0, 3 - 1) : pick());
       ask.bytes = static_cast<uint32_t>(random.chance(700000) ? random.between(0, 25 - 1) : pick());
       ask.number = static_cast<uint32_t>(++count + (random.chance(50000) ? 1 : 0));
-      ask.kind = static_cast<AskKind>(random.between(0, 8 - 1));
+      ask.kind = static_cast<AskKind>(random.between(0, 10 - 1));
       std::byte* const line = ring.base() + size_t{at & (lines - 1)} * shm::kLine;
       std::memset(line + 8, 0xee, shm::kFirstBytes);
       const uint32_t head = shm::head_bytes(ask.kind);
       std::memcpy(line + 8, &ask, head);
       const bool data = ask.kind == AskKind::put || ask.kind == AskKind::put_of_many ||
-                        ask.kind == AskKind::answer;
+                        ask.kind == AskKind::answer || ask.kind == AskKind::answers;
       const bool atomic = ask.kind == AskKind::atomic;
       const uint32_t length =
           random.chance(800000) && data     ? std::min<uint32_t>(shm::kFirstBytes, head + ask.bytes)

@@ -9,7 +9,6 @@
 #include <thread>
 #include <vector>
 
-#include "drivers/random.h"
 #include "unit/shm_ask_kit.h"
 
 namespace torii::test {
@@ -359,22 +358,6 @@ TEST_F(ShmAsk, AnExportThatEnds) {
 }
 
 TEST_F(ShmAsk, ManyAtATime) { many_at_a_time(); }
-
-// Their owner may rest between them until the asking process looks; beside few it does not.
-TEST_F(ShmAsk, TheOwnerOfManyPutsIsToldThatTheirEndIsAwaited) {
-  constexpr uint64_t kEach = 1 << 10;
-  uint64_t cookie = 0;
-  for (const uint64_t many : {8, 20}) {
-    const uint64_t first = cookie;
-    for (uint64_t i = 0; i < many; i++)
-      ASSERT_EQ(put(i * kEach, i * kEach, kEach, ++cookie), Status::pending);
-    EXPECT_EQ(claim().looked_for.load(), 0u);
-    user.driver->poll(1, 64);
-    EXPECT_EQ(claim().looked_for.load(), many > 8 ? first + many : 0);
-    ASSERT_TRUE(together(cookie));
-    EXPECT_TRUE(equal(0, 0, many * kEach));
-  }
-}
 
 class ShmAskDeliver : public ShmAsk {
  protected:

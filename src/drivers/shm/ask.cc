@@ -49,7 +49,8 @@ constexpr unsigned kLooks = 256;     // at one ask alone; less than a microsecon
 // each other then.
 constexpr uint64_t kGetOfMany = 64 << 10;
 constexpr uint64_t kWithdrawnAtOnce = 256 << 10;  // bytes
-constexpr uint32_t kFew = 8;  // puts under way, and a length, from which on the owner may rest
+// From so many under way on the owner may rest: before it takes long puts, and answers short gets.
+constexpr uint32_t kFew = 8;
 constexpr uint32_t kManyFrom = 512;
 constexpr unsigned kPauseMax = 1024;
 
@@ -62,6 +63,19 @@ bool carried_out(const Asks& asks, const OpenAsk& open) {
 bool at_work(const shm::Claim& claim) {
   const uint64_t taking = claim.taking.load(std::memory_order_acquire);
   return claim.seen.load(std::memory_order_acquire) != taking;
+}
+
+// What such an ask is called of which others are under way.
+AskKind of_many(const OpenAsk& open, uint32_t part) {
+  if (open.kind == AskKind::put && part >= kManyFrom) return AskKind::put_of_many;
+  if (open.kind == AskKind::get && part <= shm::kAnswersEach) return AskKind::get_of_many;
+  return open.kind;
+}
+
+// The owner need not rest any longer.
+void look_for_end(Asks& asks) {
+  if (std::exchange(asks.many, false))
+    asks.claim.looked_for.store(asks.posted, std::memory_order_relaxed);
 }
 
 // It has enough to deliver.
@@ -118,19 +132,25 @@ inline bool ShmDriver::ask_now(Peer& peer) {
   const auto ring =
       write ? peer.out.lines : static_cast<uint32_t>(segment_.ring_bytes / shm::kLine);
   const bool long_chunks = peer.asks->count > 0 && rma.bytes >= shm::kAskLongChunk;
-  open_ask(rma, peer,
-           write     ? AskKind::put
-           : deliver ? AskKind::deliver
-                     : AskKind::get,
-           deliver       ? rma.bytes
-           : long_chunks ? shm::ask_chunk_in(ring)
-                         : shm::kAskChunk);
-  send_asks(peer);
+  OpenAsk& open = open_ask(rma, peer,
+                           write     ? AskKind::put
+                           : deliver ? AskKind::deliver
+                                     : AskKind::get,
+                           deliver       ? rma.bytes
+                           : long_chunks ? shm::ask_chunk_in(ring)
+                                         : shm::kAskChunk);
+  Asks& asks = *peer.asks;
+  if (asks.sending + 1 < asks.count) {
+    send_asks(peer);
+  } else if (send_ask_of(peer, open)) {
+    asks.sending++;
+  }
   return Status::pending;
 }
 
 // One more, behind the others. There is a place for it.
-inline OpenAsk& ShmDriver::open_ask(const Rma& rma, Peer& peer, AskKind kind, uint64_t chunk) {
+[[gnu::always_inline]] inline OpenAsk& ShmDriver::open_ask(const Rma& rma, Peer& peer, AskKind kind,
+                                                           uint64_t chunk) {
   Asks& asks = *peer.asks;
   const GuardedImport& region = *imports_[rma.remote].guarded;
   OpenAsk& open = asks[asks.count];
@@ -189,53 +209,53 @@ Status ShmDriver::look_on(Peer& peer) {
 // As many frames as there is room for, one after the other in the order of the operations.
 void ShmDriver::send_asks(Peer& peer) {
   Asks& asks = *peer.asks;
-  for (; asks.sending < asks.count; asks.sending++) {
-    OpenAsk& open = asks[asks.sending];
-    if (open.sent == 0) open.first = asks.posted + 1;
-    while (!open.over && open.sent < open.bytes) {
-      const auto part =
-          static_cast<uint32_t>(std::min<uint64_t>(open.chunk, open.bytes - open.sent));
-      const auto address = reinterpret_cast<uintptr_t>(open.local);
-      const void* data = nullptr;
-      uint32_t bytes = 0;
-      switch (open.kind) {
-        case AskKind::put:
-          data = open.local + open.sent;
-          bytes = part;
-          break;
-        case AskKind::deliver:
-          data = &address;
-          bytes = sizeof(address);
-          break;
-        case AskKind::atomic:
-          data = &open.atomic;
-          bytes = sizeof(open.atomic);
-          break;
-        default:
-          break;
-      }
-      // An answer that finds no room in our ring would be lost.
-      const uint32_t answer = open.kind == AskKind::get ? part : 0;
-      if (asks.awaited + answer > segment_.ring_bytes / 2) return;
-      const uint32_t frame = open.kind == AskKind::put ? shm::ask_frame_bytes(part)
-                                                       : static_cast<uint32_t>(sizeof(Ask)) + bytes;
-      bool corrupt = false;
-      if (!peer.out.has_room(frame, &corrupt)) {
-        if (corrupt) refused(peer, true);
-        return;
-      }
-      asks.many = open.kind == AskKind::put && asks.count > kFew && part >= kManyFrom;
-      const Ask ask{asks.many ? AskKind::put_of_many : open.kind,
-                    static_cast<uint32_t>(++asks.posted),
-                    part,
-                    open.slot,
-                    open.valid,
-                    open.offset + open.sent};
-      send_ask(peer, ask, data, bytes);
-      asks.awaited += answer;
-      open.sent += part;
+  while (asks.sending < asks.count && send_ask_of(peer, asks[asks.sending])) asks.sending++;
+}
+
+// False: there was no room for all of it.
+inline bool ShmDriver::send_ask_of(Peer& peer, OpenAsk& open) {
+  Asks& asks = *peer.asks;
+  if (open.sent == 0) open.first = asks.posted + 1;
+  while (!open.over && open.sent < open.bytes) {
+    const auto part = static_cast<uint32_t>(std::min<uint64_t>(open.chunk, open.bytes - open.sent));
+    const auto address = reinterpret_cast<uintptr_t>(open.local);
+    const void* data = nullptr;
+    uint32_t bytes = 0, answer = 0;
+    switch (open.kind) {
+      case AskKind::get:
+        answer = part;
+        break;
+      case AskKind::put:
+        data = open.local + open.sent;
+        bytes = part;
+        break;
+      case AskKind::deliver:
+        data = &address;
+        bytes = sizeof(address);
+        break;
+      default:
+        data = &open.atomic;
+        bytes = sizeof(open.atomic);
     }
+    // An answer that finds no room in our ring would be lost.
+    if (asks.awaited + answer > segment_.ring_bytes / 2) return false;
+    const uint32_t frame = open.kind == AskKind::put ? shm::ask_frame_bytes(part)
+                                                     : static_cast<uint32_t>(sizeof(Ask)) + bytes;
+    bool corrupt = false;
+    if (!peer.out.has_room(frame, &corrupt)) {
+      if (corrupt) refused(peer, true);
+      return false;
+    }
+    const AskKind kind = asks.count > kFew ? of_many(open, part) : open.kind;
+    asks.many = kind != open.kind;
+    const Ask ask{kind,       static_cast<uint32_t>(++asks.posted),
+                  part,       open.slot,
+                  open.valid, open.offset + open.sent};
+    send_ask(peer, ask, data, bytes);
+    asks.awaited += answer;
+    open.sent += part;
   }
+  return true;
 }
 
 // --- answers ----------------------------------------------------------------------------------
@@ -244,38 +264,67 @@ void ShmDriver::send_asks(Peer& peer) {
 // withdrawn, is not used.
 void ShmDriver::take_answer(Peer& peer, const Ask& answer, const std::byte* bytes) {
   Asks* const asks = peer.asks.get();
-  for (uint32_t i = 0; asks && !asks->withdrawing && i < asks->count; i++) {
-    OpenAsk& open = (*asks)[i];
-    const uint64_t at = uint64_t{answer.number - static_cast<uint32_t>(open.first)} * open.chunk;
-    if (open.over || !open.answered() || at >= open.sent) continue;
-    const uint64_t part = std::min<uint64_t>(open.chunk, open.bytes - at);
-    const bool delivered = answer.kind == AskKind::delivered;
-    const bool deliver = open.kind == AskKind::deliver;
-    if (answer.bytes == 0 ? delivered : answer.bytes != part || delivered != deliver)
-      return fail(peer, "it answers what was not asked");
-    asks->idle = 0;
-    if (at != open.got) return;
-    EndedAsks ended;
-    if (answer.bytes == 0) {
-      if (!deliver) asks->awaited -= open.sent - open.got;
-      ended.add(open, Status::invalid);
-    } else {
-      if (!delivered) {
-        copy_bytes(open.local + at, bytes, part);
-        asks->awaited -= part;
-      }
-      open.got += part;
-      // At once: a poll for one event brings no more than this answer, and meanwhile the other
-      // process would have nothing to do.
-      if (asks->sending < asks->count) send_asks(peer);
-      if (open.got < open.bytes) return;
-      asks->penalty = 0;
-      ended.add(open, Status::ok);
-      counters_.helped_accesses++;
+  uint32_t i = 0;
+  if (!asks || asks->withdrawing) return;
+  OpenAsk* const open = asks->awaiting(answer.number, &i);
+  if (!open) return;
+  const uint64_t at = open->place_of(answer.number);
+  const uint64_t part = std::min<uint64_t>(open->chunk, open->bytes - at);
+  const bool delivered = answer.kind == AskKind::delivered;
+  const bool deliver = open->kind == AskKind::deliver;
+  if (answer.bytes == 0 ? delivered : answer.bytes != part || delivered != deliver)
+    return fail(peer, "it answers what was not asked");
+  look_for_end(*asks);
+  asks->idle = 0;
+  if (at != open->got) return;
+  EndedAsks ended;
+  if (answer.bytes == 0) {
+    if (!deliver) asks->awaited -= open->sent - open->got;
+    ended.add(*open, Status::invalid);
+  } else {
+    if (!delivered) {
+      copy_bytes(open->local + at, bytes, part);
+      asks->awaited -= part;
     }
-    report_asks(peer, ended);
-    return;
+    open->got += part;
+    // At once: a poll for one event brings no more than this answer, and meanwhile the other
+    // process would have nothing to do.
+    if (asks->sending < asks->count) send_asks(peer);
+    if (open->got < open->bytes) return;
+    asks->penalty = 0;
+    ended.add(*open, Status::ok);
+    counters_.helped_accesses++;
   }
+  report_asks(peer, ended);
+}
+
+void ShmDriver::take_answers(Peer& peer, const Ask& answers, const std::byte* bytes) {
+  Asks* const asks = peer.asks.get();
+  if (!asks || asks->withdrawing) return;
+  EndedAsks ended;
+  uint64_t left = answers.bytes;
+  uint32_t i = 0, n = 0;
+  bool lies = false;
+  for (; n < answers.slot; n++) {
+    OpenAsk* const open = asks->awaiting(answers.number + n, &i);
+    const uint64_t at = open ? open->place_of(answers.number + n) : 0;
+    if (!open || at != open->got) break;
+    const uint64_t part = std::min<uint64_t>(open->chunk, open->bytes - at);
+    lies = open->kind != AskKind::get || part > left;
+    if (lies) break;
+    copy_bytes(open->local + at, bytes, part);
+    bytes += part;
+    left -= part;
+    asks->awaited -= part;
+    open->got += part;
+    if (open->got == open->bytes) ended.add(*open, Status::ok);
+  }
+  look_for_end(*asks);
+  asks->idle = asks->penalty = 0;
+  counters_.helped_accesses += ended.count;
+  if (asks->sending < asks->count) send_asks(peer);
+  report_asks(peer, ended);
+  if (lies || (n == answers.slot && left > 0)) fail(peer, "it answers what was not asked");
 }
 
 // --- looking on ------------------------------------------------------------------------------
@@ -326,8 +375,7 @@ unsigned ShmDriver::finish_asks(Peer& peer) {
     ended.add(open, over(peer, open));
   }
   if (asks.sending < asks.count) send_asks(peer);
-  if (std::exchange(asks.many, false))
-    asks.claim.looked_for.store(asks.posted, std::memory_order_relaxed);
+  look_for_end(asks);
   if (ended.count > 0) {
     asks.penalty = 0;
     counters_.helped_accesses += ended.count;
@@ -437,6 +485,7 @@ void ShmDriver::abandon_asks(Peer& peer) {
   }
   if (peer.asks) report_asks(peer, ended);
   peer.asks.reset();
+  peer.answers.reset();
 }
 
 }  // namespace torii

@@ -50,6 +50,10 @@ struct OpenAsk {
 
   // Its data come in answers.
   bool answered() const { return kind == AskKind::get || kind == AskKind::deliver; }
+  // Where the data of that ask begin, if it is one of its.
+  uint64_t place_of(uint32_t number) const {
+    return uint64_t{number - static_cast<uint32_t>(first)} * chunk;
+  }
 };
 
 struct EndedAsks {
@@ -70,11 +74,19 @@ struct Asks {
     applied = posted;
   }
   OpenAsk& operator[](uint32_t i) { return open[(head + i) % kAsks]; }
+  // The one from the *from'th on that awaits the answer to that ask, and which it is; null: none.
+  OpenAsk* awaiting(uint32_t number, uint32_t* from) {
+    for (; *from < count; ++*from) {
+      OpenAsk& one = (*this)[*from];
+      if (!one.over && one.answered() && one.place_of(number) < one.sent) return &one;
+    }
+    return nullptr;
+  }
 
   Claim& claim;          // ours in the peer's segment
   uint64_t posted;       // number of the last frame
   uint64_t applied;      // what the peer had carried out when we looked
-  bool many = false;     // the last frame was a put of many, and Claim::looked_for is older
+  bool many = false;     // the last frame was one of many, and Claim::looked_for is older
   uint64_t awaited = 0;  // bytes that gets have asked for and that have not come
   unsigned idle = 0;     // looks since something happened
   unsigned pause = 0;    // puts and gets to do ourselves before the peer is asked again
@@ -86,6 +98,14 @@ struct Asks {
   uint32_t sending = 0;  // of them asked for in full
   uint32_t results = 0;  // bit i: Claim::results[i] is in use
   std::array<OpenAsk, kAsks> open;
+};
+
+// Answers to short gets that wait for those behind them: they share a frame.
+struct Answers {
+  uint32_t first = 0;  // number of its ask
+  uint32_t count = 0;
+  uint32_t bytes = 0;
+  std::byte data[kAnswersMost];
 };
 
 }  // namespace torii::shm

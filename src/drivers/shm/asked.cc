@@ -22,6 +22,7 @@ bool sensible(const Ask& ask, uint32_t data) {
     case AskKind::put_of_many:
       return data == ask.bytes && data <= shm::kAskLongChunk;
     case AskKind::get:
+    case AskKind::get_of_many:
       return data == 0 && ask.bytes <= shm::kAskLongChunk;
     case AskKind::deliver:
       return data == sizeof(uint64_t) && ask.bytes <= shm::kDeliverMax;
@@ -49,6 +50,8 @@ void ShmDriver::carry_out(Peer& peer, const std::byte* bytes, uint32_t length) {
   if ((ask.kind == AskKind::answer && data == ask.bytes) ||
       (ask.kind == AskKind::delivered && data == 0))
     return take_answer(peer, ask, bytes + head);
+  if (ask.kind == AskKind::answers && data == ask.bytes)
+    return take_answers(peer, ask, bytes + head);
   const uint64_t number = ++peer.asked;
   if (!sensible(ask, data) || ask.number != static_cast<uint32_t>(number))
     return fail(peer, "it asks for what makes no sense");
@@ -74,12 +77,14 @@ void ShmDriver::carry_out(Peer& peer, const std::byte* bytes, uint32_t length) {
     claim.applied.store(number, std::memory_order_release);
   }
   claim.seen.store(number, std::memory_order_release);
-  if (ask.kind == AskKind::put_of_many && local_peers_ <= 2 && !peer.in.more()) rest(claim, number);
+  const bool of_many = ask.kind == AskKind::put_of_many || ask.kind == AskKind::get_of_many;
+  if (of_many && local_peers_ <= 2 && !peer.in.more()) rest(claim, number);
 }
 
 // Who copies each frame as soon as it is there takes lines from its sender that are to be written
 // next, for the processor fetches more than it was asked for: a row of puts of 1 KiB took 200 ns
-// each, and takes 135 ns if some frames wait. Until the sender waits for what it has asked.
+// each, and takes 135 ns if some frames wait. And answers to gets that wait share a frame. Until
+// the sender waits for what it has asked.
 void ShmDriver::rest(const shm::Claim& claim, uint64_t number) const {
   for (int n = 0; n < kRest && claim.looked_for.load(std::memory_order_relaxed) < number; ++n)
     pause_briefly();
@@ -100,12 +105,45 @@ void ShmDriver::answer_get(Peer& peer, const Ask& ask) {
     return fail(peer, "it asks for more than its ring takes");
   const std::byte* const from = asked_for(peer, ask, kRemoteRead);
   const uint32_t bytes = from ? ask.bytes : 0;
+  if (gather_answer(peer, ask.number, from, bytes)) return;
   bool corrupt = false;
   if (peer.out.has_room(shm::ask_frame_bytes(bytes), &corrupt)) {
     send_ask(peer, {AskKind::answer, ask.number, bytes, 0, 0, 0}, from, bytes);
   } else if (corrupt) {
     refused(peer, true);
   }
+}
+
+// False: it is not one that shares a frame. Those before it have left.
+inline bool ShmDriver::gather_answer(Peer& peer, uint32_t number, const std::byte* from,
+                                     uint32_t bytes) {
+  const bool begun = peer.answers && peer.answers->count > 0;
+  if (!begun && !peer.in.more()) return false;
+  if (!peer.answers) peer.answers = std::make_unique<shm::Answers>();
+  shm::Answers& answers = *peer.answers;
+  const bool fits = bytes > 0 && bytes <= shm::kAnswersEach;
+  if (begun && (!fits || answers.first + answers.count != number ||
+                answers.bytes + bytes > shm::kAnswersMost))
+    send_answers(peer);
+  if (!fits) return false;
+  if (answers.count == 0) answers.first = number;
+  copy_bytes(answers.data + answers.bytes, from, bytes);
+  answers.bytes += bytes;
+  answers.count++;
+  if (!peer.in.more()) send_answers(peer);
+  return true;
+}
+
+void ShmDriver::send_answers(Peer& peer) {
+  shm::Answers& answers = *peer.answers;
+  bool corrupt = false;
+  if (peer.out.has_room(shm::ask_frame_bytes(answers.bytes), &corrupt)) {
+    send_ask(peer, {AskKind::answers, answers.first, answers.bytes, answers.count, 0, 0},
+             answers.data, answers.bytes);
+  } else if (corrupt) {
+    refused(peer, true);
+  }
+  answers.count = answers.bytes = 0;
 }
 
 // What cannot be written is not answered: as above.

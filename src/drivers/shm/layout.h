@@ -21,7 +21,7 @@ namespace torii::shm {
 
 inline constexpr size_t kLine = 64;  // bytes of a cache line
 inline constexpr size_t kPage = 4096;
-inline constexpr uint32_t kMagic = 0x616d6873;  // "shma"; changes with anything on this page
+inline constexpr uint32_t kMagic = 0x626d6873;  // "shmb"; changes with anything on this page
 inline constexpr uint32_t kClaimsMax = 8192;
 inline constexpr uint64_t kRingMin = 32 << 10;
 inline constexpr uint64_t kRingMax = 64 << 20;
@@ -103,22 +103,30 @@ enum class AskKind : uint32_t {
   deliver = 4,
   delivered = 5,
   atomic = 6,
-  put_of_many = 7  // others are under way: see rest() in asked.cc
+  put_of_many = 7,  // others are under way: see rest() in asked.cc
+  get_of_many = 8,  // the same
+  answers = 9       // to `slot` gets, the first of which is `number`: their data in a row
 };
 inline constexpr uint64_t kDeliverMax = 512 << 10;  // bytes in one go
 struct Ask {
   AskKind kind;
   uint32_t number;  // low part of the number of the ask
   uint32_t bytes;   // of data, here or wanted; of the word; an answer of none refuses
-  uint32_t slot;    // the region's guard
-  // Not in answers: so one of 40 bytes is a line.
+  uint32_t slot;    // the region's guard, or a number of answers
+  // Not in what answers: so an answer of 40 bytes is a line.
   uint64_t valid;   // the word of the region's guard
   uint64_t offset;  // in the region
 };
 static_assert(sizeof(Ask) == 32);
 inline constexpr uint32_t head_bytes(AskKind kind) {
-  return kind == AskKind::answer || kind == AskKind::delivered ? offsetof(Ask, valid) : sizeof(Ask);
+  const bool answers =
+      kind == AskKind::answer || kind == AskKind::answers || kind == AskKind::delivered;
+  return answers ? offsetof(Ask, valid) : sizeof(Ask);
 }
+
+// Answers that share a frame.
+inline constexpr uint32_t kAnswersEach = 256;  // bytes
+inline constexpr uint32_t kAnswersMost = 1024;
 
 // An atomic operation. With the head it is a line.
 inline constexpr uint32_t kResults = 4;  // of one asking process at a time

@@ -407,6 +407,7 @@ inline bool ShmDriver::quiet(uint64_t now_ns) const {
       if (count) peer.in.fetch_ahead();
       sink_.packet(peer.id, {bytes, length});
     } else if (found == shm::RingReceiver::Found::ask) {
+      peer.in.fetch_ahead();
       carry_out(peer, bytes, length);
     } else {
       join_split(peer, bytes);
@@ -419,7 +420,10 @@ inline bool ShmDriver::quiet(uint64_t now_ns) const {
   } while (__builtin_expect(gathered_.count == 0, 1) ? spent < most : gathers_on(count));
   draining_ = nullptr;
   if (__builtin_expect(gathered_.count != 0, 0)) finish_gathered();
-  if (count) peer.last_frame = ++ticks_;
+  if (count) {
+    peer.last_frame = ++ticks_;
+    if (__builtin_expect(peer.answers && peer.answers->count > 0, 0)) send_answers(peer);
+  }
   return count;
 }
 

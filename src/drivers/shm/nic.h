@@ -110,7 +110,8 @@ class ShmDriver final : public Driver {
     bool broken = false;         // its ring is corrupt: never to be used again
     Status ending = Status::ok;  // not ok: to be reported when its ring is empty
     std::unique_ptr<Details> details;
-    std::unique_ptr<shm::Asks> asks;  // what it was asked for
+    std::unique_ptr<shm::Asks> asks;        // what it was asked for
+    std::unique_ptr<shm::Answers> answers;  // to it, that have not left; null: never any
   };
 
   struct Key {  // the wire form of a memory key
@@ -274,8 +275,10 @@ class ShmDriver final : public Driver {
   Status ask_atomic(const Rma& rma, Peer& peer, const RemoteAtomic& atomic);
   shm::OpenAsk& open_ask(const Rma& rma, Peer& peer, shm::AskKind kind, uint64_t chunk);
   void send_asks(Peer& peer);
+  bool send_ask_of(Peer& peer, shm::OpenAsk& open);
   Status over(Peer& peer, const shm::OpenAsk& ask) const;
   void take_answer(Peer& peer, const shm::Ask& ask, const std::byte* bytes);
+  void take_answers(Peer& peer, const shm::Ask& answers, const std::byte* bytes);
   unsigned finish_asks();
   unsigned finish_asks(Peer& peer);
   bool say_withdrawn(shm::Asks& asks);
@@ -294,6 +297,8 @@ class ShmDriver final : public Driver {
   void rest(const shm::Claim& claim, uint64_t number) const;
   std::byte* asked_for(Peer& peer, const shm::Ask& ask, uint32_t access);
   void answer_get(Peer& peer, const shm::Ask& ask);
+  bool gather_answer(Peer& peer, uint32_t number, const std::byte* from, uint32_t bytes);
+  void send_answers(Peer& peer);
   void deliver(Peer& peer, const shm::Ask& ask, const std::byte* address);
   void update(Peer& peer, const shm::Ask& ask, const std::byte* bytes);
 
