@@ -331,6 +331,7 @@ typedef enum torii_access {
 } torii_access_t;
 
 #define TORII_KEY_MAX 256 /* bytes of a key at most */
+#define TORII_KEY_NAME 32 /* its first bytes: no other export's key begins with the same */
 
 /* Makes `bytes` bytes at `base` reachable by peers that have the key and know the protection tag;
  * `access` is a sum of torii_access_t. The memory must stay until torii_unexport. The same memory

@@ -20,7 +20,7 @@ Import* import_of(torii_import_t* i) { return reinterpret_cast<Import*>(i); }
 Ni& ni_of(const Export* e) { return *static_cast<Ni*>(e->owner); }
 Ni& ni_of(const Import* i) { return *static_cast<Ni*>(i->owner); }
 
-static_assert(TORII_KEY_MAX == kExportKeyMax);
+static_assert(TORII_KEY_MAX == kExportKeyMax && TORII_KEY_NAME == kExportKeyName);
 static_assert(int(kMayRead) == TORII_MAY_READ && int(kMayWrite) == TORII_MAY_WRITE &&
               int(kMayUpdate) == TORII_MAY_UPDATE);
 static_assert(int(AtomicOp::add) == TORII_ATOMIC_ADD &&

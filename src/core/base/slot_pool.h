@@ -33,6 +33,9 @@ class SlotPool {
     return new (slot->storage) T;
   }
 
+  // Will the next get() give one?
+  bool ready() { return free_ || grow(); }
+
   void put(T* object) {
     Slot* slot = slot_of(object);
     object->~T();

@@ -17,6 +17,11 @@ constexpr uint64_t kReported = 5;  // refusals that are named in the log
 
 constexpr AccessRight right_to(bool reading) { return reading ? kMayRead : kMayWrite; }
 
+// By the driver; the target then has the word.
+constexpr bool is_refusal(Status status) {
+  return status == Status::denied || status == Status::invalid || status == Status::unsupported;
+}
+
 // Writes that share a frame.
 constexpr uint64_t kGatheredEach = 2048;
 constexpr uint64_t kGatheredMost = 16
@@ -134,12 +139,16 @@ inline uint64_t Imports::count(Import& import) {
 }
 
 // It is no longer under way: flushes that waited for it may be over.
-void Imports::uncount(Import& import, uint64_t epoch) {
+inline void Imports::uncount(Import& import, uint64_t epoch) {
   Traffic& traffic = *import.traffic;
   --pending_;
   --traffic.pending;
-  --traffic.epochs[epoch - traffic.first].pending;
-  while (traffic.epochs.size() > 1 && traffic.epochs.front().pending == 0) {
+  if (--traffic.of(epoch).pending == 0) end_epochs(traffic);
+  if (--import.pending == 0 && import.ending) release(&import);
+}
+
+void Imports::end_epochs(Traffic& traffic) {
+  while (traffic.first != traffic.number && traffic.epochs.front().pending == 0) {
     const Traffic::Epoch over = traffic.epochs.front();
     Flush* const flush = over.flush;
     traffic.epochs.pop_front();
@@ -151,13 +160,25 @@ void Imports::uncount(Import& import, uint64_t epoch) {
     completions_.push(flush->done, flush->arg, result);
     delete flush;
   }
-  if (--import.pending == 0 && import.ending) release(&import);
 }
 
-// Nobody is called: torii_import_test and the flush that waits for it will tell.
-void Imports::fail_silently(Import& import, uint64_t epoch, Status status) {
+// The end of an access. Where nobody is called, torii_import_test and the flush that waits for it
+// will tell what failed.
+inline void Imports::tell(Import& import, uint64_t epoch, Status status, uint64_t bytes,
+                          torii_done_t done, void* arg) {
+  if (done) {
+    torii_result_t& result = completions_.push(done, arg);
+    result.source = reinterpret_cast<torii_peer_t*>(import.peer);
+    if (status == Status::ok) {
+      result.bytes = bytes;
+    } else {
+      result.code = status == Status::again ? TORII_EMPTY : code_of(status);
+    }
+    return;
+  }
+  if (status == Status::ok) return;
   Traffic& traffic = *import.traffic;
-  traffic.epochs[epoch - traffic.first].failed = status;
+  traffic.of(epoch).failed = status;
   import.failed = status;
   failed_ = true;
 }
@@ -214,15 +235,7 @@ void Imports::tell_refused(const Operation* op, Status status) {
 // Ends an operation whose call answered `pending`.
 void Imports::end(Operation* op, Status status) {
   if (status == Status::denied || status == Status::invalid) tell_refused(op, status);
-  if (op->done) {
-    torii_result_t result{};
-    result.code = status == Status::again ? TORII_EMPTY : code_of(status);
-    result.bytes = status == Status::ok ? op->bytes : 0;
-    result.source = reinterpret_cast<torii_peer_t*>(op->import->peer);
-    completions_.push(op->done, op->arg, result);
-  } else if (status != Status::ok) {
-    fail_silently(*op->import, op->epoch, status);
-  }
+  tell(*op->import, op->epoch, status, op->bytes, op->done, op->arg);
   forget(op);
 }
 
@@ -243,13 +256,16 @@ inline bool Imports::at_once(const Import& import, uint64_t offset, void* base, 
          at_once(import, offset, base, bytes, reading);
 }
 
-// By the driver, and nobody is called. `again`: it has to be an operation; nothing happened.
+// By the driver in one piece, which needs no operation. `again`: this does; nothing happened.
 inline Status Imports::post(Import& import, uint64_t offset, void* base, uint64_t bytes,
-                            bool reading) {
+                            bool reading, torii_done_t done, void* arg) {
   if (!by_driver(import, offset, bytes, right_to(reading))) return Status::again;
   if (import.traffic->gathered) send_gathered(*import.traffic);
   if (at_once(import, offset, base, bytes, reading)) return Status::ok;
-  const AccessOwner owner{&Imports::posted_event, &import, count(import)};
+  const AccessOwner owner{&Imports::posted_event,
+                          &import,
+                          count(import),
+                          {reinterpret_cast<uintptr_t>(done), reinterpret_cast<uintptr_t>(arg)}};
   const Status status =
       protocol_.try_access(*import.peer, import.remote, offset, base, bytes, reading, owner);
   import.later = status == Status::pending;
@@ -261,10 +277,8 @@ inline Status Imports::post(Import& import, uint64_t offset, void* base, uint64_
 
 [[gnu::hot]] Status Imports::read_any(Import& import, uint64_t offset, void* base, uint64_t bytes,
                                       torii_done_t done, void* arg) {
-  if (!done) {
-    const Status status = post(import, offset, base, bytes, true);
-    if (status != Status::again) return status;
-  }
+  const Status posted = post(import, offset, base, bytes, true, done, arg);
+  if (posted != Status::again) return posted;
   send_gathered(*import.traffic);
   Operation* const op = begin(import, Kind::read, offset, bytes, done, arg);
   if (!op) return Status::no_memory;
@@ -274,10 +288,8 @@ inline Status Imports::post(Import& import, uint64_t offset, void* base, uint64_
 
 [[gnu::hot]] Status Imports::write_any(Import& import, uint64_t offset, const void* base,
                                        uint64_t bytes, bool local, torii_done_t done, void* arg) {
-  if (!done) {
-    const Status status = post(import, offset, const_cast<void*>(base), bytes, false);
-    if (status != Status::again) return status;
-  }
+  const Status posted = post(import, offset, const_cast<void*>(base), bytes, false, done, arg);
+  if (posted != Status::again) return posted;
   if ((local || !done) && gather(import, offset, base, bytes))
     return done ? Status::ok : Status::pending;
   send_gathered(*import.traffic);
@@ -332,9 +344,7 @@ void Imports::send_gathered(Traffic& traffic) {
   auto* const op = static_cast<Operation*>(std::exchange(traffic.gathered, nullptr));
   std::erase(gathering_, &traffic);
   const Status status = begin_frames(op);
-  if (status == Status::ok || status == Status::pending) return;
-  fail_silently(*op->import, op->epoch, status);
-  forget(op);
+  if (status != Status::ok && status != Status::pending) end(op, status);
 }
 
 void Imports::push() {
@@ -346,20 +356,19 @@ void Imports::posted_event(const RemoteAccess& over, Status status) {
   Import& import = *static_cast<Import*>(over.owner.object);
   Imports& self = *import.imports;
   const uint64_t epoch = over.owner.argument;
-  if (__builtin_expect(status == Status::denied || status == Status::invalid, 0)) {
+  const auto done = reinterpret_cast<torii_done_t>(over.owner.words[0]);
+  auto* const arg = reinterpret_cast<void*>(over.owner.words[1]);
+  if (__builtin_expect(is_refusal(status), 0)) {
     Operation* const op = self.operation(import, over.reading ? Kind::read : Kind::write,
-                                         over.offset, over.bytes, nullptr, nullptr);
+                                         over.offset, over.bytes, done, arg);
     if (op) {
       op->epoch = epoch;
       op->base = static_cast<std::byte*>(over.base);
       return self.ask_again(op);
     }
   }
-  if (status == Status::ok) {
-    ++self.counters_.direct_accesses;
-  } else {
-    self.fail_silently(import, epoch, status);
-  }
+  if (status == Status::ok) ++self.counters_.direct_accesses;
+  self.tell(import, epoch, status, over.bytes, done, arg);
   self.uncount(import, epoch);
 }
 
@@ -373,8 +382,7 @@ Status Imports::transfer(Operation* op) {
                                          op->bytes, reading, owner);
   import.later = status == Status::pending;
   if (import.later) return status;
-  if (status == Status::denied || status == Status::invalid || status == Status::unsupported)
-    return transfer_by_frames(op);
+  if (is_refusal(status)) return transfer_by_frames(op);
   if (status == Status::ok) ++counters_.direct_accesses;
   forget(op);
   return status;
@@ -390,12 +398,11 @@ void Imports::ask_again(Operation* op) {
 void Imports::driver_event(const RemoteAccess& over, Status status) {
   auto* const self = static_cast<Imports*>(over.owner.object);
   auto* const operation = reinterpret_cast<Operation*>(over.owner.argument);
-  if (status == Status::denied || status == Status::invalid || status == Status::unsupported)
-    return self->ask_again(operation);
+  if (is_refusal(status)) return self->ask_again(operation);
   if (status == Status::ok) {
     ++self->counters_.direct_accesses;
     if (operation->kind == Kind::atomic)
-      store_old(operation->base, operation->atomic.width, operation->old);
+      store_old(operation->base, operation->atomic.width, over.value);
   }
   self->end(operation, status);
 }
@@ -436,21 +443,26 @@ Status Imports::atomic_any(Import& import, uint64_t offset, AtomicOp op, unsigne
                            uint64_t operand, uint64_t compare, void* old, const ImportedLock* lock,
                            torii_done_t done, void* arg) {
   send_gathered(*import.traffic);
-  Operation* const o = begin(import, Kind::atomic, offset, width, done, arg);
-  if (!o) return Status::no_memory;
-  o->base = static_cast<std::byte*>(old);
-  o->locked = lock != nullptr;
-  o->atomic = {kNoPeer, import.remote, offset, op, uint8_t(width), operand, compare, &o->old, 0};
+  if (!operations_.ready()) return Status::no_memory;
+  const RemoteAtomic asked = {kNoPeer, import.remote, offset,  op, uint8_t(width),
+                              operand, compare,       nullptr, 0};
+  RemoteAccess* under_way = nullptr;
   if (!lock && by_driver(import, offset, width, kMayUpdate)) {
-    const AccessOwner owner{&Imports::driver_event, this, reinterpret_cast<uintptr_t>(o)};
-    const Status status = protocol_.try_atomic(*import.peer, o->atomic, owner);
-    if (status == Status::pending) return status;
+    uint64_t before = 0;
+    const Status status = protocol_.try_atomic(*import.peer, asked, &before, &under_way);
     if (status == Status::ok) {
       ++counters_.direct_accesses;
-      store_old(old, width, o->old);
-      forget(o);
+      store_old(old, width, before);
       return status;
     }
+  }
+  Operation* const o = begin(import, Kind::atomic, offset, width, done, arg);
+  o->base = static_cast<std::byte*>(old);
+  o->locked = lock != nullptr;
+  o->atomic = asked;
+  if (under_way) {
+    under_way->owner = {&Imports::driver_event, this, reinterpret_cast<uintptr_t>(o)};
+    return Status::pending;
   }
   const Status status = begin_atomic(o, lock);
   if (status != Status::pending) forget(o);

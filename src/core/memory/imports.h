@@ -49,6 +49,10 @@ struct Traffic {
   uint32_t pending = 0;          // accesses in all of them
   uint32_t gathers = 0;          // operations of several short writes each
   void* gathered = nullptr;      // an Imports::Operation: short writes that have not left yet
+
+  Epoch& of(uint64_t which) {
+    return which == first ? epochs.front() : which == number ? *last : epochs[which - first];
+  }
 };
 
 struct Import {
@@ -214,10 +218,12 @@ class Imports {
   bool at_once(const Import& import, uint64_t offset, void* base, uint64_t bytes, bool reading);
   bool transfer_now(Import& import, uint64_t offset, void* base, uint64_t bytes, bool reading);
   Traffic& traffic_with(Peer& peer);
-  Status post(Import& import, uint64_t offset, void* base, uint64_t bytes, bool reading);
+  Status post(Import& import, uint64_t offset, void* base, uint64_t bytes, bool reading,
+              torii_done_t done, void* arg);
   static void posted_event(const RemoteAccess& over, Status status);
   uint64_t count(Import& import);
   void uncount(Import& import, uint64_t epoch);
+  void end_epochs(Traffic& traffic);
   Operation* operation(Import& import, Kind kind, uint64_t offset, uint64_t bytes,
                        torii_done_t done, void* arg);
   Operation* begin(Import& import, Kind kind, uint64_t offset, uint64_t bytes, torii_done_t done,
@@ -229,7 +235,8 @@ class Imports {
   Status begin_frames(Operation* op);
   Status begin_atomic(Operation* op, const ImportedLock* lock);
   void ask_again(Operation* op);
-  void fail_silently(Import& import, uint64_t epoch, Status status);
+  void tell(Import& import, uint64_t epoch, Status status, uint64_t bytes, torii_done_t done,
+            void* arg);
   void tell_refused(const Operation* op, Status status);
   void end(Operation* op, Status status);
   void forget(Operation* op);

@@ -23,7 +23,7 @@ struct Head {
   uint64_t nonce;
   uint64_t size;
 };
-static_assert(sizeof(Head) == 32);
+static_assert(sizeof(Head) == kExportKeyName);
 
 // In both directions.
 void swap(Head* h) {

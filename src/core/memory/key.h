@@ -21,6 +21,7 @@
 namespace torii {
 
 inline constexpr size_t kExportKeyMax = 256;
+inline constexpr size_t kExportKeyName = 32;  // the handle and the nonce are in there
 
 struct ExportKey {
   uint64_t handle = 0;  // of the export in its owner

@@ -310,6 +310,8 @@ inline Status Protocol::access_whole(Peer& peer, uint32_t remote, uint64_t offse
   access->owner.notify = owner.notify;
   access->owner.object = owner.object;
   access->owner.argument = owner.argument;
+  access->owner.words[0] = owner.words[0];
+  access->owner.words[1] = owner.words[1];
   access->base = base;
   access->offset = offset;
   access->bytes = bytes;
@@ -326,27 +328,32 @@ inline Status Protocol::access_whole(Peer& peer, uint32_t remote, uint64_t offse
   return Status::denied;
 }
 
-Status Protocol::try_atomic(Peer& peer, RemoteAtomic atomic, const AccessOwner& owner) {
+Status Protocol::try_atomic(Peer& peer, RemoteAtomic atomic, uint64_t* before,
+                            RemoteAccess** under_way) {
   if (peer.state != PeerState::up) return down_status(peer);
   RemoteAccess* const access = accesses_.get();
   if (!access) return Status::no_memory;
-  *access = {&peer, owner, atomic.old, atomic.remote_offset, 0, true};
+  access->peer = &peer;
+  access->bytes = 0;
+  access->reading = true;
   atomic.peer = peer.route;
+  atomic.old = &access->value;
   atomic.cookie = accesses_.handle(access) | kAccessCookie;
   const Status status = peer.driver->atomic(atomic);
   if (status == Status::pending) {
     ++moves_;
-  } else {
-    accesses_.put(access);
+    *under_way = access;
+    return status;
   }
+  if (status == Status::ok) *before = access->value;
+  accesses_.put(access);
   return status;
 }
 
 // The driver is through with one that it took whole.
 void Protocol::access_done(RemoteAccess* access, Status status) {
   TORII_ASSERT(access);
-  const RemoteAccess over = *access;
-  accesses_.put(access);
+  const RemoteAccess& over = *access;
   --moves_;
   if (over.peer->state != PeerState::up) status = down_status(*over.peer);
   if (status == Status::ok) {
@@ -355,13 +362,14 @@ void Protocol::access_done(RemoteAccess* access, Status status) {
     over.peer->remote_denied = true;
   }
   over.owner.notify(over, status);
+  accesses_.put(access);
 }
 
 // The same of one that is an operation.
 void Protocol::access_event(Op* op, OpEvent, Status status, uint64_t) {
   const auto notify = reinterpret_cast<decltype(AccessOwner::notify)>(op->owner.words[0]);
-  const AccessOwner owner{notify, op->owner.object, op->owner.words[1]};
-  notify({op->peer, owner, op->data.at(0), op->remote_offset, op->length, op->reading}, status);
+  const AccessOwner owner{notify, op->owner.object, op->owner.words[1], {}};
+  notify({op->peer, owner, op->data.at(0), op->remote_offset, op->length, op->reading, 0}, status);
 }
 
 void Protocol::access_over(Op* op, Status status) {

@@ -45,11 +45,13 @@ struct Owner {
 
 struct RemoteAccess;
 
-// Who is told that a remote read or write is over.
+// Who is told that a remote read or write is over. What becomes an operation has no place for
+// `words`: they are kept by Protocol::try_access() only.
 struct AccessOwner {
   void (*notify)(const RemoteAccess& over, Status status);
   void* object;
   uintptr_t argument;
+  uintptr_t words[2] = {0, 0};
 };
 
 // A remote read or write that the driver has taken in one piece. What is longer, or found no room,
@@ -61,6 +63,7 @@ struct RemoteAccess {
   uint64_t offset;
   uint64_t bytes;
   bool reading;
+  uint64_t value;  // of an atomic operation: what was there before
 };
 
 // A doubly linked list through one of the links of an operation.

@@ -182,10 +182,11 @@ class Protocol final {
   // again.
   bool access_now(Peer& peer, uint32_t remote, uint64_t offset, void* base, uint64_t bytes,
                   bool reading);
-  // An atomic operation on memory that the peer's driver imported; peer and cookie of `atomic` are
-  // set here. `pending`: the owner is told, and then with anything but `ok`, as here at once, that
-  // nothing has happened: ask the target.
-  Status try_atomic(Peer& peer, RemoteAtomic atomic, const AccessOwner& owner);
+  // An atomic operation on memory that the peer's driver imported; peer, old and cookie of `atomic`
+  // are set here. `ok`: *before is what was there. `pending`: the caller sets the owner of
+  // *under_way at once, which is told. Anything but `ok`, in the end or at once, says that nothing
+  // has happened: ask the target.
+  Status try_atomic(Peer& peer, RemoteAtomic atomic, uint64_t* before, RemoteAccess** under_way);
   // As put_now, for all of `peers` that are up, by one frame: `group` is their driver's name for
   // them, and all of them have joined it. Asks for no acknowledgement.
   bool multicast_now(PeerId group, std::span<Peer* const> peers, const Envelope& env,

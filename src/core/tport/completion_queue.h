@@ -33,11 +33,19 @@ class CompletionQueue {
     (first_ ? last_->next : first_) = &c;
     last_ = &c;
   }
-  void push(torii_done_t done, void* arg, const torii_result_t& result) {
+  // The result of a callback that is due, all zero, for the caller to fill in.
+  torii_result_t& push(torii_done_t done, void* arg) {
     Completion* c = pool_.get();
     TORII_ASSERT(c);
-    *c = {done, arg, result, nullptr, nullptr};
+    c->done = done;
+    c->arg = arg;
+    c->result = {};
+    c->receive = nullptr;
     push(*c);
+    return c->result;
+  }
+  void push(torii_done_t done, void* arg, const torii_result_t& result) {
+    push(done, arg) = result;
   }
   // Takes the first one out; it stays as it is until its memory is given back.
   Completion* pop() {
