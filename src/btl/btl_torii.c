@@ -65,6 +65,7 @@ btl_torii_module_t btl_torii = {
 static void construct_endpoint(btl_torii_endpoint_t* endpoint) {
   endpoint->dead = false;
   memset(endpoint->imports, 0, sizeof endpoint->imports);
+  endpoint->recent = NULL;
 }
 OBJ_CLASS_INSTANCE(btl_torii_endpoint_t, opal_list_item_t, construct_endpoint, NULL);
 

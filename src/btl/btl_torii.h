@@ -28,6 +28,7 @@
 #define BTL_TORII_PORT 1     /* 0 is that of MPI messages (mtl/torii) */
 #define BTL_TORII_KEY 112    /* bytes of a key that fit a handle */
 #define BTL_TORII_IMPORTS 32 /* pairs of places for those of one process, kept for reuse */
+#define BTL_TORII_LOOKS 8    /* flushes that find nothing under way, for a round of progress */
 #define BTL_TORII_TAG 0x4d50492d42544cull
 
 /* What ob1 and osc/rdma carry to the peer that puts and gets. */
@@ -47,6 +48,7 @@ typedef struct btl_torii_registration {
 typedef struct btl_torii_import {
   mca_btl_base_registration_handle_t handle;
   torii_import_t* import; /* null: the place is free */
+  bool later;             /* the last put or get was not over in its call */
 } btl_torii_import_t;
 
 /* Places for handles of one hash: two, for a lock and what it guards may have the same. */
@@ -62,6 +64,7 @@ struct mca_btl_base_endpoint_t {
   torii_peer_t* peer;
   bool dead; /* reported to the upper layer */
   btl_torii_imports_t imports[BTL_TORII_IMPORTS];
+  btl_torii_import_t* recent; /* one of these, with an import; null: none */
 };
 typedef struct mca_btl_base_endpoint_t mca_btl_base_endpoint_t;
 typedef mca_btl_base_endpoint_t btl_torii_endpoint_t;
@@ -112,6 +115,7 @@ typedef struct btl_torii_module {
   opal_list_t endpoints;
   btl_torii_endpoint_t* self; /* made when it is first asked for */
   opal_mutex_t lock;          /* endpoints and their imports */
+  unsigned looks;             /* flushes that found nothing under way */
   int failed;                 /* a Torii code, of what only a flush tells */
   char* receives;             /* memory in which messages arrive */
   mca_btl_base_module_error_cb_fn_t error;
@@ -182,8 +186,8 @@ int btl_torii_atomic_cswap(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* 
 int btl_torii_flush(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* endpoint);
 /* Null: the handle cannot be imported. The caller holds the module's lock until it has used the
  * import. */
-torii_import_t* btl_torii_import(btl_torii_endpoint_t* endpoint,
-                                 const mca_btl_base_registration_handle_t* handle);
+btl_torii_import_t* btl_torii_import(btl_torii_endpoint_t* endpoint,
+                                     const mca_btl_base_registration_handle_t* handle);
 /* Gives the imports of the endpoint back. */
 void btl_torii_drop_imports(btl_torii_endpoint_t* endpoint);
 bool btl_torii_same_handle(const mca_btl_base_registration_handle_t* a,

@@ -93,12 +93,12 @@ static int take(void) {
   current.stage = NONE;
   while (TORII_OK == code && 0 != old) {
     torii_flag_t flag = {.done = 0};
-    torii_import_t* import;
+    const btl_torii_import_t* place;
     OPAL_THREAD_LOCK(&btl_torii.lock);
-    import = btl_torii_import(lock.endpoint, &lock.handle);
-    code = NULL == import
+    place = btl_torii_import(lock.endpoint, &lock.handle);
+    code = NULL == place
                ? TORII_ERR_INVALID
-               : torii_atomic(import, lock.address - lock.handle.base, TORII_ATOMIC_CSWAP, 8,
+               : torii_atomic(place->import, lock.address - lock.handle.base, TORII_ATOMIC_CSWAP, 8,
                               BTL_TORII_LOCK_EXCLUSIVE, 0, &old, torii_flag, &flag);
     OPAL_THREAD_UNLOCK(&btl_torii.lock);
     code = btl_torii_wait(code, &flag);
@@ -118,14 +118,18 @@ static int ask(const btl_torii_update_t* update) {
   do {
     torii_flag_t flag = {.done = 0};
     torii_lock_word_t word = {NULL, lock.address - lock.handle.base, BTL_TORII_LOCK_EXCLUSIVE};
-    torii_import_t* integer;
+    const btl_torii_import_t *held, *integer;
     OPAL_THREAD_LOCK(&btl_torii.lock);
-    word.import = btl_torii_import(lock.endpoint, &lock.handle);
+    held = btl_torii_import(lock.endpoint, &lock.handle);
     integer = btl_torii_import(update->endpoint, update->handle);
-    code = NULL == word.import || NULL == integer
-               ? TORII_ERR_INVALID
-               : torii_atomic_locked(integer, offset, update->op, update->width, update->operand,
-                                     update->compare, update->local, &word, torii_flag, &flag);
+    if (NULL == held || NULL == integer) {
+      code = TORII_ERR_INVALID;
+    } else {
+      word.import = held->import;
+      code =
+          torii_atomic_locked(integer->import, offset, update->op, update->width, update->operand,
+                              update->compare, update->local, &word, torii_flag, &flag);
+    }
     OPAL_THREAD_UNLOCK(&btl_torii.lock);
     code = btl_torii_wait(code, &flag);
     if (TORII_EMPTY == code) opal_progress();

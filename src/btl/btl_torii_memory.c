@@ -65,30 +65,29 @@ int btl_torii_deregister_mem(mca_btl_base_module_t* btl,
 
 bool btl_torii_same_handle(const mca_btl_base_registration_handle_t* a,
                            const mca_btl_base_registration_handle_t* b) {
-  return a->base == b->base && a->key_bytes == b->key_bytes &&
-         0 == memcmp(a->key, b->key, a->key_bytes);
+  return a->base == b->base && 0 == memcmp(a->key, b->key, TORII_KEY_NAME);
 }
 
 static size_t hash_of(const mca_btl_base_registration_handle_t* handle) {
   uint64_t words[3];
-  memcpy(words, handle->key + 8, sizeof words); /* whatever differs between keys */
+  memcpy(words, handle->key + TORII_KEY_NAME - sizeof words, sizeof words);
   return (words[0] ^ words[1] >> 7) % BTL_TORII_IMPORTS;
 }
 
 /* What was used before the last one gives way. An import of memory that is registered no more costs
  * nothing but its place. */
-torii_import_t* btl_torii_import(btl_torii_endpoint_t* endpoint,
-                                 const mca_btl_base_registration_handle_t* handle) {
+static __opal_attribute_noinline__ btl_torii_import_t* find_import(
+    btl_torii_endpoint_t* endpoint, const mca_btl_base_registration_handle_t* handle) {
   btl_torii_imports_t* imports;
   btl_torii_import_t* place;
   torii_import_t* import = NULL;
-  if (OPAL_UNLIKELY(handle->key_bytes < 4 * sizeof(uint64_t) || handle->key_bytes > BTL_TORII_KEY))
+  if (OPAL_UNLIKELY(handle->key_bytes < TORII_KEY_NAME || handle->key_bytes > BTL_TORII_KEY))
     return NULL;
   imports = &endpoint->imports[hash_of(handle)];
   for (int n = 0; n < 2; ++n) {
     place = &imports->places[imports->last];
     if (OPAL_LIKELY(NULL != place->import && btl_torii_same_handle(&place->handle, handle)))
-      return place->import;
+      return place;
     imports->last = !imports->last;
   }
   place = &imports->places[!imports->last];
@@ -98,8 +97,18 @@ torii_import_t* btl_torii_import(btl_torii_endpoint_t* endpoint,
   if (NULL != place->import) torii_import_drop(place->import);
   place->handle = *handle;
   place->import = import;
+  place->later = false;
   imports->last = !imports->last;
-  return import;
+  return place;
+}
+
+btl_torii_import_t* btl_torii_import(btl_torii_endpoint_t* endpoint,
+                                     const mca_btl_base_registration_handle_t* handle) {
+  btl_torii_import_t* place = endpoint->recent;
+  if (OPAL_LIKELY(NULL != place && btl_torii_same_handle(&place->handle, handle))) return place;
+  place = find_import(endpoint, handle);
+  endpoint->recent = place;
+  return place;
 }
 
 void btl_torii_drop_imports(btl_torii_endpoint_t* endpoint) {
@@ -108,6 +117,7 @@ void btl_torii_drop_imports(btl_torii_endpoint_t* endpoint) {
     if (NULL != place->import) torii_import_drop(place->import);
     place->import = NULL;
   }
+  endpoint->recent = NULL;
 }
 
 static btl_torii_operation_t* take_operation(btl_torii_endpoint_t* endpoint, void* local,
@@ -127,18 +137,13 @@ static btl_torii_operation_t* take_operation(btl_torii_endpoint_t* endpoint, voi
   return operation;
 }
 
-/* The caller flushes: nobody waits for this operation by itself, so the flush tells what failed. */
-static void flushed(void* arg, const torii_result_t* result) {
-  (void)arg;
-  if (OPAL_UNLIKELY(TORII_OK != result->code))
-    __atomic_store_n(&btl_torii.failed, result->code, __ATOMIC_RELAXED);
-}
-
 static void over(void* arg, const torii_result_t* result) {
   const btl_torii_operation_t operation = *(btl_torii_operation_t*)arg;
   opal_free_list_return(&btl_torii.operations, arg);
   if (NULL == operation.done) {
-    flushed(NULL, result);
+    /* The caller flushes: nobody waits for this one by itself, so the flush tells what failed. */
+    if (OPAL_UNLIKELY(TORII_OK != result->code))
+      __atomic_store_n(&btl_torii.failed, result->code, __ATOMIC_RELAXED);
     return;
   }
   if (OPAL_UNLIKELY(operation.relock)) btl_torii_relock_grant(operation.local);
@@ -151,7 +156,7 @@ static void over(void* arg, const torii_result_t* result) {
  * the end of some. So the callback runs here. */
 static int answer(int code, btl_torii_operation_t* operation) {
   if (TORII_PENDING == code) return OPAL_SUCCESS;
-  if (TORII_OK == code) {
+  if (OPAL_LIKELY(TORII_OK == code)) {
     const torii_result_t result = {.code = TORII_OK};
     over(operation, &result);
     return OPAL_SUCCESS;
@@ -167,7 +172,7 @@ static inline int transfer(btl_torii_endpoint_t* endpoint, void* local, uint64_t
                            mca_btl_base_rdma_completion_fn_t done, void* context, void* data) {
   const uint64_t offset = remote_address - remote_handle->base;
   btl_torii_operation_t* operation = NULL;
-  torii_import_t* import;
+  btl_torii_import_t* place;
   int code;
   endpoint = btl_torii_endpoint(endpoint);
   if (OPAL_UNLIKELY(NULL == endpoint)) return OPAL_ERR_UNREACH;
@@ -175,22 +180,26 @@ static inline int transfer(btl_torii_endpoint_t* endpoint, void* local, uint64_t
   if (OPAL_UNLIKELY(TORII_OK != code)) return btl_torii_code(code);
   if (!put && sizeof(uint64_t) == size) btl_torii_relock_get(endpoint, remote_address);
   OPAL_THREAD_LOCK(&btl_torii.lock);
-  import = btl_torii_import(endpoint, remote_handle);
-  code = NULL == import ? TORII_ERR_INVALID
-         : put          ? torii_write_now(import, offset, local, size)
-                        : torii_read_now(import, offset, local, size);
+  place = btl_torii_import(endpoint, remote_handle);
+  code = NULL == place  ? TORII_ERR_INVALID
+         : place->later ? TORII_EMPTY
+         : put          ? torii_write_now(place->import, offset, local, size)
+                        : torii_read_now(place->import, offset, local, size);
   if (TORII_EMPTY == code && put && NULL == done) {
-    code = torii_write(import, offset, local, size, TORII_COMPLETE_LOCAL, flushed, NULL);
-    if (TORII_PENDING == code) code = TORII_OK;
+    code = torii_write(place->import, offset, local, size, TORII_COMPLETE_LOCAL, NULL, NULL);
+    place->later = TORII_PENDING == code;
+    if (TORII_PENDING == code) code = TORII_OK; /* the flush tells */
   } else if (TORII_EMPTY == code) {
     operation = take_operation(endpoint, local, local_handle, done, context, data);
     if (OPAL_UNLIKELY(NULL == operation)) {
       code = TORII_ERR_NO_MEMORY;
     } else if (put) {
-      code = torii_write(import, offset, local, size, TORII_COMPLETE_REMOTE, over, operation);
+      code =
+          torii_write(place->import, offset, local, size, TORII_COMPLETE_REMOTE, over, operation);
     } else {
-      code = torii_read(import, offset, local, size, over, operation);
+      code = torii_read(place->import, offset, local, size, over, operation);
     }
+    place->later = TORII_PENDING == code;
   }
   OPAL_THREAD_UNLOCK(&btl_torii.lock);
   if (NULL != operation) return answer(code, operation);
@@ -234,7 +243,7 @@ static int update(btl_torii_endpoint_t* endpoint, void* local_address, uint64_t 
                   mca_btl_base_rdma_completion_fn_t cbfunc, void* cbcontext, void* cbdata) {
   const unsigned width = flags & MCA_BTL_ATOMIC_FLAG_32BIT ? 4 : 8;
   btl_torii_operation_t* operation;
-  torii_import_t* import;
+  btl_torii_import_t* place;
   int code;
   /* Without a handle osc/rdma 4.1 means memory of its own that both processes map, and says where
    * it is here: refused, it swaps there by itself. */
@@ -259,10 +268,10 @@ static int update(btl_torii_endpoint_t* endpoint, void* local_address, uint64_t 
   if (8 == width && TORII_ATOMIC_CSWAP == op)
     btl_torii_relock_swap(endpoint, remote_address, compare, operand);
   OPAL_THREAD_LOCK(&btl_torii.lock);
-  import = btl_torii_import(endpoint, remote_handle);
-  code = NULL == import ? TORII_ERR_INVALID
-                        : torii_atomic(import, remote_address - remote_handle->base, op, width,
-                                       operand, compare, local_address, over, operation);
+  place = btl_torii_import(endpoint, remote_handle);
+  code = NULL == place ? TORII_ERR_INVALID
+                       : torii_atomic(place->import, remote_address - remote_handle->base, op,
+                                      width, operand, compare, local_address, over, operation);
   OPAL_THREAD_UNLOCK(&btl_torii.lock);
   return answer(code, operation);
 }
@@ -338,11 +347,17 @@ int btl_torii_flush(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* endpoin
   torii_flag_t flag = {.done = 0};
   int code;
   (void)btl;
-  torii_progress(btl_torii.ni); /* osc/rdma calls again and again, and nothing else meanwhile */
   code = btl_torii_accumulate_other(endpoint);
   if (OPAL_UNLIKELY(TORII_OK != code)) return btl_torii_code(code);
   code = torii_flush(btl_torii.ni, NULL == endpoint ? NULL : endpoint->peer, torii_flag, &flag);
-  code = btl_torii_wait(code, &flag);
+  if (TORII_PENDING == code) {
+    code = btl_torii_wait(code, &flag);
+  } else {
+    const unsigned looks = __atomic_load_n(&btl_torii.looks, __ATOMIC_RELAXED) + 1;
+    __atomic_store_n(&btl_torii.looks, looks, __ATOMIC_RELAXED);
+    /* A program may do nothing else for long, and osc/rdma calls again and again. */
+    if (0 == looks % BTL_TORII_LOOKS) torii_progress(btl_torii.ni);
+  }
   if (OPAL_UNLIKELY(TORII_OK != btl_torii.failed)) {
     const int failed = __atomic_exchange_n(&btl_torii.failed, TORII_OK, __ATOMIC_RELAXED);
     if (TORII_OK == code) code = failed;
