@@ -53,6 +53,13 @@ constexpr uint64_t kWithdrawnAtOnce = 256 << 10;  // bytes
 constexpr uint32_t kFew = 8;
 constexpr uint32_t kManyFrom = 512;
 constexpr unsigned kPauseMax = 1024;
+// A put that is alone goes in two or three frames if the owner is near: it copies the first one
+// while the next is written. Where each line takes long, more frames are more of the lines for
+// which one waits. Now and then such a put goes in one, which tells where the owner is.
+constexpr uint64_t kHalvesFrom = shm::BodyWriter::kMeasuredFrom;
+constexpr uint64_t kHalvesMost = shm::kAskChunk;
+constexpr uint64_t kShortHalves = 6 << 10;
+constexpr unsigned kWholeEach = 16;
 
 bool carried_out(const Asks& asks, const OpenAsk& open) {
   const uint64_t frames = (open.bytes + open.chunk - 1) / open.chunk;
@@ -119,6 +126,18 @@ inline bool ShmDriver::ask_now(Peer& peer) {
   return true;
 }
 
+// Bytes of a frame that brings data, or of what a frame asks for.
+inline uint64_t ShmDriver::chunk_of(const Rma& rma, Peer& peer, bool write) {
+  Asks& asks = *peer.asks;
+  if (asks.count > 0 && rma.bytes >= shm::kAskLongChunk)
+    return shm::ask_chunk_in(write ? peer.out.lines
+                                   : static_cast<uint32_t>(segment_.ring_bytes / shm::kLine));
+  if (write && asks.count == 0 && rma.bytes >= kHalvesFrom && rma.bytes <= kHalvesMost &&
+      peer.writer.near() && ++asks.halves % kWholeEach != 0)
+    return rma.bytes <= kShortHalves ? 2048 : 4096;
+  return shm::kAskChunk;
+}
+
 // `unsupported`: that is not the way.
 [[gnu::hot]] Status ShmDriver::ask(const Rma& rma, Peer& peer, bool write) {
   const unsigned lone = lone_;
@@ -129,16 +148,11 @@ inline bool ShmDriver::ask_now(Peer& peer) {
   }
   if (peer.asks->count == shm::kAsks) return Status::again;
   const bool deliver = !write && rma.bytes > points_.ask_get_most;
-  const auto ring =
-      write ? peer.out.lines : static_cast<uint32_t>(segment_.ring_bytes / shm::kLine);
-  const bool long_chunks = peer.asks->count > 0 && rma.bytes >= shm::kAskLongChunk;
   OpenAsk& open = open_ask(rma, peer,
                            write     ? AskKind::put
                            : deliver ? AskKind::deliver
                                      : AskKind::get,
-                           deliver       ? rma.bytes
-                           : long_chunks ? shm::ask_chunk_in(ring)
-                                         : shm::kAskChunk);
+                           deliver ? rma.bytes : chunk_of(rma, peer, write));
   Asks& asks = *peer.asks;
   if (asks.sending + 1 < asks.count) {
     send_asks(peer);

@@ -91,6 +91,7 @@ struct Asks {
   unsigned idle = 0;     // looks since something happened
   unsigned pause = 0;    // puts and gets to do ourselves before the peer is asked again
   unsigned penalty = 0;  // the next pause
+  unsigned halves = 0;   // puts that might go in several frames
   bool withdrawing = false;
   bool absent = false;  // it has not seen all that was withdrawn
   uint32_t head = 0;

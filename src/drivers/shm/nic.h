@@ -272,6 +272,7 @@ class ShmDriver final : public Driver {
   bool may_ask(const Rma& rma, const Peer& peer, bool write);
   bool ask_now(Peer& peer);
   Status ask(const Rma& rma, Peer& peer, bool write);
+  uint64_t chunk_of(const Rma& rma, Peer& peer, bool write);
   Status ask_atomic(const Rma& rma, Peer& peer, const RemoteAtomic& atomic);
   shm::OpenAsk& open_ask(const Rma& rma, Peer& peer, shm::AskKind kind, uint64_t chunk);
   void send_asks(Peer& peer);

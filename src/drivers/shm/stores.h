@@ -36,6 +36,7 @@ enum class Store : uint8_t {
 class StoreChoice {
  public:
   static constexpr uint32_t kPart = 16;  // of a tick, in which the cost of a line is counted
+  static constexpr uint32_t kStringFrom = 4096;  // bytes; shorter ones are over before it has begun
 
   struct Turn {
     Store how;
@@ -57,6 +58,9 @@ class StoreChoice {
             turn % kMeasureOne == 0};
   }
 
+  // Is it known that the lines are fetched quickly?
+  bool near() const { return cost_of(Store::loop) > 0 && cost_of(Store::loop) <= kFarLine; }
+
   // `cost`: of a line, on the average of the body.
   void note(Store how, uint64_t cost) {
     const bool much = cost >= kMost;
@@ -67,8 +71,7 @@ class StoreChoice {
   }
 
  private:
-  static constexpr uint32_t kPastFrom = 2048;    // bytes; of shorter ones the fence costs more
-  static constexpr uint32_t kStringFrom = 4096;  // shorter ones are over before it has begun
+  static constexpr uint32_t kPastFrom = 2048;  // bytes; of shorter ones the fence costs more
   // Of so many of these one is measured, for reading the counter takes time; one more rarely by the
   // stores that are not in use, and while neither of the ordinary ones are.
   static constexpr uint32_t kMeasureOne = 8;
@@ -113,6 +116,9 @@ class BodyWriter {
  public:
   // False: there is nothing to choose on this machine.
   void allow_choice(bool allow) { may_choose_ = allow; }
+  static constexpr uint32_t kMeasuredFrom = StoreChoice::kStringFrom;
+  // Is the receiver known to be near? Bodies from that size on tell.
+  bool near() const { return may_choose_ && choice_.near(); }
   // Copies a body, or its rest, to the beginning of a line. Whoever stores something later in
   // program order publishes it.
   void write(std::byte* to, const std::byte* from, uint32_t n) {
@@ -144,7 +150,9 @@ class BodyWriter {
 
 class BodyWriter {
  public:
+  static constexpr uint32_t kMeasuredFrom = 4096;
   void allow_choice(bool) {}
+  bool near() const { return false; }
   void write(std::byte* to, const std::byte* from, uint32_t n) { copy_bytes(to, from, n); }
 };
 
