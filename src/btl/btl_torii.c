@@ -69,10 +69,8 @@ static void construct_endpoint(btl_torii_endpoint_t* endpoint) {
 }
 OBJ_CLASS_INSTANCE(btl_torii_endpoint_t, opal_list_item_t, construct_endpoint, NULL);
 
-int btl_torii_code(int code) {
+int btl_torii_error(int code) {
   switch (code) {
-    case TORII_OK:
-      return OPAL_SUCCESS;
     case TORII_ERR_NO_MEMORY:
       return OPAL_ERR_OUT_OF_RESOURCE;
     case TORII_ERR_UNREACHABLE:

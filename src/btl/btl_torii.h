@@ -125,8 +125,11 @@ extern mca_btl_base_component_t mca_btl_torii_component;
 
 #define BTL_TORII_LOCK_EXCLUSIVE ((uint64_t)1 << 63) /* OMPI_OSC_RDMA_LOCK_EXCLUSIVE */
 
-/* The Open MPI code of a Torii code. */
-int btl_torii_code(int code);
+/* The Open MPI code of a Torii code; the second one of an error's. */
+int btl_torii_error(int code);
+static inline int btl_torii_code(int code) {
+  return OPAL_LIKELY(TORII_OK == code) ? OPAL_SUCCESS : btl_torii_error(code);
+}
 /* The endpoint; for null, which osc/rdma gives for this process itself, that of this process. Null:
  * Torii does not reach it. */
 btl_torii_endpoint_t* btl_torii_endpoint(btl_torii_endpoint_t* endpoint);

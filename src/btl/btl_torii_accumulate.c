@@ -159,21 +159,24 @@ static bool give_back(int* code) {
 }
 
 bool btl_torii_accumulate_update(const btl_torii_update_t* update, int* code) {
+  lock_t* lock = &current;
+  /* Found once, for that is a call: the compiler would do it again at each use. */
+  __asm__("" : "+r"(lock));
   const bool exclusive = 8 == update->width && BTL_TORII_LOCK_EXCLUSIVE == update->operand;
   const bool release = exclusive && TORII_ATOMIC_ADD == update->op && NULL == update->local;
   const bool swap = exclusive && TORII_ATOMIC_CSWAP == update->op && 0 == update->compare &&
                     NULL != update->local;
-  const bool same_peer = NONE != current.stage && update->endpoint == current.endpoint;
-  const bool of_lock = same_peer && update->address == current.address;
+  const bool same_peer = NONE != lock->stage && update->endpoint == lock->endpoint;
+  const bool of_lock = same_peer && update->address == lock->address;
   *code = TORII_OK;
   /* Or an earlier accumulate's. Never an integer's: what osc/rdma does to those fetches. */
   if (release) return of_lock && give_back(code);
-  if (same_peer && PUT_OFF == current.stage) {
+  if (same_peer && PUT_OFF == lock->stage) {
     *code = of_lock ? take() : ask(update);
     return !of_lock || TORII_OK != *code;
   }
   if (swap && !OPAL_PROC_ON_LOCAL_NODE(update->endpoint->proc->proc_flags)) return put_off(update);
-  if (PUT_OFF != current.stage) current.stage = same_peer && !of_lock ? USED : NONE;
+  if (PUT_OFF != lock->stage) lock->stage = same_peer && !of_lock ? USED : NONE;
   return false;
 }
 

@@ -138,17 +138,17 @@ static btl_torii_operation_t* take_operation(btl_torii_endpoint_t* endpoint, voi
 }
 
 static void over(void* arg, const torii_result_t* result) {
-  const btl_torii_operation_t operation = *(btl_torii_operation_t*)arg;
-  opal_free_list_return(&btl_torii.operations, arg);
-  if (NULL == operation.done) {
+  btl_torii_operation_t* operation = (btl_torii_operation_t*)arg;
+  if (OPAL_UNLIKELY(operation->relock)) btl_torii_relock_grant(operation->local);
+  if (OPAL_LIKELY(NULL != operation->done)) {
+    operation->done(&btl_torii.super, operation->endpoint, operation->local,
+                    operation->local_handle, operation->context, operation->data,
+                    btl_torii_code(result->code));
+  } else if (OPAL_UNLIKELY(TORII_OK != result->code)) {
     /* The caller flushes: nobody waits for this one by itself, so the flush tells what failed. */
-    if (OPAL_UNLIKELY(TORII_OK != result->code))
-      __atomic_store_n(&btl_torii.failed, result->code, __ATOMIC_RELAXED);
-    return;
+    __atomic_store_n(&btl_torii.failed, result->code, __ATOMIC_RELAXED);
   }
-  if (OPAL_UNLIKELY(operation.relock)) btl_torii_relock_grant(operation.local);
-  operation.done(&btl_torii.super, operation.endpoint, operation.local, operation.local_handle,
-                 operation.context, operation.data, btl_torii_code(result->code));
+  opal_free_list_return(&btl_torii.operations, &operation->super);
 }
 
 /* The upper layers know of no answer for a put or get that is complete; they do for atomic

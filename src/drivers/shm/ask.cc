@@ -153,12 +153,7 @@ inline uint64_t ShmDriver::chunk_of(const Rma& rma, Peer& peer, bool write) {
                            : deliver ? AskKind::deliver
                                      : AskKind::get,
                            deliver ? rma.bytes : chunk_of(rma, peer, write));
-  Asks& asks = *peer.asks;
-  if (asks.sending + 1 < asks.count) {
-    send_asks(peer);
-  } else if (send_ask_of(peer, open)) {
-    asks.sending++;
-  }
+  send_last(peer, open);
   return Status::pending;
 }
 
@@ -196,9 +191,9 @@ Status ShmDriver::ask_atomic(const Rma& rma, Peer& peer, const RemoteAtomic& ato
   if (asks.count == shm::kAsks || result == shm::kResults || address % atomic.width != 0)
     return Status::unsupported;
   asks.results |= 1u << result;
-  open_ask(rma, peer, AskKind::atomic, shm::kAskChunk).atomic = {
-      atomic.operand, atomic.compare, atomic.op, static_cast<uint8_t>(result), {}};
-  send_asks(peer);
+  OpenAsk& open = open_ask(rma, peer, AskKind::atomic, shm::kAskChunk);
+  open.atomic = {atomic.operand, atomic.compare, atomic.op, static_cast<uint8_t>(result), {}};
+  send_last(peer, open);
   return asks.count == 1 ? look_on(peer) : Status::pending;
 }
 
@@ -224,6 +219,16 @@ Status ShmDriver::look_on(Peer& peer) {
 void ShmDriver::send_asks(Peer& peer) {
   Asks& asks = *peer.asks;
   while (asks.sending < asks.count && send_ask_of(peer, asks[asks.sending])) asks.sending++;
+}
+
+// The last one, behind those that found no room.
+inline void ShmDriver::send_last(Peer& peer, OpenAsk& open) {
+  Asks& asks = *peer.asks;
+  if (asks.sending + 1 < asks.count) {
+    send_asks(peer);
+  } else if (send_ask_of(peer, open)) {
+    asks.sending++;
+  }
 }
 
 // False: there was no room for all of it.
@@ -410,7 +415,7 @@ void ShmDriver::retire_asks(Peer& peer) {
     if (asks.sending > 0) asks.sending--;
   }
   if (asking && asks.count == 0) {
-    *std::find(asking_.begin(), asking_.end(), &peer) = asking_.back();
+    if (asking_.back() != &peer) *std::find(asking_.begin(), asking_.end(), &peer) = asking_.back();
     asking_.pop_back();
   }
 }

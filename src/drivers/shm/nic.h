@@ -276,6 +276,7 @@ class ShmDriver final : public Driver {
   Status ask_atomic(const Rma& rma, Peer& peer, const RemoteAtomic& atomic);
   shm::OpenAsk& open_ask(const Rma& rma, Peer& peer, shm::AskKind kind, uint64_t chunk);
   void send_asks(Peer& peer);
+  void send_last(Peer& peer, shm::OpenAsk& open);
   bool send_ask_of(Peer& peer, shm::OpenAsk& open);
   Status over(Peer& peer, const shm::OpenAsk& ask) const;
   void take_answer(Peer& peer, const shm::Ask& ask, const std::byte* bytes);
