@@ -29,6 +29,7 @@
 #define BTL_TORII_KEY 112    /* bytes of a key that fit a handle */
 #define BTL_TORII_IMPORTS 32 /* pairs of places for those of one process, kept for reuse */
 #define BTL_TORII_LOOKS 8    /* flushes that find nothing under way, for a round of progress */
+#define BTL_TORII_SHORT 64   /* bytes of a put or get that owes none; as of shm, if it is alone */
 #define BTL_TORII_TAG 0x4d50492d42544cull
 
 /* What ob1 and osc/rdma carry to the peer that puts and gets. */
@@ -115,7 +116,7 @@ typedef struct btl_torii_module {
   opal_list_t endpoints;
   btl_torii_endpoint_t* self; /* made when it is first asked for */
   opal_mutex_t lock;          /* endpoints and their imports */
-  unsigned looks;             /* flushes that found nothing under way */
+  unsigned looks;             /* flushes that found nothing under way, since the last such round */
   int failed;                 /* a Torii code, of what only a flush tells */
   char* receives;             /* memory in which messages arrive */
   mca_btl_base_module_error_cb_fn_t error;

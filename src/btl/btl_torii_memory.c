@@ -185,8 +185,9 @@ static inline int transfer(btl_torii_endpoint_t* endpoint, void* local, uint64_t
          : place->later ? TORII_EMPTY
          : put          ? torii_write_now(place->import, offset, local, size)
                         : torii_read_now(place->import, offset, local, size);
-  if (TORII_EMPTY == code && put && NULL == done) {
-    code = torii_write(place->import, offset, local, size, TORII_COMPLETE_LOCAL, NULL, NULL);
+  if (TORII_EMPTY == code && NULL == done) {
+    code = put ? torii_write(place->import, offset, local, size, TORII_COMPLETE_LOCAL, NULL, NULL)
+               : torii_read(place->import, offset, local, size, NULL, NULL);
     place->later = TORII_PENDING == code;
     if (TORII_PENDING == code) code = TORII_OK; /* the flush tells */
   } else if (TORII_EMPTY == code) {
@@ -203,6 +204,8 @@ static inline int transfer(btl_torii_endpoint_t* endpoint, void* local, uint64_t
   }
   OPAL_THREAD_UNLOCK(&btl_torii.lock);
   if (NULL != operation) return answer(code, operation);
+  if (size > BTL_TORII_SHORT)
+    __atomic_store_n(&btl_torii.looks, BTL_TORII_LOOKS - 1, __ATOMIC_RELAXED);
   if (OPAL_LIKELY(TORII_OK == code) && NULL != done)
     done(&btl_torii.super, endpoint, local, local_handle, context, data, OPAL_SUCCESS);
   return btl_torii_code(code);
@@ -353,10 +356,11 @@ int btl_torii_flush(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* endpoin
   if (TORII_PENDING == code) {
     code = btl_torii_wait(code, &flag);
   } else {
+    /* A program may do nothing else for long, osc/rdma calls again and again, and who copies for
+     * others is not there for peers. */
     const unsigned looks = __atomic_load_n(&btl_torii.looks, __ATOMIC_RELAXED) + 1;
-    __atomic_store_n(&btl_torii.looks, looks, __ATOMIC_RELAXED);
-    /* A program may do nothing else for long, and osc/rdma calls again and again. */
-    if (0 == looks % BTL_TORII_LOOKS) torii_progress(btl_torii.ni);
+    __atomic_store_n(&btl_torii.looks, looks % BTL_TORII_LOOKS, __ATOMIC_RELAXED);
+    if (BTL_TORII_LOOKS == looks) torii_progress(btl_torii.ni);
   }
   if (OPAL_UNLIKELY(TORII_OK != btl_torii.failed)) {
     const int failed = __atomic_exchange_n(&btl_torii.failed, TORII_OK, __ATOMIC_RELAXED);

@@ -186,4 +186,13 @@ inline AccessOwner access_owner(Notes* notes) {
   return {note, notes, 0};
 }
 
+// Of `bytes` bytes at the begin; now or later, as there is room in the driver.
+inline Status access_any(Protocol& protocol, Peer& peer, uint32_t remote, void* base,
+                         uint64_t bytes, bool reading, Notes* notes) {
+  const AccessOwner owner = access_owner(notes);
+  const Status tried = protocol.try_access(peer, remote, 0, base, bytes, reading, owner);
+  if (tried != Status::again) return tried;
+  return protocol.access_later(peer, remote, 0, base, bytes, reading, owner);
+}
+
 }  // namespace torii::test

@@ -298,10 +298,9 @@ TEST_F(ProtocolMemory, ManyThatWaitForRoomAreNotAllOfferedAgain) {
   const std::byte key[FakeDriver::kKeyBytes] = {};
   uint32_t remote = kNoRemote;
   ASSERT_EQ(driver_->import(kPeer, key, &remote), Status::ok);
-  const AccessOwner noting = access_owner(&notes_);
   for (unsigned i = 0; i < kEach; ++i)
     for (Peer* peer : peers)
-      ASSERT_EQ(protocol_->access(*peer, remote, 0, source_.data(), 10, false, noting),
+      ASSERT_EQ(access_any(*protocol_, *peer, remote, source_.data(), 10, false, &notes_),
                 Status::pending);
   EXPECT_EQ(driver_->lent(), kRoom);
 
@@ -336,7 +335,7 @@ TEST_F(ProtocolMemory, AccessesInOnePieceAndInSeveral) {
   uint32_t remote = kNoRemote;
   ASSERT_EQ(driver_->import(kPeer, key, &remote), Status::ok);
   const auto read = [&](uint64_t bytes) {
-    return protocol_->access(*peer_, remote, 0, source_.data(), bytes, true, access_owner(&notes_));
+    return access_any(*protocol_, *peer_, remote, source_.data(), bytes, true, &notes_);
   };
   driver_->remote = Status::ok;
   EXPECT_EQ(read(10), Status::ok);
@@ -420,9 +419,8 @@ TEST_F(ProtocolMemory, WhatADeadPeerOwesEnds) {
     if (flags) {
       const std::byte key[FakeDriver::kKeyBytes] = {};
       ASSERT_EQ(driver_->import(kPeer, key, &remote), Status::ok);
-      ASSERT_EQ(
-          protocol_->access(*peer_, remote, 0, memory.data(), 10, true, access_owner(&notes[4])),
-          Status::pending);
+      ASSERT_EQ(access_any(*protocol_, *peer_, remote, memory.data(), 10, true, &notes[4]),
+                Status::pending);
     }
     driver_->takes = 0;
     driver_->go_down(kPeer, Status::peer_dead);

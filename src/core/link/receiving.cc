@@ -178,7 +178,8 @@ void LinkDriver::acknowledged(Peer& peer, const Header& header, const MoreSack& 
 // can it be handed up there.
 void LinkDriver::retire(Peer& peer, Sent& sent) {
   Rail& rail = peer.rails[sent.rail];
-  if (sent.stage == Sent::Stage::flying) {
+  const bool flying = sent.stage == Sent::Stage::flying;
+  if (flying) {
     peer.flying--;
     rail.flying--;
   } else {
@@ -197,7 +198,9 @@ void LinkDriver::retire(Peer& peer, Sent& sent) {
   }
   if (sent.transmissions == 1 && sent.together) {
     rail.timer.measured(now_ns_ - sent.sent_ns);
-    rail.speed.measured(now_ns_, now_ns_ - sent.sent_ns, rail.delivered - sent.delivered);
+    // What was taken for lost tells of the peer, which was late, not of the rail.
+    if (flying)
+      rail.speed.measured(now_ns_, now_ns_ - sent.sent_ns, rail.delivered - sent.delivered);
   }
   if (sent.memory) pool_.put(std::exchange(sent.memory, nullptr));
 }

@@ -21,7 +21,7 @@ class Speed {
     if (frames < kFew && !(each_ns < frame_ns_)) return;
     // What was true long ago, or in the first bustle, says nothing of now.
     frame_ns_ = fresh(now_ns) ? frame_ns_ + (each_ns - frame_ns_) / kSmooth : each_ns;
-    fresh_until_ns_ = now_ns + std::max(kFreshTimes * round_trip_ns, kFreshLeastNs);
+    fresh_until_ns_ = now_ns + std::clamp(kFreshTimes * round_trip_ns, kFreshLeastNs, kFreshMostNs);
   }
   bool known() const { return frame_ns_ > 0; }
   // Known, and measured not long ago? Where a measurement takes long, it holds for longer.
@@ -40,6 +40,7 @@ class Speed {
   static constexpr float kGuessNs = 1000;
   static constexpr uint64_t kFreshTimes = 32;  // round trips
   static constexpr uint64_t kFreshLeastNs = 10000000;
+  static constexpr uint64_t kFreshMostNs = 4000000000;
 
   uint64_t least_ns_ = 0;
   uint64_t fresh_until_ns_ = 0;

@@ -256,10 +256,11 @@ inline bool Imports::at_once(const Import& import, uint64_t offset, void* base, 
          at_once(import, offset, base, bytes, reading);
 }
 
-// By the driver in one piece, which needs no operation. `again`: this does; nothing happened.
+// By the driver in one piece, which needs no operation. Nothing happened if it is a refusal, and if
+// it is `again`: then the driver has no room.
 inline Status Imports::post(Import& import, uint64_t offset, void* base, uint64_t bytes,
                             bool reading, torii_done_t done, void* arg) {
-  if (!by_driver(import, offset, bytes, right_to(reading))) return Status::again;
+  if (!by_driver(import, offset, bytes, right_to(reading))) return Status::unsupported;
   if (import.traffic->gathered) send_gathered(*import.traffic);
   if (at_once(import, offset, base, bytes, reading)) return Status::ok;
   const AccessOwner owner{&Imports::posted_event,
@@ -272,24 +273,24 @@ inline Status Imports::post(Import& import, uint64_t offset, void* base, uint64_
   if (import.later) return status;
   uncount(import, owner.argument);
   if (status == Status::ok) ++counters_.direct_accesses;
-  return status == Status::ok ? status : Status::again;
+  return status;
 }
 
 [[gnu::hot]] Status Imports::read_any(Import& import, uint64_t offset, void* base, uint64_t bytes,
                                       torii_done_t done, void* arg) {
   const Status posted = post(import, offset, base, bytes, true, done, arg);
-  if (posted != Status::again) return posted;
+  if (posted != Status::again && !is_refusal(posted)) return posted;
   send_gathered(*import.traffic);
   Operation* const op = begin(import, Kind::read, offset, bytes, done, arg);
   if (!op) return Status::no_memory;
   op->base = static_cast<std::byte*>(base);
-  return transfer(op);
+  return posted == Status::again ? transfer_later(op) : transfer_by_frames(op);
 }
 
 [[gnu::hot]] Status Imports::write_any(Import& import, uint64_t offset, const void* base,
                                        uint64_t bytes, bool local, torii_done_t done, void* arg) {
   const Status posted = post(import, offset, const_cast<void*>(base), bytes, false, done, arg);
-  if (posted != Status::again) return posted;
+  if (posted != Status::again && !is_refusal(posted)) return posted;
   if ((local || !done) && gather(import, offset, base, bytes))
     return done ? Status::ok : Status::pending;
   send_gathered(*import.traffic);
@@ -297,7 +298,7 @@ inline Status Imports::post(Import& import, uint64_t offset, void* base, uint64_
   if (!op) return Status::no_memory;
   op->base = static_cast<std::byte*>(const_cast<void*>(base));
   op->local = local && done;
-  return transfer(op);
+  return posted == Status::again ? transfer_later(op) : transfer_by_frames(op);
 }
 
 // A short write for which the target has to be asked, while something is under way there, goes with
@@ -372,14 +373,12 @@ void Imports::posted_event(const RemoteAccess& over, Status status) {
   self.uncount(import, epoch);
 }
 
-// By the driver, else by frames.
-Status Imports::transfer(Operation* op) {
+// By the driver, when it has room.
+Status Imports::transfer_later(Operation* op) {
   Import& import = *op->import;
-  const bool reading = op->kind == Kind::read;
-  if (!by_driver(import, op->offset, op->bytes, right_to(reading))) return transfer_by_frames(op);
   const AccessOwner owner{&Imports::driver_event, this, reinterpret_cast<uintptr_t>(op)};
-  const Status status = protocol_.access(*import.peer, import.remote, op->offset, op->base,
-                                         op->bytes, reading, owner);
+  const Status status = protocol_.access_later(*import.peer, import.remote, op->offset, op->base,
+                                               op->bytes, op->kind == Kind::read, owner);
   import.later = status == Status::pending;
   if (import.later) return status;
   if (is_refusal(status)) return transfer_by_frames(op);

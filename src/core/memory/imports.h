@@ -230,7 +230,7 @@ class Imports {
                    void* arg);
   bool gather(Import& import, uint64_t offset, const void* base, uint64_t bytes);
   void send_gathered(Traffic& traffic);
-  Status transfer(Operation* op);
+  Status transfer_later(Operation* op);
   Status transfer_by_frames(Operation* op);
   Status begin_frames(Operation* op);
   Status begin_atomic(Operation* op, const ImportedLock* lock);

@@ -240,10 +240,8 @@ void Protocol::move_finished(Op* op) {
 }
 
 // Where the driver has no room for one it waits, and the others behind it.
-Status Protocol::access(Peer& peer, uint32_t remote, uint64_t offset, void* base, uint64_t bytes,
-                        bool reading, const AccessOwner& owner) {
-  const Status tried = try_access(peer, remote, offset, base, bytes, reading, owner);
-  if (tried != Status::again) return tried;
+Status Protocol::access_later(Peer& peer, uint32_t remote, uint64_t offset, void* base,
+                              uint64_t bytes, bool reading, const AccessOwner& owner) {
   const bool waits = !peer.moves.empty() || in_one_piece(peer, bytes);
   const auto notify = reinterpret_cast<uintptr_t>(owner.notify);
   Op* op = make_op(peer, OpRole::access,

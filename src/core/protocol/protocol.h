@@ -172,14 +172,14 @@ class Protocol final {
                 const Owner& owner);
   // Reads or writes `bytes` bytes at `offset` of memory that the peer's driver imported as
   // `remote`. `ok`: over; `pending`: the owner is told. An error: nothing was begun. `denied`, from
-  // here or told: not this way, use frames.
-  Status access(Peer& peer, uint32_t remote, uint64_t offset, void* base, uint64_t bytes,
-                bool reading, const AccessOwner& owner);
-  // The same, but where it would have to wait for others, `again`: nothing happened.
+  // here or told: not this way, use frames. `again`: it is for access_later(); nothing happened.
   Status try_access(Peer& peer, uint32_t remote, uint64_t offset, void* base, uint64_t bytes,
                     bool reading, const AccessOwner& owner);
-  // The same, if it is over when this returns. False: nothing happened that access() would not do
-  // again.
+  // What is too long for one piece, or has to wait for others.
+  Status access_later(Peer& peer, uint32_t remote, uint64_t offset, void* base, uint64_t bytes,
+                      bool reading, const AccessOwner& owner);
+  // As try_access(), if it is over when this returns. False: nothing happened that try_access()
+  // would not do again.
   bool access_now(Peer& peer, uint32_t remote, uint64_t offset, void* base, uint64_t bytes,
                   bool reading);
   // An atomic operation on memory that the peer's driver imported; peer, old and cookie of `atomic`

@@ -323,7 +323,7 @@ void ShmDriver::take_answers(Peer& peer, const Ask& answers, const std::byte* by
   EndedAsks ended;
   uint64_t left = answers.bytes;
   uint32_t i = 0, n = 0;
-  bool lies = false;
+  bool lies = answers.slot == 0;
   for (; n < answers.slot; n++) {
     OpenAsk* const open = asks->awaiting(answers.number + n, &i);
     const uint64_t at = open ? open->place_of(answers.number + n) : 0;
@@ -339,7 +339,7 @@ void ShmDriver::take_answers(Peer& peer, const Ask& answers, const std::byte* by
     if (open->got == open->bytes) ended.add(*open, Status::ok);
   }
   look_for_end(*asks);
-  asks->idle = asks->penalty = 0;
+  if (n > 0) asks->idle = asks->penalty = 0;
   counters_.helped_accesses += ended.count;
   if (asks->sending < asks->count) send_asks(peer);
   report_asks(peer, ended);

@@ -2,6 +2,9 @@
 // Copyright (c) 2026, the Torii authors
 //
 // What another process has asked for (ask.cc) is carried out in this process's memory.
+#include <cstddef>
+#include <cstring>
+
 #include "core/base/copy.h"
 #include "core/base/log.h"
 #include "core/base/pause.h"
@@ -31,6 +34,12 @@ bool sensible(const Ask& ask, uint32_t data) {
     default:
       return false;
   }
+}
+
+bool is_get(const std::byte* ask) {
+  AskKind kind;
+  std::memcpy(&kind, ask + offsetof(Ask, kind), sizeof(kind));
+  return kind == AskKind::get || kind == AskKind::get_of_many;
 }
 
 }  // namespace
@@ -114,11 +123,14 @@ void ShmDriver::answer_get(Peer& peer, const Ask& ask) {
   }
 }
 
-// False: it is not one that shares a frame. Those before it have left.
+// False: it is not one that shares a frame. Those before it have left. None waits for anything but
+// gets behind it, for an upcall may take long.
 inline bool ShmDriver::gather_answer(Peer& peer, uint32_t number, const std::byte* from,
                                      uint32_t bytes) {
   const bool begun = peer.answers && peer.answers->count > 0;
-  if (!begun && !peer.in.more()) return false;
+  const std::byte* const next = peer.in.next_of(shm::kKindAsk);
+  const bool more = next && is_get(next);
+  if (!begun && !more) return false;
   if (!peer.answers) peer.answers = std::make_unique<shm::Answers>();
   shm::Answers& answers = *peer.answers;
   const bool fits = bytes > 0 && bytes <= shm::kAnswersEach;
@@ -130,7 +142,7 @@ inline bool ShmDriver::gather_answer(Peer& peer, uint32_t number, const std::byt
   copy_bytes(answers.data + answers.bytes, from, bytes);
   answers.bytes += bytes;
   answers.count++;
-  if (!peer.in.more()) send_answers(peer);
+  if (!more) send_answers(peer);
   return true;
 }
 

@@ -289,6 +289,15 @@ struct RingReceiver {
     return is_at(next, control_at(base, next & (lines - 1)).load(std::memory_order_relaxed));
   }
 
+  // The bytes of the frame behind the one found last, if it has arrived, is of that kind and begins
+  // with the line; else null. At least kFirstBytes may be read.
+  const std::byte* next_of(uint64_t kind) const {
+    const uint32_t next = position + span;
+    std::byte* const line = base + size_t{next & (lines - 1)} * kLine;
+    const uint64_t word = control_at(base, next & (lines - 1)).load(std::memory_order_acquire);
+    return is_at(next, word) && word >> 48 == kind << 8 ? line + sizeof(word) : nullptr;
+  }
+
   bool empty() const {
     return !is_next(control_at(base, position & (lines - 1)).load(std::memory_order_acquire));
   }
