@@ -12,6 +12,10 @@
 #include "torii_impl.h"
 
 #define LINE 64 /* bytes of a cache line */
+/* MPICH hands out what it is given at the next multiple of 16, never at the place itself. With this
+ * that is the begin of a line: 16 bytes behind one, a copy by `rep movsb` takes twice the time on
+ * some processors. */
+#define SHIFT (LINE - 16)
 
 /* --- memory of MPI_Alloc_mem ---------------------------------------------------------------- */
 
@@ -20,12 +24,12 @@
 void* MPIDI_TORII_mpi_alloc_mem(MPI_Aint size, MPIR_Info* info) {
   void* memory = NULL;
   (void)info;
-  torii_memory_alloc(NETMOD_TORII_NI, (size_t)size, 0, &memory);
-  return memory;
+  torii_memory_alloc(NETMOD_TORII_NI, (size_t)size + SHIFT, 0, &memory);
+  return NULL == memory ? NULL : (char*)memory + SHIFT;
 }
 
 int MPIDI_TORII_mpi_free_mem(void* ptr) {
-  const int code = torii_memory_free(NETMOD_TORII_NI, ptr);
+  const int code = torii_memory_free(NETMOD_TORII_NI, (char*)ptr - SHIFT);
   return TORII_OK == code ? MPI_SUCCESS : netmod_torii_refused(code, "MPI_Free_mem");
 }
 
