@@ -168,9 +168,7 @@ class World {
       ask.bytes = right & 8 ? 8 : 4;
       data.assign(reinterpret_cast<const char*>(&atomic), sizeof(atomic));
     }
-    if (ask.kind != shm::AskKind::answer && ask.kind != shm::AskKind::answers &&
-        ask.kind != shm::AskKind::delivered)
-      ++number_;
+    if (!shm::is_answer(ask.kind)) ++number_;
     data.insert(0, reinterpret_cast<const char*>(&ask), shm::head_bytes(ask.kind));
     if (right & 64) data.resize(in.below(unsigned(data.size() + 1)));
     bool corrupt = false;

@@ -56,7 +56,7 @@ constexpr unsigned kPauseMax = 1024;
 // A put that is alone goes in two or three frames if the owner is near: it copies the first one
 // while the next is written. Where each line takes long, more frames are more of the lines for
 // which one waits. Now and then such a put goes in one, which tells where the owner is.
-constexpr uint64_t kHalvesFrom = shm::BodyWriter::kMeasuredFrom;
+constexpr uint64_t kHalvesFrom = shm::StoreChoice::kStringFrom;
 constexpr uint64_t kHalvesMost = shm::kAskChunk;
 constexpr uint64_t kShortHalves = 6 << 10;
 constexpr unsigned kWholeEach = 16;

@@ -118,10 +118,11 @@ struct Ask {
   uint64_t offset;  // in the region
 };
 static_assert(sizeof(Ask) == 32);
+inline constexpr bool is_answer(AskKind kind) {
+  return kind == AskKind::answer || kind == AskKind::answers || kind == AskKind::delivered;
+}
 inline constexpr uint32_t head_bytes(AskKind kind) {
-  const bool answers =
-      kind == AskKind::answer || kind == AskKind::answers || kind == AskKind::delivered;
-  return answers ? offsetof(Ask, valid) : sizeof(Ask);
+  return is_answer(kind) ? offsetof(Ask, valid) : sizeof(Ask);
 }
 
 // Answers that share a frame.

@@ -407,7 +407,6 @@ inline bool ShmDriver::quiet(uint64_t now_ns) const {
       if (count) peer.in.fetch_ahead();
       sink_.packet(peer.id, {bytes, length});
     } else if (found == shm::RingReceiver::Found::ask) {
-      peer.in.fetch_ahead();
       carry_out(peer, bytes, length);
     } else {
       join_split(peer, bytes);

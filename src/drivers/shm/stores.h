@@ -116,8 +116,7 @@ class BodyWriter {
  public:
   // False: there is nothing to choose on this machine.
   void allow_choice(bool allow) { may_choose_ = allow; }
-  static constexpr uint32_t kMeasuredFrom = StoreChoice::kStringFrom;
-  // Is the receiver known to be near? Bodies from that size on tell.
+  // Is the receiver known to be near? Bodies of StoreChoice::kStringFrom bytes and more tell.
   bool near() const { return may_choose_ && choice_.near(); }
   // Copies a body, or its rest, to the beginning of a line. Whoever stores something later in
   // program order publishes it.
@@ -150,7 +149,6 @@ class BodyWriter {
 
 class BodyWriter {
  public:
-  static constexpr uint32_t kMeasuredFrom = 4096;
   void allow_choice(bool) {}
   bool near() const { return false; }
   void write(std::byte* to, const std::byte* from, uint32_t n) { copy_bytes(to, from, n); }
