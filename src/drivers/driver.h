@@ -310,6 +310,10 @@ struct DriverInfo {
 
 // All drivers built in.
 std::span<const DriverInfo> driver_list();
+// The names in TORII_DRIVERS, in its order.
+std::vector<std::string> chosen_drivers();
+// The row of a name; of NAME for "fault:NAME". Null with the names that there are in *why.
+const DriverInfo* find_driver(const std::string& name, std::string* why = nullptr);
 // Opens by name; "fault:NAME" wraps NAME. Null with the reason in *why.
 std::unique_ptr<Driver> open_driver(const std::string& name, const DriverEnv& env,
                                     std::string* why);

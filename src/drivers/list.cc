@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
+#include <sstream>
+
 #include "core/base/log.h"
 #include "core/base/param.h"
 #include "drivers/driver.h"
@@ -32,17 +34,32 @@ std::unique_ptr<Driver> open_fault(const std::string& below, const DriverEnv& en
 
 std::span<const DriverInfo> driver_list() { return kDrivers; }
 
+std::vector<std::string> chosen_drivers() {
+  std::vector<std::string> names;
+  std::istringstream list(params().drivers);
+  for (std::string name; std::getline(list, name, ',');)
+    if (!name.empty()) names.push_back(name);
+  return names;
+}
+
+const DriverInfo* find_driver(const std::string& name, std::string* why) {
+  if (name.starts_with(kFaultPrefix)) return find_driver(name.substr(kFaultPrefix.size()), why);
+  std::string known;
+  for (const DriverInfo& driver : kDrivers) {
+    if (name == driver.name) return &driver;
+    known += std::string(known.empty() ? "" : ", ") + driver.name;
+  }
+  if (why)
+    *why = format_text("there is no driver '%s'; known are %s, each also as fault:NAME",
+                       name.c_str(), known.c_str());
+  return nullptr;
+}
+
 std::unique_ptr<Driver> open_driver(const std::string& name, const DriverEnv& env,
                                     std::string* why) {
   if (name.starts_with(kFaultPrefix)) return open_fault(name.substr(kFaultPrefix.size()), env, why);
-  std::string known;
-  for (const DriverInfo& driver : kDrivers) {
-    if (name == driver.name) return driver.open(env, why);
-    known += std::string(known.empty() ? "" : ", ") + driver.name;
-  }
-  *why = format_text("there is no driver '%s'; known are %s, each also as fault:NAME", name.c_str(),
-                     known.c_str());
-  return nullptr;
+  const DriverInfo* driver = find_driver(name, why);
+  return driver ? driver->open(env, why) : nullptr;
 }
 
 }  // namespace torii

@@ -203,6 +203,25 @@ torii_ni_t* open_ni(uint64_t job) {
   return ni;
 }
 
+TEST(Ni, ADriverThatDoesNotExistIsNamed) {
+  std::string why;
+  for (const char* list : {"self,smh", "self,shm,fault:smh", "smh"}) {
+    ASSERT_EQ(param_set("drivers", list, "test", &why), Status::ok) << why;
+    torii_options_t options{};
+    options.struct_bytes = sizeof(options);
+    options.job = 5;
+    options.size = options.local_size = 1;
+    torii_ni_t* ni = nullptr;
+    EXPECT_EQ(torii_open(&options, &ni), TORII_ERR_UNREACHABLE) << list;
+    const std::string text = torii_error();
+    for (const std::string& part : {std::string("TORII_DRIVERS=") + list + ":",
+                                    std::string("'smh'"), std::string("known are self, shm,")}) {
+      EXPECT_NE(text.find(part), std::string::npos) << text;
+    }
+  }
+  ASSERT_EQ(param_set("drivers", "self,shm", "test", &why), Status::ok) << why;
+}
+
 TEST(Ni, PeersOfOtherJobsAreToldApart) {
   std::string why;
   ASSERT_EQ(param_set("drivers", "shm", "test", &why), Status::ok) << why;

@@ -130,19 +130,20 @@ std::unique_ptr<Ni> Ni::open(const NiConfig& config, std::string* why) {
 // to all.
 bool Ni::needless(const std::string& name) const {
   if (config_.size > config_.local_size || param_is_set("drivers")) return false;
-  const auto drivers = driver_list();
-  return std::any_of(drivers.begin(), drivers.end(),
-                     [&](const DriverInfo& info) { return info.network && info.name == name; });
+  const DriverInfo* driver = find_driver(name);
+  return driver && driver->network;
 }
 
 bool Ni::open_drivers(std::string* why) {
-  const std::string& list = params().drivers;
+  const std::vector<std::string> names = chosen_drivers();
   std::string reasons;
-  for (size_t at = 0; at <= list.size();) {
-    const size_t comma = std::min(list.find(',', at), list.size());
-    const std::string name = list.substr(at, comma - at);
-    at = comma + 1;
-    if (name.empty()) continue;
+  for (const std::string& name : names) {  // a slip of the pen must not cost a driver unnoticed
+    if (!find_driver(name, &reasons)) {
+      *why = "TORII_DRIVERS=" + params().drivers + ": " + reasons;
+      return false;
+    }
+  }
+  for (const std::string& name : names) {
     if (needless(name)) {
       left_out_ += format_text(
           "; %s is not open, because the job is on one node: name it in "
@@ -167,7 +168,7 @@ bool Ni::open_drivers(std::string* why) {
     }
   }
   if (!protocol_.drivers().empty()) return true;
-  *why = "no driver could be opened (TORII_DRIVERS=" + list + "):" + reasons;
+  *why = "no driver could be opened (TORII_DRIVERS=" + params().drivers + "):" + reasons;
   return false;
 }
 
@@ -362,7 +363,10 @@ bool Ni::rank_ids(uint32_t rank, uint32_t* nid, uint32_t* pid) {
 Status Ni::connect(std::span<const std::byte> address, Peer** out, std::string* why) {
   const uint64_t before = counters_.peers_connected;
   const Status status = protocol_.connect(address, out, why);
-  if (status == Status::unreachable) *why += left_out_;
+  if (status == Status::unreachable) {
+    *why += left_out_;
+    for (const std::string& refused : refused_) *why += "; not open: " + refused;
+  }
   if (wait_policy_.scarce && !yield_known_ && status == Status::ok) learn_of_yield((*out)->id);
   if (params().report && status == Status::ok && counters_.peers_connected != before) {
     std::string notes = (*out)->path_note;

@@ -40,9 +40,8 @@ constexpr size_t kBriefBytes = 110;
 constexpr std::byte kPacked{0};
 
 bool is_network(const std::string& name) {
-  const auto drivers = driver_list();
-  return std::any_of(drivers.begin(), drivers.end(),
-                     [&](const DriverInfo& info) { return info.network && info.name == name; });
+  const DriverInfo* driver = find_driver(name);
+  return driver && driver->network;
 }
 
 size_t pack_zeros(std::span<const std::byte> in, std::byte* out) {

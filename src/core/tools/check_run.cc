@@ -42,21 +42,13 @@ std::vector<uint32_t> lengths_for(uint32_t longest) {
 }  // namespace
 
 Run::Run(uint32_t local_peers, Facts* facts) {
-  const std::string& list = params().drivers;
-  for (size_t at = 0; at <= list.size();) {
-    const size_t comma = std::min(list.find(',', at), list.size());
-    const std::string name = list.substr(at, comma - at);
-    at = comma + 1;
+  for (const std::string& name : chosen_drivers()) {
     const std::string bare = name.substr(name.rfind(':') + 1);
-    const auto info = std::find_if(driver_list().begin(), driver_list().end(),
-                                   [&](const DriverInfo& one) { return bare == one.name; });
-    if (bare.empty() || bare == "self") continue;
+    if (bare == "self") continue;
     Endpoint& end = facts->endpoints.emplace_back();
     end.driver = bare;
-    if (info == driver_list().end()) {
-      end.why = "TORII_DRIVERS names it, but there is no such driver";
-      continue;
-    }
+    const DriverInfo* info = find_driver(name, &end.why);
+    if (!info) continue;
     end.network = info->network;
     std::unique_ptr<Prober> prober = Prober::open(*info, name, local_peers, &end.why);
     if (!prober) continue;

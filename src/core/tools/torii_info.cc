@@ -89,25 +89,10 @@ constexpr CapName kCapNames[] = {
     {kAtomic, "atomic operations"},
 };
 
-// The names in TORII_DRIVERS, without decorators around them.
-std::vector<std::string> chosen_drivers() {
-  std::vector<std::string> names;
-  std::string rest = params().drivers + ",";
-  for (size_t comma; (comma = rest.find(',')) != std::string::npos; rest.erase(0, comma + 1)) {
-    std::string name = rest.substr(0, comma);
-    name.erase(0, name.rfind(':') + 1);
-    if (!name.empty()) names.push_back(name);
-  }
-  return names;
-}
-
-// Those of them that do not exist.
+// Names in TORII_DRIVERS that no driver has.
 std::vector<std::string> unknown_drivers() {
   std::vector<std::string> names = chosen_drivers();
-  std::erase_if(names, [](const std::string& name) {
-    return std::any_of(driver_list().begin(), driver_list().end(),
-                       [&](const DriverInfo& info) { return name == info.name; });
-  });
+  std::erase_if(names, [](const std::string& name) { return find_driver(name) != nullptr; });
   return names;
 }
 
@@ -147,7 +132,8 @@ std::vector<Look> look_at_drivers() {
   for (const DriverInfo& info : driver_list()) {
     Look& look = looks.emplace_back();
     look.info = &info;
-    look.wanted = std::find(chosen.begin(), chosen.end(), info.name) != chosen.end();
+    look.wanted = std::any_of(chosen.begin(), chosen.end(),
+                              [&](const std::string& name) { return find_driver(name) == &info; });
     IgnoringSink sink;
     Counters counters;
     DriverEnv env;
