@@ -55,6 +55,12 @@ out=$(TORII_SIZE=2 TORII_RANK=0 TORII_JOB=torii-perf-$$ timeout 60 $perf $quick 
   fail "by hand: $out"
 wait $! || fail "rank 1 by hand"
 
+# Why two processes do not reach each other: what did not open, and what does not exist.
+out=$( (trap '' XFSZ; ulimit -f 0; timeout 60 $perf --fork 2 $quick --test rate 2>&1; echo $?) | cat)
+case $out in *"no driver reaches rank "*"; not open: shm: "*"ulimit -f unlimited"*1) ;; *) fail "without shm: $out" ;; esac
+out=$(TORII_DRIVERS=self,smh timeout 60 $perf --fork 2 $quick --test rate 2>&1) && fail "TORII_DRIVERS=self,smh"
+case $out in *"TORII_DRIVERS=self,smh: there is no driver 'smh'; known are "*) ;; *) fail "without smh: $out" ;; esac
+
 wrong() {
   expected=$1
   shift
