@@ -136,13 +136,12 @@ bool Ni::needless(const std::string& name) const {
 
 bool Ni::open_drivers(std::string* why) {
   const std::vector<std::string> names = chosen_drivers();
-  std::string reasons;
   for (const std::string& name : names) {  // a slip of the pen must not cost a driver unnoticed
-    if (!find_driver(name, &reasons)) {
-      *why = "TORII_DRIVERS=" + params().drivers + ": " + reasons;
-      return false;
-    }
+    if (find_driver(name, why)) continue;
+    *why = "TORII_DRIVERS=" + params().drivers + ": " + *why;
+    return false;
   }
+  std::string reasons;
   for (const std::string& name : names) {
     if (needless(name)) {
       left_out_ += format_text(

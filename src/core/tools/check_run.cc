@@ -9,7 +9,6 @@
 #include <bit>
 
 #include "core/base/log.h"
-#include "core/base/param.h"
 
 namespace torii::check {
 namespace {
