@@ -7,6 +7,7 @@ folder. Exit status 0 if every run over Torii succeeded and all transports agree
 speed does not decide it.
 """
 import argparse
+import math
 import os
 import sys
 import tempfile
@@ -43,11 +44,12 @@ class Session:
         self.floor = Floor(os.path.join(SOURCES, "floor.c"), programs)
         self._rounds, self._lammps_rounds = args.rounds, args.lammps_rounds
 
-    def rounds(self, usual):
-        return self._rounds or usual
+    def rounds(self, usual, seconds):
+        """(how many, for how long): as many as were asked for take what they take."""
+        return (self._rounds, math.inf) if self._rounds else (usual, seconds)
 
-    def lammps_rounds(self, usual):
-        return self._lammps_rounds or usual
+    def lammps_rounds(self, usual, seconds):
+        return (self._lammps_rounds, math.inf) if self._lammps_rounds else (usual, seconds)
 
 
 def cpu_model():
@@ -83,8 +85,9 @@ def arguments():
                         help="over MPICH instead of Open MPI: the one installed with the netmod, and "
                         "others to compare it with")
     parser.add_argument("--results", default=os.path.join(TOP, "results"))
-    parser.add_argument("--rounds", type=int, help="of every figure but LAMMPS (by figure)")
-    parser.add_argument("--lammps-rounds", type=int, help="of LAMMPS (by figure)")
+    parser.add_argument("--rounds", type=int, help="of every figure but LAMMPS, however long they take "
+                        "(by figure)")
+    parser.add_argument("--lammps-rounds", type=int, help="of LAMMPS, likewise (by figure)")
     parser.add_argument("--max", type=int, default=4 << 20, help="largest message (%(default)s)")
     parser.add_argument("--ms", type=float, default=6, help="time for each size (%(default)s)")
     parser.add_argument("--lock", metavar="FILE",

@@ -40,8 +40,8 @@ class Melt:
             ends.setdefault(end, transport.name)
             return {("melt", self.ranks): seconds}
 
-        outcome = run_rounds(session, self.name, usable, session.lammps_rounds(self.rounds),
-                             self.seconds, one_run)
+        outcome = run_rounds(session, self.name, usable,
+                             *session.lammps_rounds(self.rounds, self.seconds), one_run)
         show(session, self.name, f"LAMMPS melt, {self.ranks} ranks", self.kinds, outcome)
         print("last line of the energies (step, temperature, pair, molecular and total energy, "
               "pressure):")

@@ -72,8 +72,8 @@ class Figure:
             transports = [one for one in session.one_sided if one.name in self.components]
         if self.with_thread:
             transports = [transports[0], session.threaded, *transports[1:]]
-        outcome = run_rounds(session, self.name, transports, session.rounds(self.rounds),
-                             self.seconds, one_run,
+        outcome = run_rounds(session, self.name, transports,
+                             *session.rounds(self.rounds, self.seconds), one_run,
                              sorted({kind.limit for kind in self.kinds if kind.limit}), self.steady)
         show(session, self.name, self.title, self.kinds, outcome, self.plot)
         for kind, largest in self.multiples:

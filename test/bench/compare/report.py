@@ -26,8 +26,7 @@ def quartile(values, lower):
 
 
 def summarize(kinds, outcome):
-    """Rows {kind, parameter, NAME: median, "NAME best", "NAME quartile", ratio}; ratio is Torii's
-    value over the best other's of the same round, the median over rounds."""
+    """Rows {kind, parameter, NAME: median, "NAME best", "NAME quartile", ratio}."""
     names, rows = outcome.names, []
     for kind in kinds:
         best = min if kind.lower else max
@@ -40,16 +39,26 @@ def summarize(kinds, outcome):
                 row[name] = statistics.median(values)
                 row[name + " best"] = best(values)
                 row[name + " quartile"] = quartile(values, kind.lower)
-            ratios = [r.results["Torii"][key] / best(r.results[n][key] for n in names[1:])
-                      for r in outcome.kept] if kind.ratio and len(names) > 1 else []
             limits = outcome.floor(f"{kind.limit}-{key[1]}") if kind.limit else []
             if kind.bound:
                 limits = kind.bound(outcome)
             if limits:
                 row["limit"] = statistics.median(limits)
-            row["ratio"] = statistics.median(ratios) if ratios else ""
+            row["ratio"] = ratio(outcome, key, best) if kind.ratio and len(names) > 1 else ""
             rows.append(row)
     return rows
+
+
+def ratio(outcome, key, best):
+    """Torii's value over the best other's of the same round, the median over rounds. Where the
+    machine changes within a round, the best of several others is who met it at its best: there,
+    Torii's median over the best median of another."""
+    others = outcome.names[1:]
+    if outcome.all_kept:
+        medians = {name: statistics.median(outcome.values(name, key)) for name in outcome.names}
+        return medians["Torii"] / best(medians[name] for name in others)
+    return statistics.median(one.results["Torii"][key] / best(one.results[name][key] for name in others)
+                             for one in outcome.kept)
 
 
 def print_table(kind, rows, outcome):

@@ -3,8 +3,9 @@
 """Rounds: transports take turns, so that whatever else the machine does meets all of them.
 
 A round is discarded when the hypervisor took a thousandth of its time away (steal in /proc/stat:
-in a short round, any of it), or when the machine's floor, measured before and after it, is not what it is in most rounds: in a virtual
-machine the processors move, and a cache line then takes several times as long.
+in a short round, any of it), or when the machine's floor, measured before and after it, is not what
+it is in most rounds: in a virtual machine the processors move, and a cache line then takes several
+times as long. Where few rounds would be left, none is discarded.
 """
 import contextlib
 import fcntl
@@ -18,6 +19,7 @@ from transports import THREADED, RunFailed
 
 FLOOR_TOLERANCE = 1.5
 STEAL_TOLERANCE = 0.001
+MANY_KEPT = 0.25
 
 
 @dataclass
@@ -51,7 +53,7 @@ class Outcome:
         text = f"{what}: {len(self.kept)} rounds"
         if self.all_kept and self.stolen + self.moved:
             return text + (f"; time was stolen in {self.stolen} of them and the floor moved in "
-                           f"{self.moved}, too many to discard them")
+                           f"{self.moved}, too many to discard them: ratios of medians")
         return text + (f", {self.stolen} discarded because of stolen time, {self.moved} because "
                        "the floor moved")
 
@@ -135,13 +137,14 @@ def sort_out(rounds, wanted, steady=True):
 
     kept = [r for r in honest if stayed(r)]
     stolen, moved = len(rounds) - len(honest), len(honest) - len(kept)
-    if len(kept) < min(wanted, 3):  # a host that is never quiet: better than nothing
+    # A host that is never quiet: many rounds that were all disturbed say more than a few good ones.
+    if len(kept) < min(wanted, 3) or len(kept) < MANY_KEPT * len(rounds):
         return rounds, stolen, moved, True
     return kept, stolen, moved, False
 
 
 def run_rounds(session, what, transports, wanted, seconds, one_run, floors=(), steady=True):
-    """Runs until there are `wanted` good rounds, twice as many in all, or the time is over.
+    """Runs until there are `wanted` good rounds, twice as many in all, or the seconds are over.
     A transport that fails is left out of the figure; a failure of Torii is raised. Not steady: the
     floor may move."""
     present, rounds = list(transports), []
