@@ -385,7 +385,8 @@ TORII_PUBLIC int torii_write(torii_import_t* import, uint64_t offset, const void
                              uint64_t bytes, torii_completion_t when, torii_done_t done, void* arg);
 
 /* TORII_PENDING: something that was begun through this import is under way. Otherwise TORII_OK, or
- * the code of a failure that no `done` has told, since this was last asked. Makes no progress. */
+ * the code of a failure that no `done` has told, since this was last asked. For who waits: looks
+ * for the end itself for about a microsecond, where that helps, but makes no other progress. */
 TORII_PUBLIC int torii_import_test(torii_import_t* import);
 
 /* The short way of torii_read and torii_write. TORII_OK: complete, at the target too. TORII_EMPTY:

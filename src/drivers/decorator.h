@@ -53,6 +53,7 @@ class Decorator : public Driver, protected Sink {
   }
   Status put(const Rma& rma) override { return below_->put(rma); }
   Status get(const Rma& rma) override { return below_->get(rma); }
+  void look(PeerId peer) override { below_->look(peer); }
   Status atomic(const RemoteAtomic& atomic) override { return below_->atomic(atomic); }
   Status join(std::span<const std::byte> group, PeerId* peer) override {
     return below_->join(group, peer);

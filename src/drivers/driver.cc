@@ -31,6 +31,7 @@ Status Driver::alloc(uint64_t, uint64_t, void**) { return Status::unsupported; }
 void Driver::dealloc(void*) {}
 bool Driver::near(PeerId, const void*) const { return false; }
 bool Driver::sooner_sent(uint32_t, uint64_t) const { return false; }
+void Driver::look(PeerId) {}
 Status Driver::put(const Rma&) { return Status::unsupported; }
 Status Driver::get(const Rma&) { return Status::unsupported; }
 Status Driver::atomic(const RemoteAtomic&) { return Status::unsupported; }

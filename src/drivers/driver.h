@@ -8,7 +8,8 @@
 //
 // Rules; each is a case of the conformance kit (test/conformance):
 //  1. One thread at a time calls a driver (the core's lock sees to it).
-//  2. Every upcall happens inside poll(). An upcall may call send, put, get, connect; never poll.
+//  2. Every upcall happens inside poll() or look(). An upcall may call send, put, get, connect;
+//     never those two.
 //  3. A refused item leaves no trace. send() takes a prefix of the batch; the rest is
 //     back-pressure and the core offers it again.
 //  4. Frames between two processes that the driver takes are delivered once, unchanged and in
@@ -284,6 +285,9 @@ class Driver {
   // which nothing was or will be moved by this call. `denied` means: use frames for this peer.
   virtual Status put(const Rma& rma);
   virtual Status get(const Rma& rma);
+  // Nothing will happen in this process before some of those under way there are over: looks for
+  // that for about a microsecond, and reports it by done(), if it is seen sooner than by poll().
+  virtual void look(PeerId peer);
   // Answers `ok` (it has happened, no done()), `pending` (done() follows), or an error: nothing has
   // happened then, nor will; the core asks the other process by frames. The same if done() says
   // `unsupported`.

@@ -27,8 +27,10 @@
 MPL_STATIC_INLINE_PREFIX int netmod_torii_progress(int vci, int blocking) {
   struct netmod_torii_vci* own = NETMOD_TORII_VCI(vci);
   int came_back;
-  if (0 == vci && MPIDI_TORII_global.looks) {
-    MPIDI_TORII_global.looks = 0;
+  if (0 == vci && NETMOD_TORII_WAITS != MPIDI_TORII_global.next) {
+    const int passes = NETMOD_TORII_PASSES == MPIDI_TORII_global.next;
+    MPIDI_TORII_global.next = NETMOD_TORII_WAITS;
+    if (passes) return 0;
     blocking = 0;
   }
 #if 1 < NETMOD_TORII_MAX_VCIS

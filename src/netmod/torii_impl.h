@@ -54,6 +54,9 @@ struct netmod_torii_vci {
   const struct netmod_torii_card* cards; /* by rank in the job */
 } __attribute__((aligned(64)));
 
+/* What a call for progress is to do: wait, look in, or nothing. */
+enum netmod_torii_call { NETMOD_TORII_WAITS, NETMOD_TORII_LOOKS, NETMOD_TORII_PASSES };
+
 typedef struct {
   struct netmod_torii_vci vci[NETMOD_TORII_MAX_VCIS];
   int vcis;              /* in use; the same in all processes of the job */
@@ -61,8 +64,9 @@ typedef struct {
   uint64_t ignore;       /* bits of a tag that no receive looks at */
   uint64_t ignore_any;   /* the same for MPI_ANY_TAG */
   uint64_t job;
-  int looks; /* the next call for progress is not a wait */
-  int world; /* all processes of the job are in touch */
+  enum netmod_torii_call next; /* call for progress */
+  unsigned completions;        /* of windows */
+  int world;                   /* all processes of the job are in touch */
   struct netmod_torii_stranger* strangers;
 } MPIDI_TORII_global_t;
 extern MPIDI_TORII_global_t MPIDI_TORII_global;

@@ -77,6 +77,7 @@ class Node final : public Sink {
 
   Counters counters_;
   bool in_poll_ = false;
+  unsigned looks_ = 0;
   uint64_t last_cookie_ = 0;
   std::unique_ptr<Driver> driver_;
 };

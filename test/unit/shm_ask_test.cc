@@ -23,15 +23,66 @@ TEST_F(ShmAsk, TheOwnerPutsAndGets) {
     ASSERT_TRUE(together(cookie));
     EXPECT_EQ(status_of(cookie), Status::ok);
     EXPECT_TRUE(equal(bytes % 5, bytes % 3, bytes)) << bytes;
+    EXPECT_EQ(claim().applied.load(), claim().seen.load());
     ASSERT_EQ(get(bytes % 5, back.data(), bytes, ++cookie), Status::pending) << bytes;
     ASSERT_TRUE(together(cookie));
     EXPECT_EQ(status_of(cookie), Status::ok);
     EXPECT_EQ(std::memcmp(back.data(), local.data() + bytes % 3, bytes), 0) << bytes;
     EXPECT_EQ(back[bytes], std::byte{}) << "written behind the end";
-    EXPECT_EQ(claim().applied.load(), claim().seen.load());
     EXPECT_EQ(claim().withdrawn.load(), 0u);
   }
   EXPECT_EQ(user.counters.helped_accesses, cookie);
+}
+
+// Without a poll; what else has come is left for that.
+TEST_F(ShmAsk, WhoLooksSeesTheEnd) {
+  user.driver->look(peer);  // nothing is under way
+  const PeerId back = connect_to(owner, user.address());
+  ASSERT_NE(back, kNoPeer);
+  test::send_surely(owner, back, "first");  // whose ring is found by a poll
+  ASSERT_TRUE(test::poll_until(user, [&] { return !user.sink.packets.empty(); }));
+  user.sink.packets.clear();
+  uint64_t cookie = 0;
+  for (const uint64_t bytes : {1, 8, 40, 41, 4096, 8192}) {
+    std::vector<std::byte> got(bytes + 1);
+    ASSERT_EQ(put(3, 5, bytes, ++cookie), Status::pending);
+    user.driver->look(peer);
+    EXPECT_FALSE(done(cookie)) << "the owner has not looked";
+    while (!equal(3, 5, bytes)) owner.driver->poll(1, 64);
+    user.driver->look(peer);
+    EXPECT_EQ(status_of(cookie), Status::ok) << bytes;
+    ASSERT_EQ(get(3, got.data(), bytes, ++cookie), Status::pending);
+    owner.driver->poll(1, 64);
+    user.driver->look(peer);
+    EXPECT_EQ(status_of(cookie), Status::ok) << bytes;
+    EXPECT_EQ(std::memcmp(got.data(), local.data() + 5, bytes), 0);
+    EXPECT_EQ(got[bytes], std::byte{});
+  }
+  std::vector<std::byte> got(8);
+  test::send_surely(owner, back, "hello");
+  ASSERT_EQ(get(3, got.data(), 8, ++cookie), Status::pending);
+  owner.driver->poll(1, 64);
+  user.driver->look(peer);
+  EXPECT_TRUE(user.sink.packets.empty());
+  EXPECT_FALSE(done(cookie)) << "it comes behind another frame";
+  ASSERT_TRUE(together(cookie));
+  ASSERT_EQ(user.sink.packets.size(), 1u);
+  EXPECT_EQ(user.sink.packets.front().bytes, "hello");
+  EXPECT_EQ(claim().withdrawn.load(), 0u);
+  EXPECT_EQ(user.counters.helped_accesses, cookie);
+}
+
+// Who looks in vain loses its patience no later than who polls.
+TEST_F(ShmAsk, LooksInVainEnd) {
+  ASSERT_EQ(put(0, 0, 8, 1), Status::pending);
+  unsigned looks = 0;
+  for (; !done(1) && looks < kLooks; looks++) {
+    user.driver->look(peer);
+    user.driver->poll(1, 64);
+  }
+  EXPECT_EQ(status_of(1), Status::ok);
+  EXPECT_LT(looks, 50u);
+  EXPECT_TRUE(equal(0, 0, 8));
 }
 
 class ShmAskFew : public ShmAsk {

@@ -137,6 +137,7 @@ class Imports {
                        torii_done_t done, void* arg);
   // As torii_import_test.
   static Status test(Import& import) {
+    if (import.pending > 0) Protocol::look(*import.peer);
     return import.pending > 0 ? Status::pending : std::exchange(import.failed, Status::ok);
   }
   // Of all peers if `peer` is null.

@@ -182,6 +182,10 @@ class Protocol final {
   // would not do again.
   bool access_now(Peer& peer, uint32_t remote, uint64_t offset, void* base, uint64_t bytes,
                   bool reading);
+  // The caller waits for such accesses: as Driver::look().
+  static void look(Peer& peer) {
+    if (peer.state == PeerState::up) peer.driver->look(peer.route);
+  }
   // An atomic operation on memory that the peer's driver imported; peer, old and cookie of `atomic`
   // are set here. `ok`: *before is what was there. `pending`: the caller sets the owner of
   // *under_way at once, which is told. Anything but `ok`, in the end or at once, says that nothing

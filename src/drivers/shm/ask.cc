@@ -215,6 +215,18 @@ Status ShmDriver::look_on(Peer& peer) {
   return Status::pending;
 }
 
+// Is an answer the next that has come from there?
+bool ShmDriver::answered(Peer& peer) {
+  const std::byte* bytes;
+  uint32_t length;
+  AskKind kind;
+  if (!peer.in.base || peer.in.peek(&bytes, &length) != shm::RingReceiver::Found::ask ||
+      length < sizeof(kind))
+    return false;
+  std::memcpy(&kind, bytes, sizeof(kind));
+  return shm::is_answer(kind);
+}
+
 // As many frames as there is room for, one after the other in the order of the operations.
 void ShmDriver::send_asks(Peer& peer) {
   Asks& asks = *peer.asks;

@@ -85,7 +85,7 @@ struct Asks {
 
   Claim& claim;          // ours in the peer's segment
   uint64_t posted;       // number of the last frame
-  uint64_t applied;      // what the peer had carried out when we looked
+  uint64_t applied;      // what the peer had carried out when we looked, gets apart
   bool many = false;     // the last frame was one of many, and Claim::looked_for is older
   uint64_t awaited = 0;  // bytes that gets have asked for and that have not come
   unsigned idle = 0;     // looks since something happened

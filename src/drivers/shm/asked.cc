@@ -36,10 +36,12 @@ bool sensible(const Ask& ask, uint32_t data) {
   }
 }
 
-bool is_get(const std::byte* ask) {
+bool is_get(AskKind kind) { return kind == AskKind::get || kind == AskKind::get_of_many; }
+
+bool begins_get(const std::byte* ask) {
   AskKind kind;
   std::memcpy(&kind, ask + offsetof(Ask, kind), sizeof(kind));
-  return kind == AskKind::get || kind == AskKind::get_of_many;
+  return is_get(kind);
 }
 
 }  // namespace
@@ -83,7 +85,8 @@ void ShmDriver::carry_out(Peer& peer, const std::byte* bytes, uint32_t length) {
       default:
         answer_get(peer, ask);
     }
-    claim.applied.store(number, std::memory_order_release);
+    // Of gets the answer tells, and the asking process looks at this line.
+    if (!is_get(ask.kind)) claim.applied.store(number, std::memory_order_release);
   }
   claim.seen.store(number, std::memory_order_release);
   const bool of_many = ask.kind == AskKind::put_of_many || ask.kind == AskKind::get_of_many;
@@ -129,7 +132,7 @@ inline bool ShmDriver::gather_answer(Peer& peer, uint32_t number, const std::byt
                                      uint32_t bytes) {
   const bool begun = peer.answers && peer.answers->count > 0;
   const std::byte* const next = peer.in.next_of(shm::kKindAsk);
-  const bool more = next && is_get(next);
+  const bool more = next && begins_get(next);
   if (!begun && !more) return false;
   if (!peer.answers) peer.answers = std::make_unique<shm::Answers>();
   shm::Answers& answers = *peer.answers;

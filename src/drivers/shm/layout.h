@@ -170,7 +170,8 @@ struct Claim {
   // Up to where the owner has consumed - kFirstPosition; written every quarter of the ring.
   alignas(kLine) std::atomic<uint32_t> released;
   // What the sender asks for is numbered by the order in the ring. Written by the owner: the last
-  // that it carried out; the last that it has begun with, and is through with, one way or another.
+  // that it carried out, of gets that it answers apart; the last that it has begun with, and is
+  // through with, one way or another.
   std::atomic<uint64_t> applied;
   // Of atomic operations, here because their asking process waits for `applied`.
   std::atomic<uint64_t> results[kResults];

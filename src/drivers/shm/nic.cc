@@ -11,6 +11,7 @@
 
 #include "core/base/log.h"
 #include "core/base/param.h"
+#include "core/base/pause.h"
 #include "drivers/shm/attach.h"
 #include "drivers/shm/shm.h"
 
@@ -18,8 +19,10 @@ namespace torii {
 namespace {
 
 constexpr uint32_t kPeersMax = 8192;
-constexpr uint32_t kPadFrom = 192;   // bodies from this size on begin with a line
-constexpr uint32_t kKeptShare = 16;  // of a ring, kept free of frames that leave room
+constexpr uint32_t kPadFrom = 192;     // bodies from this size on begin with a line
+constexpr uint32_t kKeptShare = 16;    // of a ring, kept free of frames that leave room
+constexpr unsigned kLooks = 20;        // for the end of what was asked for; about a microsecond
+constexpr unsigned kLooksInPolls = 8;  // so long do they take
 
 }  // namespace
 
@@ -424,6 +427,25 @@ inline bool ShmDriver::quiet(uint64_t now_ns) const {
     if (__builtin_expect(peer.answers && peer.answers->count > 0, 0)) send_answers(peer);
   }
   return count;
+}
+
+// Who waits for what it has asked of that peer sees its end sooner than by rounds of progress.
+void ShmDriver::look(PeerId id) {
+  Peer& peer = peers_[id];
+  if (!peer.asks || draining_) return;
+  shm::Asks& asks = *peer.asks;
+  for (unsigned n = 0; n < kLooks; n++) {
+    if (asks.count == 0 || asks.withdrawing) return;
+    if (arrived()) {
+      if (answered(peer)) drain(peer, 1);
+      return;
+    }
+    if (!asks[0].answered() && asks.claim.applied.load(std::memory_order_acquire) != asks.applied &&
+        finish_asks(peer) > 0)
+      return;
+    pause_briefly();
+  }
+  asks.idle += kLooksInPolls;
 }
 
 unsigned ShmDriver::poll_idle(unsigned budget) {

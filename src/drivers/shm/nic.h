@@ -54,6 +54,7 @@ class ShmDriver final : public Driver {
   Status alloc(uint64_t bytes, uint64_t alignment, void** base) override;
   void dealloc(void* base) override;
   bool sooner_sent(uint32_t remote, uint64_t bytes) const override;
+  void look(PeerId peer) override;
   bool near(PeerId peer, const void* at) const override {
     return arena_ && arena_->contains(at) && peers_[peer].direct;
   }
@@ -289,6 +290,7 @@ class ShmDriver final : public Driver {
   unsigned do_withdrawn(Peer& peer);
   Status do_myself(Peer& peer, const shm::OpenAsk& ask);
   Status look_on(Peer& peer);
+  bool answered(Peer& peer);
   void retire_asks(Peer& peer);
   unsigned report_asks(Peer& peer, const shm::EndedAsks& ended);
   bool read_applied(Peer& peer);
