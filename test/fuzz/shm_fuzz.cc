@@ -144,8 +144,7 @@ class World {
     ask.offset = right & 4 ? in.below(2 * kBytes) : in.take<uint64_t>();
     std::string data = in.text(3 * kBytes);
     ask.bytes = right & 8 ? static_cast<uint32_t>(data.size()) : in.take<uint32_t>();
-    const bool get = ask.kind == shm::AskKind::get || ask.kind == shm::AskKind::get_of_many;
-    if (get && right & 16) {
+    if (shm::is_get(ask.kind) && right & 16) {
       ask.bytes = static_cast<uint32_t>(data.size());
       data.clear();
     }

@@ -88,7 +88,7 @@ void look_for_end(Asks& asks) {
 // It has enough to deliver.
 bool busy(const Asks& asks) {
   return asks.count == shm::kAsks ||
-         asks.posted - asks.claim.applied.load(std::memory_order_acquire) >= kDelivering;
+         asks.posted - asks.claim.seen.load(std::memory_order_acquire) >= kDelivering;
 }
 
 }  // namespace

@@ -36,12 +36,10 @@ bool sensible(const Ask& ask, uint32_t data) {
   }
 }
 
-bool is_get(AskKind kind) { return kind == AskKind::get || kind == AskKind::get_of_many; }
-
 bool begins_get(const std::byte* ask) {
   AskKind kind;
   std::memcpy(&kind, ask + offsetof(Ask, kind), sizeof(kind));
-  return is_get(kind);
+  return shm::is_get(kind);
 }
 
 }  // namespace
@@ -86,7 +84,7 @@ void ShmDriver::carry_out(Peer& peer, const std::byte* bytes, uint32_t length) {
         answer_get(peer, ask);
     }
     // Of gets the answer tells, and the asking process looks at this line.
-    if (!is_get(ask.kind)) claim.applied.store(number, std::memory_order_release);
+    if (!shm::is_get(ask.kind)) claim.applied.store(number, std::memory_order_release);
   }
   claim.seen.store(number, std::memory_order_release);
   const bool of_many = ask.kind == AskKind::put_of_many || ask.kind == AskKind::get_of_many;

@@ -118,6 +118,9 @@ struct Ask {
   uint64_t offset;  // in the region
 };
 static_assert(sizeof(Ask) == 32);
+inline constexpr bool is_get(AskKind kind) {
+  return kind == AskKind::get || kind == AskKind::get_of_many;
+}
 inline constexpr bool is_answer(AskKind kind) {
   return kind == AskKind::answer || kind == AskKind::answers || kind == AskKind::delivered;
 }
