@@ -433,15 +433,16 @@ static void* wait_for_all(void* arg) {
 
 /* PMI's barrier blocks, but what this process has sent may still be on its way: a driver that loses
  * packets repeats them in progress only. So another thread stands at the barrier. Nobody is to wake
- * this one, for it may be gone by then. */
+ * this one, for it may be gone by then: it sleeps, the longer the later the last process is. */
 static int barrier_with_progress(void) {
-  const struct timespec moment = {.tv_nsec = 100000};
+  struct timespec moment = {.tv_nsec = 100000};
   struct barrier barrier = {.mpi_errno = MPI_SUCCESS};
   pthread_t thread;
   if (0 != pthread_create(&thread, NULL, wait_for_all, &barrier)) return MPIR_pmi_barrier();
   while (!atomic_load(&barrier.over)) {
     for (int i = 0; i < MPIDI_TORII_global.vcis; ++i) torii_progress(NETMOD_TORII_VCI(i)->ni);
     nanosleep(&moment, NULL);
+    if (moment.tv_nsec < 1000000) moment.tv_nsec += moment.tv_nsec / 8;
   }
   pthread_join(thread, NULL);
   return barrier.mpi_errno;
