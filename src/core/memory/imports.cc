@@ -258,20 +258,20 @@ inline bool Imports::at_once(const Import& import, uint64_t offset, void* base, 
 
 // By the driver in one piece, which needs no operation. Nothing happened if it is a refusal, and if
 // it is `again`: then the driver has no room.
-inline Status Imports::post(Import& import, uint64_t offset, void* base, uint64_t bytes,
-                            bool reading, torii_done_t done, void* arg) {
+[[gnu::always_inline]] inline Status Imports::post(Import& import, uint64_t offset, void* base,
+                                                   uint64_t bytes, bool reading, torii_done_t done,
+                                                   void* arg) {
   if (!by_driver(import, offset, bytes, right_to(reading))) return Status::unsupported;
   if (import.traffic->gathered) send_gathered(*import.traffic);
   if (at_once(import, offset, base, bytes, reading)) return Status::ok;
   const AccessOwner owner{&Imports::posted_event,
                           &import,
-                          count(import),
+                          import.traffic->number,
                           {reinterpret_cast<uintptr_t>(done), reinterpret_cast<uintptr_t>(arg)}};
   const Status status =
       protocol_.try_access(*import.peer, import.remote, offset, base, bytes, reading, owner);
   import.later = status == Status::pending;
-  if (import.later) return status;
-  uncount(import, owner.argument);
+  if (import.later) count(import);
   if (status == Status::ok) ++counters_.direct_accesses;
   return status;
 }

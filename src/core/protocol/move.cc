@@ -298,26 +298,22 @@ inline Status Protocol::issue(Peer& peer, uint32_t remote, uint64_t offset, void
   return status;
 }
 
-// `again`: the driver has no room.
+// `again`: the driver has no room. What is to be remembered is written down after the call, for
+// nothing is told of the end before the next poll: it is on its way sooner.
 inline Status Protocol::access_whole(Peer& peer, uint32_t remote, uint64_t offset, void* base,
                                      uint64_t bytes, bool reading, const AccessOwner& owner) {
   RemoteAccess* const access = accesses_.get();
   if (!access) return Status::no_memory;
-  // One by one: copied together they would have to leave the store buffer first.
-  access->peer = &peer;
-  access->owner.notify = owner.notify;
-  access->owner.object = owner.object;
-  access->owner.argument = owner.argument;
-  access->owner.words[0] = owner.words[0];
-  access->owner.words[1] = owner.words[1];
-  access->base = base;
-  access->offset = offset;
-  access->bytes = bytes;
-  access->reading = reading;
   const uint64_t cookie = accesses_.handle(access) | kAccessCookie;
   const Status status = issue(peer, remote, offset, base, bytes, reading, cookie);
   if (status == Status::pending) {
     ++moves_;
+    access->peer = &peer;
+    access->owner = owner;
+    access->base = base;
+    access->offset = offset;
+    access->bytes = bytes;
+    access->reading = reading;
     return status;
   }
   accesses_.put(access);

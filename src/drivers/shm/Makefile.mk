@@ -8,6 +8,7 @@ libtorii_internal_la_SOURCES += \
 	src/drivers/shm/attach.cc \
 	src/drivers/shm/attach.h \
 	src/drivers/shm/direct.cc \
+	src/drivers/shm/flat.h \
 	src/drivers/shm/gather.cc \
 	src/drivers/shm/handover.cc \
 	src/drivers/shm/handover.h \
@@ -24,5 +25,6 @@ libtorii_internal_la_SOURCES += \
 	src/drivers/shm/stores.h \
 	src/drivers/shm/switch_points.cc \
 	src/drivers/shm/switch_points.h \
+	src/drivers/shm/transfer.cc \
 	src/drivers/shm/wait.cc
 EXTRA_DIST += src/drivers/shm/README.md

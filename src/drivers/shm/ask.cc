@@ -25,13 +25,12 @@
 // An owner that ends a region in between refuses; the guard's word then tells the asking process
 // that its put may not have been carried out.
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <utility>
 
 #include "core/base/copy.h"
 #include "core/base/log.h"
-#include "drivers/shm/nic.h"
+#include "drivers/shm/flat.h"
 
 namespace torii {
 namespace {
@@ -42,24 +41,10 @@ using shm::Asks;
 using shm::EndedAsks;
 using shm::OpenAsk;
 
-constexpr uint64_t kDelivering = 3;  // at a time; others are read meanwhile
-constexpr unsigned kPatience = 200;  // looks in vain; some microseconds
-constexpr unsigned kLooks = 256;     // at one ask alone; less than a microsecond
-// Longer gets are made by attach where the owner may have several to answer: they do not wait for
-// each other then.
-constexpr uint64_t kGetOfMany = 64 << 10;
+constexpr unsigned kPatience = 200;               // looks in vain; some microseconds
+constexpr unsigned kLooks = 256;                  // at one ask alone; less than a microsecond
 constexpr uint64_t kWithdrawnAtOnce = 256 << 10;  // bytes
-// From so many under way on the owner may rest: before it takes long puts, and answers short gets.
-constexpr uint32_t kFew = 8;
-constexpr uint32_t kManyFrom = 512;
 constexpr unsigned kPauseMax = 1024;
-// A put that is alone goes in two or three frames if the owner is near: it copies the first one
-// while the next is written. Where each line takes long, more frames are more of the lines for
-// which one waits. Now and then such a put goes in one, which tells where the owner is.
-constexpr uint64_t kHalvesFrom = shm::StoreChoice::kStringFrom;
-constexpr uint64_t kHalvesMost = shm::kAskChunk;
-constexpr uint64_t kShortHalves = 6 << 10;
-constexpr unsigned kWholeEach = 16;
 
 bool carried_out(const Asks& asks, const OpenAsk& open) {
   const uint64_t frames = (open.bytes + open.chunk - 1) / open.chunk;
@@ -72,130 +57,13 @@ bool at_work(const shm::Claim& claim) {
   return claim.seen.load(std::memory_order_acquire) != taking;
 }
 
-// What such an ask is called of which others are under way.
-AskKind of_many(const OpenAsk& open, uint32_t part) {
-  if (open.kind == AskKind::put && part >= kManyFrom) return AskKind::put_of_many;
-  if (open.kind == AskKind::get && part <= shm::kAnswersEach) return AskKind::get_of_many;
-  return open.kind;
-}
-
 // The owner need not rest any longer.
 void look_for_end(Asks& asks) {
   if (std::exchange(asks.many, false))
     asks.claim.looked_for.store(asks.posted, std::memory_order_relaxed);
 }
 
-// It has enough to deliver.
-bool busy(const Asks& asks) {
-  return asks.count == shm::kAsks ||
-         asks.posted - asks.claim.seen.load(std::memory_order_acquire) >= kDelivering;
-}
-
 }  // namespace
-
-// --- asking ----------------------------------------------------------------------------------
-
-// Is that the way for such a put or get, and can the peer be looking?
-inline bool ShmDriver::may_ask(const Rma& rma, const Peer& peer, bool write) {
-  const Import& import = imports_[rma.remote];
-  const Asks* const asks = peer.asks.get();
-  const bool long_of_many = !write && rma.bytes > kGetOfMany && local_peers_ > 2;
-  if ((long_of_many || rma.bytes > points_.ask_alone_most) && lone_++ == 0 && !crowded_ &&
-      !(asks && asks->count > 0))
-    return false;
-  if (!write && rma.bytes > points_.ask_get_most &&
-      (rma.bytes > points_.deliver_most || (asks && busy(*asks))))
-    return false;
-  return rma.bytes > 0 && import.guarded && !import.key.arena.serial && side_by_side_ &&
-         rma.piece_count == 1 && !peer.fence && peer.direct && peer.out.base &&
-         peer.there->sleeping.load(std::memory_order_relaxed) == 0;
-}
-
-// Has the peer looked lately?
-inline bool ShmDriver::ask_now(Peer& peer) {
-  if (!peer.asks)
-    peer.asks = std::make_unique<Asks>(peer.details->segment.claim(peer.details->out_claim));
-  Asks& asks = *peer.asks;
-  if (asks.withdrawing) return false;
-  if (asks.pause > 0) {
-    asks.pause--;
-    return false;
-  }
-  if (asks.absent && asks.claim.seen.load(std::memory_order_acquire) != asks.posted) return false;
-  asks.absent = false;
-  return true;
-}
-
-// Bytes of a frame that brings data, or of what a frame asks for.
-inline uint64_t ShmDriver::chunk_of(const Rma& rma, Peer& peer, bool write) {
-  Asks& asks = *peer.asks;
-  if (asks.count > 0 && rma.bytes >= shm::kAskLongChunk)
-    return shm::ask_chunk_in(write ? peer.out.lines
-                                   : static_cast<uint32_t>(segment_.ring_bytes / shm::kLine));
-  if (write && asks.count == 0 && rma.bytes >= kHalvesFrom && rma.bytes <= kHalvesMost &&
-      peer.writer.near() && ++asks.halves % kWholeEach != 0)
-    return rma.bytes <= kShortHalves ? 2048 : 4096;
-  return shm::kAskChunk;
-}
-
-// `unsupported`: that is not the way.
-[[gnu::hot]] Status ShmDriver::ask(const Rma& rma, Peer& peer, bool write) {
-  const unsigned lone = lone_;
-  if (!may_ask(rma, peer, write) || !ask_now(peer)) return Status::unsupported;
-  if (rma.cookie == 0) {
-    lone_ = lone;  // it comes again
-    return Status::again;
-  }
-  if (peer.asks->count == shm::kAsks) return Status::again;
-  const bool deliver = !write && rma.bytes > points_.ask_get_most;
-  OpenAsk& open = open_ask(rma, peer,
-                           write     ? AskKind::put
-                           : deliver ? AskKind::deliver
-                                     : AskKind::get,
-                           deliver ? rma.bytes : chunk_of(rma, peer, write));
-  send_last(peer, open);
-  return Status::pending;
-}
-
-// One more, behind the others. There is a place for it.
-[[gnu::always_inline]] inline OpenAsk& ShmDriver::open_ask(const Rma& rma, Peer& peer, AskKind kind,
-                                                           uint64_t chunk) {
-  Asks& asks = *peer.asks;
-  const GuardedImport& region = *imports_[rma.remote].guarded;
-  OpenAsk& open = asks[asks.count];
-  open.cookie = rma.cookie;
-  open.local = static_cast<std::byte*>(rma.pieces->iov_base);
-  open.remote = region.word.base + rma.remote_offset;
-  open.offset = rma.remote_offset;
-  open.bytes = rma.bytes;
-  open.word = region.word.word;
-  open.valid = region.word.valid;
-  open.slot = region.slot;
-  open.kind = kind;
-  open.over = false;
-  open.chunk = chunk;
-  open.first = open.sent = open.got = 0;
-  if (asks.count++ == 0) {
-    asks.idle = 0;
-    asking_.push_back(&peer);
-  }
-  return open;
-}
-
-// `unsupported`: the core asks in its way.
-Status ShmDriver::ask_atomic(const Rma& rma, Peer& peer, const RemoteAtomic& atomic) {
-  if (!may_ask(rma, peer, true) || !ask_now(peer)) return Status::unsupported;
-  Asks& asks = *peer.asks;
-  const auto result = static_cast<uint32_t>(std::countr_one(asks.results));
-  const uint64_t address = imports_[rma.remote].guarded->word.base + rma.remote_offset;
-  if (asks.count == shm::kAsks || result == shm::kResults || address % atomic.width != 0)
-    return Status::unsupported;
-  asks.results |= 1u << result;
-  OpenAsk& open = open_ask(rma, peer, AskKind::atomic, shm::kAskChunk);
-  open.atomic = {atomic.operand, atomic.compare, atomic.op, static_cast<uint8_t>(result), {}};
-  send_last(peer, open);
-  return asks.count == 1 ? look_on(peer) : Status::pending;
-}
 
 // An owner that is looking has carried out a short ask before a round of progress would come to
 // the question. But if somebody may be waiting for this process in the same way, that comes first.
@@ -225,68 +93,6 @@ bool ShmDriver::answered(Peer& peer) {
     return false;
   std::memcpy(&kind, bytes, sizeof(kind));
   return shm::is_answer(kind);
-}
-
-// As many frames as there is room for, one after the other in the order of the operations.
-void ShmDriver::send_asks(Peer& peer) {
-  Asks& asks = *peer.asks;
-  while (asks.sending < asks.count && send_ask_of(peer, asks[asks.sending])) asks.sending++;
-}
-
-// The last one, behind those that found no room.
-inline void ShmDriver::send_last(Peer& peer, OpenAsk& open) {
-  Asks& asks = *peer.asks;
-  if (asks.sending + 1 < asks.count) {
-    send_asks(peer);
-  } else if (send_ask_of(peer, open)) {
-    asks.sending++;
-  }
-}
-
-// False: there was no room for all of it.
-inline bool ShmDriver::send_ask_of(Peer& peer, OpenAsk& open) {
-  Asks& asks = *peer.asks;
-  if (open.sent == 0) open.first = asks.posted + 1;
-  while (!open.over && open.sent < open.bytes) {
-    const auto part = static_cast<uint32_t>(std::min<uint64_t>(open.chunk, open.bytes - open.sent));
-    const auto address = reinterpret_cast<uintptr_t>(open.local);
-    const void* data = nullptr;
-    uint32_t bytes = 0, answer = 0;
-    switch (open.kind) {
-      case AskKind::get:
-        answer = part;
-        break;
-      case AskKind::put:
-        data = open.local + open.sent;
-        bytes = part;
-        break;
-      case AskKind::deliver:
-        data = &address;
-        bytes = sizeof(address);
-        break;
-      default:
-        data = &open.atomic;
-        bytes = sizeof(open.atomic);
-    }
-    // An answer that finds no room in our ring would be lost.
-    if (asks.awaited + answer > segment_.ring_bytes / 2) return false;
-    const uint32_t frame = open.kind == AskKind::put ? shm::ask_frame_bytes(part)
-                                                     : static_cast<uint32_t>(sizeof(Ask)) + bytes;
-    bool corrupt = false;
-    if (!peer.out.has_room(frame, &corrupt)) {
-      if (corrupt) refused(peer, true);
-      return false;
-    }
-    const AskKind kind = asks.count > kFew ? of_many(open, part) : open.kind;
-    asks.many = kind != open.kind;
-    const Ask ask{kind,       static_cast<uint32_t>(++asks.posted),
-                  part,       open.slot,
-                  open.valid, open.offset + open.sent};
-    send_ask(peer, ask, data, bytes);
-    asks.awaited += answer;
-    open.sent += part;
-  }
-  return true;
 }
 
 // --- answers ----------------------------------------------------------------------------------

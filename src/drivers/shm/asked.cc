@@ -8,7 +8,7 @@
 #include "core/base/copy.h"
 #include "core/base/log.h"
 #include "core/base/pause.h"
-#include "drivers/shm/nic.h"
+#include "drivers/shm/flat.h"
 
 namespace torii {
 namespace {
@@ -44,7 +44,7 @@ bool begins_get(const std::byte* ask) {
 
 }  // namespace
 
-void ShmDriver::carry_out(Peer& peer, const std::byte* bytes, uint32_t length) {
+void ShmDriver::carry_out(Peer& peer, const std::byte* bytes, uint32_t length, bool first) {
   constexpr uint32_t kLeast = shm::head_bytes(AskKind::answer);
   Ask ask{};
   if (length < kLeast) return fail(peer, "it asks for nothing");
@@ -81,7 +81,7 @@ void ShmDriver::carry_out(Peer& peer, const std::byte* bytes, uint32_t length) {
         update(peer, ask, bytes + head);
         break;
       default:
-        answer_get(peer, ask);
+        answer_get(peer, ask, first && ask.kind == AskKind::get);
     }
     // Of gets the answer tells, and the asking process looks at this line.
     if (!shm::is_get(ask.kind)) claim.applied.store(number, std::memory_order_release);
@@ -109,13 +109,14 @@ std::byte* ShmDriver::asked_for(Peer& peer, const Ask& ask, uint32_t access) {
 }
 
 // What finds no room is not sent: the other process then reads.
-void ShmDriver::answer_get(Peer& peer, const Ask& ask) {
+void ShmDriver::answer_get(Peer& peer, const Ask& ask, bool lone) {
   if (!peer.out.base && !start_sending(peer)) return;
   if (ask.bytes > shm::ask_chunk_in(peer.out.lines))
     return fail(peer, "it asks for more than its ring takes");
   const std::byte* const from = asked_for(peer, ask, kRemoteRead);
   const uint32_t bytes = from ? ask.bytes : 0;
-  if (gather_answer(peer, ask.number, from, bytes)) return;
+  // The line behind that of a lone one is still its sender's, and the answer would wait for it.
+  if (!lone && gather_answer(peer, ask.number, from, bytes)) return;
   bool corrupt = false;
   if (peer.out.has_room(shm::ask_frame_bytes(bytes), &corrupt)) {
     send_ask(peer, {AskKind::answer, ask.number, bytes, 0, 0, 0}, from, bytes);

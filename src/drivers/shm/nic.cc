@@ -5,21 +5,19 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cstring>
 
 #include "core/base/log.h"
 #include "core/base/param.h"
 #include "core/base/pause.h"
 #include "drivers/shm/attach.h"
+#include "drivers/shm/flat.h"
 #include "drivers/shm/shm.h"
 
 namespace torii {
 namespace {
 
 constexpr uint32_t kPeersMax = 8192;
-constexpr uint32_t kPadFrom = 192;     // bodies from this size on begin with a line
 constexpr uint32_t kKeptShare = 16;    // of a ring, kept free of frames that leave room
 constexpr unsigned kLooks = 20;        // for the end of what was asked for; about a microsecond
 constexpr unsigned kLooksInPolls = 8;  // so long do they take
@@ -226,61 +224,6 @@ inline bool ShmDriver::send_one(const Tx& tx) {
   return send_flat(peers_[tx.peer], tx.head, tx.head_bytes, body, tx.body_bytes) || send_any(tx);
 }
 
-namespace {
-
-// Asks are made just before: word by word, for a processor that reads two at once waits until both
-// have left its store buffer.
-inline void write_words(std::byte* to, const shm::Ask& ask, uint32_t bytes) {
-  auto* const words = reinterpret_cast<uint64_t*>(to);
-  using Pair = std::array<uint32_t, 2>;
-  const auto which = std::bit_cast<uint64_t>(Pair{static_cast<uint32_t>(ask.kind), ask.number});
-  const auto what = std::bit_cast<uint64_t>(Pair{ask.bytes, ask.slot});
-  __atomic_store_n(words, which, __ATOMIC_RELAXED);
-  __atomic_store_n(words + 1, what, __ATOMIC_RELAXED);
-  if (bytes < sizeof(ask)) return;
-  __atomic_store_n(words + 2, ask.valid, __ATOMIC_RELAXED);
-  __atomic_store_n(words + 3, ask.offset, __ATOMIC_RELAXED);
-}
-
-template <uint64_t kKind>
-inline void write_head(std::byte* to, const void* head, uint32_t bytes) {
-  if constexpr (kKind == shm::kKindAsk) {
-    write_words(to, *static_cast<const shm::Ask*>(head), bytes);
-  } else {
-    copy_bytes(to, head, bytes);
-  }
-}
-
-}  // namespace
-
-// A frame whose body is in one piece; false if send_any() has to look.
-template <uint64_t kKind>
-inline bool ShmDriver::send_flat(Peer& peer, const void* head, uint32_t head_bytes,
-                                 const void* body, uint32_t body_bytes) {
-  const uint32_t bytes = head_bytes + body_bytes;
-  if (bytes <= shm::kFirstBytes) {
-    std::byte* const to = peer.out.reserve_line();
-    if (!to) return false;
-    write_head<kKind>(to, head, head_bytes);
-    if (body_bytes) copy_bytes(to + head_bytes, body, body_bytes);
-    peer.out.publish_line(to, bytes, kKind);
-  } else {
-    TORII_ASSERT(bytes <= shm::kMtu || bytes <= shm::frame_max_of(peer.out.lines));
-    const uint32_t room = shm::kFirstBytes - head_bytes;
-    const uint32_t padding = body_bytes >= kPadFrom ? room : 0;
-    std::byte* const to = peer.out.reserve_known(bytes + padding);
-    if (!to) return false;
-    const uint32_t first = room - padding;  // of the body, in the first line
-    const auto* from = static_cast<const std::byte*>(body);
-    peer.writer.write(to + shm::kFirstBytes, from + first, body_bytes - first);
-    write_head<kKind>(to + padding, head, head_bytes);
-    copy_bytes(to + padding + head_bytes, from, first);
-    peer.out.publish(bytes, padding, kKind);
-  }
-  wake_if_sleeping(peer);
-  return true;
-}
-
 [[gnu::hot]] bool ShmDriver::send_short(PeerId id, uint64_t word0, uint64_t word1, const void* body,
                                         uint32_t body_bytes) {
   Peer& peer = peers_[id];
@@ -300,11 +243,6 @@ bool ShmDriver::send_medium(PeerId id, uint64_t word0, uint64_t word1, const voi
   const uint64_t head[2] = {word0, word1};
   if (__builtin_expect(send_flat(peers_[id], head, sizeof(head), body, body_bytes), 1)) return true;
   return Driver::send_short(id, word0, word1, body, body_bytes);
-}
-
-// Where has_room() said yes.
-void ShmDriver::send_ask(Peer& peer, const shm::Ask& ask, const void* body, uint32_t bytes) {
-  send_flat<shm::kKindAsk>(peer, &ask, shm::head_bytes(ask.kind), body, bytes);
 }
 
 bool ShmDriver::send_any(const Tx& tx) {
@@ -410,7 +348,7 @@ inline bool ShmDriver::quiet(uint64_t now_ns) const {
       if (count) peer.in.fetch_ahead();
       sink_.packet(peer.id, {bytes, length});
     } else if (found == shm::RingReceiver::Found::ask) {
-      carry_out(peer, bytes, length);
+      carry_out(peer, bytes, length, count == 0);
     } else {
       join_split(peer, bytes);
     }

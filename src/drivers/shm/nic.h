@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// The `shm` driver. nic.cc has the path of a frame; peers.cc who is there and who has gone;
-// remote.cc put and get; direct.cc memory that peers map; split.cc gets that both processes work
-// at; ask.cc what the other process is asked to carry out, asked.cc carries it out; wait.cc
+// The `shm` driver. nic.cc and flat.h have the path of a frame; peers.cc who is there and who has
+// gone; transfer.cc which way a put or get takes; ask.cc what the other process is asked to carry
+// out, asked.cc carries it out; remote.cc exported memory, and what this process reads and writes
+// alone; direct.cc memory that peers map; split.cc gets that both processes work at; wait.cc
 // sleeping and waking.
 //
 // send() and poll() use no lock, no allocation and no system call while both sides are awake.
@@ -176,13 +177,18 @@ class ShmDriver final : public Driver {
     size_t operator()(const shm::Cookie& c) const { return c.words[0]; }
   };
 
-  // nic.cc
-  bool send_one(const Tx& tx);
-  [[gnu::noinline]] bool send_any(const Tx& tx);
+  // flat.h
+  template <uint64_t kKind>
+  bool send_lines(Peer& peer, const void* head, uint32_t head_bytes, const void* body,
+                  uint32_t body_bytes);
   template <uint64_t kKind = shm::kKindFrame>
   bool send_flat(Peer& peer, const void* head, uint32_t head_bytes, const void* body,
                  uint32_t body_bytes);
   void send_ask(Peer& peer, const shm::Ask& ask, const void* body, uint32_t bytes);
+
+  // nic.cc
+  bool send_one(const Tx& tx);
+  [[gnu::noinline]] bool send_any(const Tx& tx);
   [[gnu::noinline]] bool send_medium(PeerId peer, uint64_t word0, uint64_t word1, const void* body,
                                      uint32_t body_bytes);
   bool room_beside(const Tx& tx);
@@ -228,9 +234,22 @@ class ShmDriver final : public Driver {
   void check_peers(uint64_t now_ns);
   void say_goodbye();
 
-  // remote.cc
+  // transfer.cc
   Status check_rma(const Rma& rma, uint32_t access, Peer** peer) const;
+  bool may_ask(const Rma& rma, const Peer& peer, bool write);
+  bool ask_now(Peer& peer);
+  uint64_t chunk_of(const Rma& rma, Peer& peer, bool write);
+  Status ask(const Rma& rma, Peer& peer, bool write);
+  bool ask_at_once(const Rma& rma, Peer& peer, shm::AskKind kind);
+  [[gnu::noinline]] void ask_in_turn(const Rma& rma, Peer& peer, shm::AskKind kind);
+  Status ask_atomic(const Rma& rma, Peer& peer, const RemoteAtomic& atomic);
+  shm::OpenAsk& open_ask(const Rma& rma, Peer& peer, shm::AskKind kind, uint64_t chunk);
+  void send_asks(Peer& peer);
+  void send_last(Peer& peer, shm::OpenAsk& open);
+  bool send_ask_of(Peer& peer, shm::OpenAsk& open);
   Status transfer(const Rma& rma, bool write);
+
+  // remote.cc
   Status move(const Rma& rma, Peer& peer, bool write);
   Status still_valid(const Rma& rma, bool write, Status status) const;
   Status attach(Peer& peer, bool write, uint64_t remote, const iovec* pieces, uint32_t piece_count,
@@ -270,15 +289,6 @@ class ShmDriver final : public Driver {
   bool exported(uint64_t base, uint64_t bytes) const;
 
   // ask.cc
-  bool may_ask(const Rma& rma, const Peer& peer, bool write);
-  bool ask_now(Peer& peer);
-  Status ask(const Rma& rma, Peer& peer, bool write);
-  uint64_t chunk_of(const Rma& rma, Peer& peer, bool write);
-  Status ask_atomic(const Rma& rma, Peer& peer, const RemoteAtomic& atomic);
-  shm::OpenAsk& open_ask(const Rma& rma, Peer& peer, shm::AskKind kind, uint64_t chunk);
-  void send_asks(Peer& peer);
-  void send_last(Peer& peer, shm::OpenAsk& open);
-  bool send_ask_of(Peer& peer, shm::OpenAsk& open);
   Status over(Peer& peer, const shm::OpenAsk& ask) const;
   void take_answer(Peer& peer, const shm::Ask& ask, const std::byte* bytes);
   void take_answers(Peer& peer, const shm::Ask& answers, const std::byte* bytes);
@@ -297,10 +307,10 @@ class ShmDriver final : public Driver {
   void abandon_asks(Peer& peer);
 
   // asked.cc
-  void carry_out(Peer& peer, const std::byte* bytes, uint32_t length);
+  void carry_out(Peer& peer, const std::byte* bytes, uint32_t length, bool first);
   void rest(const shm::Claim& claim, uint64_t number) const;
   std::byte* asked_for(Peer& peer, const shm::Ask& ask, uint32_t access);
-  void answer_get(Peer& peer, const shm::Ask& ask);
+  void answer_get(Peer& peer, const shm::Ask& ask, bool lone);
   bool gather_answer(Peer& peer, uint32_t number, const std::byte* from, uint32_t bytes);
   void send_answers(Peer& peer);
   void deliver(Peer& peer, const shm::Ask& ask, const std::byte* address);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// Put and get: by cross-memory attach, unless the memory is mapped (direct.cc) or its owner is
-// asked (ask.cc). Atomic operations: by asking, or not at all.
+// Exported and imported memory; put and get by this process alone, which is by cross-memory attach
+// unless the memory is mapped (direct.cc).
 #include <unistd.h>
 
 #include <algorithm>
@@ -109,27 +109,6 @@ bool ShmDriver::sooner_sent(uint32_t remote, uint64_t bytes) const {
          peer.there->sleeping.load(std::memory_order_relaxed) == 0;
 }
 
-inline Status ShmDriver::check_rma(const Rma& rma, uint32_t access, Peer** peer) const {
-  if (!(caps_.flags & kGet)) return Status::unsupported;
-  if (rma.remote >= imports_.size() || rma.piece_count > caps_.pieces_max ||
-      rma.bytes > caps_.remote_max)
-    return Status::invalid;
-  const Import& import = imports_[rma.remote];
-  const Key& key = import.key;
-  if (!import.used || import.peer != rma.peer || !(key.access & access) ||
-      rma.remote_offset > key.bytes || rma.bytes > key.bytes - rma.remote_offset)
-    return Status::invalid;
-  uint64_t local = 0;
-  for (uint32_t i = 0; i < rma.piece_count; i++) local += rma.pieces[i].iov_len;
-  if (local != rma.bytes) return Status::invalid;
-  *peer = const_cast<Peer*>(&peers_[rma.peer]);
-  if ((*peer)->stage != Stage::up || (*peer)->ending != Status::ok) return Status::peer_dead;
-  if (import.guarded &&
-      import.guarded->word.word->load(std::memory_order_acquire) != import.guarded->word.valid)
-    return Status::invalid;
-  return (*peer)->direct || key.arena.serial ? Status::ok : Status::denied;
-}
-
 // A transfer that was checked.
 [[gnu::hot]] Status ShmDriver::move(const Rma& rma, Peer& peer, bool write) {
   Status status = Status::unsupported;
@@ -151,52 +130,6 @@ inline Status ShmDriver::still_valid(const Rma& rma, bool write, Status status) 
   return guarded->word.word->load(std::memory_order_relaxed) == guarded->word.valid
              ? Status::ok
              : Status::invalid;
-}
-
-[[gnu::hot]] Status ShmDriver::put(const Rma& rma) { return transfer(rma, true); }
-
-[[gnu::hot]] Status ShmDriver::get(const Rma& rma) { return transfer(rma, false); }
-
-Status ShmDriver::atomic(const RemoteAtomic& atomic) {
-  if (!(caps_.flags & kAtomic)) return Status::unsupported;
-  const iovec word{atomic.old, atomic.width};
-  Rma rma;
-  rma.peer = atomic.peer;
-  rma.remote = atomic.remote;
-  rma.remote_offset = atomic.remote_offset;
-  rma.pieces = &word;
-  rma.piece_count = 1;
-  rma.bytes = atomic.width;
-  rma.cookie = atomic.cookie;
-  Peer* peer = nullptr;
-  const Status status = check_rma(rma, kRemoteUpdate, &peer);
-  return status == Status::ok ? ask_atomic(rma, *peer, atomic) : status;
-}
-
-inline Status ShmDriver::transfer(const Rma& rma, bool write) {
-  if (rma.cookie == 0 && rma.bytes <= points_.ask_alone_most && side_by_side_ &&
-      rma.remote < imports_.size() && imports_[rma.remote].guarded)
-    return Status::again;  // as a rule it is asked for
-  Peer* peer = nullptr;
-  Status status = check_rma(rma, write ? kRemoteWrite : kRemoteRead, &peer);
-  if (status != Status::ok) return status;
-  if (may_put_off(rma, *peer, write))
-    return rma.cookie ? put_off(rma, *peer, write) : Status::again;
-  const unsigned lone = lone_;
-  status = ask(rma, *peer, write);
-  if (status != Status::unsupported) return status;
-  const bool among_frames = !write && draining_ == peer && !rma.soon;
-  if (among_frames && rma.bytes > shm::kGatherLongest && peer->in.more()) return Status::again;
-  if (!write && rma.bytes >= points_.split_min && side_by_side_ && worth_splitting(rma, *peer)) {
-    if (rma.cookie) return get_split(rma, *peer);
-    lone_ = lone;
-    return Status::again;
-  }
-  if (__builtin_expect(among_frames, 0)) {
-    status = gather_get(rma, *peer);
-    if (status != Status::unsupported) return status;
-  }
-  return move(rma, *peer, write);
 }
 
 // Whom a call of cross-memory attach is to reach. A proof that the pid is the peer's holds for a
