@@ -261,6 +261,8 @@ struct RingReceiver {
       return Found::corrupt;
     *bytes = base + size_t{at} * kLine + sizeof(uint64_t) + padding;
     *length = size;
+    // It has been written, and is on its way here while the head is read.
+    if (span > 1) __builtin_prefetch(base + size_t{at + 1} * kLine);
     return found;
   }
 
