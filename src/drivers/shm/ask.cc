@@ -30,7 +30,7 @@
 
 #include "core/base/copy.h"
 #include "core/base/log.h"
-#include "drivers/shm/flat.h"
+#include "drivers/shm/nic.h"
 
 namespace torii {
 namespace {
