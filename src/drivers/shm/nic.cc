@@ -348,7 +348,7 @@ inline bool ShmDriver::quiet(uint64_t now_ns) const {
       if (count) peer.in.fetch_ahead();
       sink_.packet(peer.id, {bytes, length});
     } else if (found == shm::RingReceiver::Found::ask) {
-      carry_out(peer, bytes, length, count == 0);
+      carry_out(peer, bytes, length, most == 1);
     } else {
       join_split(peer, bytes);
     }
