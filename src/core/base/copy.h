@@ -22,7 +22,7 @@ void copy_long(void* destination, const void* source, size_t n);
 inline void copy_bytes(void* destination, const void* source, size_t n) {
   auto* to = static_cast<std::byte*>(destination);
   const auto* from = static_cast<const std::byte*>(source);
-  if (n > 16) {
+  if (__builtin_expect(n > 16, 0)) {
     if (n >= kLongCopy) {
       copy_long(to, from, n);
     } else if (n > 64) {

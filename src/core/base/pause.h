@@ -12,4 +12,11 @@ inline void pause_briefly() {
 #endif
 }
 
+// Waits until what was read before has arrived, where there is such an instruction.
+inline void finish_reads() {
+#if defined(__x86_64__)
+  asm volatile("lfence" ::: "memory");
+#endif
+}
+
 }  // namespace torii

@@ -91,6 +91,14 @@ class MatchList {
     --size_;
     if (__builtin_expect(indexed_ || too_many_shapes_, 0)) removed(node);
   }
+  // The same for the first of all.
+  void remove_first() {
+    MatchNode* const node = head_;
+    head_ = node->next;
+    (head_ ? head_->prev : tail_) = nullptr;
+    --size_;
+    if (__builtin_expect(indexed_ || too_many_shapes_, 0)) removed(node);
+  }
 
   // The first node in list order with matches(source, bits).
   MatchNode* find(uint64_t source, uint64_t bits) {

@@ -64,7 +64,7 @@ class Ni final : public Upper, public PortalsHost {
   void lock() override { lock_.lock(); }
   bool try_lock() { return lock_.try_lock(); }
   void unlock() override {
-    if (lock_.kind() == NiLock::Kind::none) return;
+    if (__builtin_expect(lock_.kind() == NiLock::Kind::none, 1)) return;
     if (__builtin_expect(watched_, 0)) wake_sleepers();
     lock_.unlock();
   }

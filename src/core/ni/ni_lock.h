@@ -37,20 +37,20 @@ class NiLock {
   void use(Kind kind) { kind_ = kind; }
 
   void lock() {
-    if (kind_ <= Kind::outer) return;
+    if (__builtin_expect(kind_ <= Kind::outer, 1)) return;
     if (kind_ == Kind::mutex) return mutex_.lock();
     kind_ == Kind::biased ? enter() : enter_visited();
   }
   // False: another thread of the application is inside.
   bool try_lock() {
-    if (kind_ <= Kind::outer) return true;
+    if (__builtin_expect(kind_ <= Kind::outer, 1)) return true;
     if (kind_ == Kind::mutex) return mutex_.try_lock();
     if (kind_ == Kind::visited) return try_enter_visited();
     enter();
     return true;
   }
   void unlock() {
-    if (kind_ <= Kind::outer) return;
+    if (__builtin_expect(kind_ <= Kind::outer, 1)) return;
     if (kind_ == Kind::mutex) return mutex_.unlock();
     count_turn(std::memory_order_release);
     if (kind_ == Kind::visited) mutex_.unlock();

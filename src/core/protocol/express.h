@@ -25,7 +25,8 @@ inline void Protocol::give_back(Peer& peer, uint32_t units) {
 
 // A tagged frame of so many bytes may leave before anything else to that peer.
 inline bool Protocol::may_put_now(const Peer& peer, uint64_t bytes, uint64_t cost) {
-  return bytes < peer.express_end && cost <= peer.credit && peer.backlog.empty();
+  return bytes < peer.express_end && cost <= peer.credit &&
+         __builtin_expect(peer.backlog.empty(), 1);
 }
 
 // `send` hands the header's words and the body to the driver.

@@ -249,7 +249,8 @@ bool parse(std::span<const std::byte> bytes, Frame* out);
 
 // The same for the commonest frame alone: false if it is not a tagged one.
 inline bool parse_tagged(std::span<const std::byte> bytes, Tagged* out) {
-  if (bytes.size() < sizeof(Tagged) || static_cast<Kind>(bytes[0]) != Kind::tagged) return false;
+  if (__builtin_expect(bytes.size() < sizeof(Tagged), 0)) return false;
+  if (__builtin_expect(static_cast<Kind>(bytes[0]) != Kind::tagged, 0)) return false;
   std::memcpy(out, bytes.data(), sizeof(Tagged));
   out->credit = little(out->credit);
   out->user = little(out->user);

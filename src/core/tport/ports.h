@@ -188,7 +188,7 @@ class Ports {
   auto* const r = static_cast<Receive*>(node);
   if (__builtin_expect(!r || !r->data.contiguous() || !port->under_way.empty(), 0))
     return on_tagged_any(peer, h, payload);
-  port->posted.remove(r);
+  port->posted.remove_first();
   r->posted = false;
   const uint64_t sent = payload.size();
   const uint64_t accepted = std::min(sent, r->data.bytes());
@@ -202,12 +202,12 @@ class Ports {
   result.sent_bytes = sent;
   result.source = reinterpret_cast<torii_peer_t*>(&peer);
   if (accepted > 0) copy_bytes(r->data.at(0), payload.data(), accepted);
-  if (flagged) {
+  const bool prompts = r->completion.done == port->prompted && prompts_allowed_ &&
+                       (completions_.empty() || !r->source_ignore);
+  if (__builtin_expect(flagged, 0)) {
     receives_.put(r);
     __atomic_store_n(&flag->done, 1, __ATOMIC_RELEASE);
-  } else if (r->completion.done == port->prompted && prompts_allowed_ &&
-             (completions_.empty() || !r->source_ignore) &&
-             port->prompt(r->completion.arg, &result)) {
+  } else if (__builtin_expect(prompts, 1) && port->prompt(r->completion.arg, &result)) {
     receives_.put(r);
   } else {
     completions_.push(r->completion);

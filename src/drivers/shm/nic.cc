@@ -21,6 +21,7 @@ constexpr uint32_t kPeersMax = 8192;
 constexpr uint32_t kKeptShare = 16;    // of a ring, kept free of frames that leave room
 constexpr unsigned kLooks = 20;        // for the end of what was asked for; about a microsecond
 constexpr unsigned kLooksInPolls = 8;  // so long do they take
+constexpr unsigned kLooksOfOne = 8;    // of who waits for one event
 
 }  // namespace
 
@@ -294,13 +295,28 @@ inline bool ShmDriver::quiet(uint64_t now_ns) const {
          header_->news.load(std::memory_order_relaxed) == news_seen_;
 }
 
+// Whoever waits for one event looks several times, for a round of what it waits in takes longer
+// than all of them. Each look ends before the next one begins: if many were under way when the
+// line changes, the processor would have to begin anew behind the first.
+inline bool ShmDriver::arrives() const {
+  if (__builtin_expect(!side_by_side_, 0)) return false;
+  for (unsigned looks = 0; hot_count_ > 0 && looks < kLooksOfOne; looks += hot_count_) {
+    finish_reads();
+    if (arrived()) return true;
+  }
+  return false;
+}
+
 // Whoever asks for one event gets a frame of the peer whose turn it is, if it has one, at once.
 [[gnu::hot]] unsigned ShmDriver::poll(uint64_t now_ns, unsigned budget) {
   if (__builtin_expect(lone_ > 0, 0)) {
     crowded_ = lone_ > 1;
     lone_ = 0;
   }
-  if (quiet(now_ns)) return __builtin_expect(asking_.empty(), 1) ? 0 : finish_asks();
+  if (quiet(now_ns)) {
+    if (__builtin_expect(!asking_.empty(), 0)) return finish_asks();
+    if (budget != 1 || !arrives()) return 0;
+  }
   if (budget == 1 && !armed_ && cookies_.empty() && put_off_owed_ == 0 && hot_count_ > 0)
     if (const unsigned count = drain(*hot_[hot_next_], 1)) return count;
   return poll_all(now_ns, budget);
@@ -338,7 +354,7 @@ inline bool ShmDriver::quiet(uint64_t now_ns) const {
     const std::byte* bytes;
     uint32_t length;
     const auto found = peer.in.peek(&bytes, &length);
-    if (found == shm::RingReceiver::Found::nothing) break;
+    if (__builtin_expect(found == shm::RingReceiver::Found::nothing, 0)) break;
     if (__builtin_expect(found == shm::RingReceiver::Found::corrupt, 0)) {
       fail(peer, "a control word in its ring makes no sense");
       break;

@@ -200,6 +200,7 @@ class ShmDriver final : public Driver {
     return false;
   }
   bool quiet(uint64_t now_ns) const;
+  bool arrives() const;
   [[gnu::noinline]] unsigned poll_all(uint64_t now_ns, unsigned budget);
   unsigned drain(Peer& peer, unsigned most);
   unsigned poll_idle(unsigned budget);

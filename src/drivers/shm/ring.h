@@ -231,7 +231,7 @@ struct RingReceiver {
   [[gnu::always_inline]] Found peek(const std::byte** bytes, uint32_t* length) {
     uint32_t at = position & (lines - 1);
     uint64_t word = control_at(base, at).load(std::memory_order_acquire);
-    if (__builtin_expect(!is_next(word), 1)) return Found::nothing;
+    if (__builtin_expect(!is_next(word), 0)) return Found::nothing;
     Found found = Found::frame;
     if (__builtin_expect(word >> 56 != kKindFrame, 0)) {
       if (word >> 56 == kKindSplit) {
@@ -262,7 +262,7 @@ struct RingReceiver {
     *bytes = base + size_t{at} * kLine + sizeof(uint64_t) + padding;
     *length = size;
     // It has been written, and is on its way here while the head is read.
-    if (span > 1) __builtin_prefetch(base + size_t{at + 1} * kLine);
+    if (__builtin_expect(span > 1, 0)) __builtin_prefetch(base + size_t{at + 1} * kLine);
     return found;
   }
 
