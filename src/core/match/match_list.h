@@ -88,16 +88,14 @@ class MatchList {
   void remove(MatchNode* node) {
     (node->prev ? node->prev->next : head_) = node->next;
     (node->next ? node->next->prev : tail_) = node->prev;
-    --size_;
-    if (__builtin_expect(indexed_ || too_many_shapes_, 0)) removed(node);
+    unlinked(node);
   }
   // The same for the first of all.
   void remove_first() {
     MatchNode* const node = head_;
     head_ = node->next;
     (head_ ? head_->prev : tail_) = nullptr;
-    --size_;
-    if (__builtin_expect(indexed_ || too_many_shapes_, 0)) removed(node);
+    unlinked(node);
   }
 
   // The first node in list order with matches(source, bits).
@@ -160,6 +158,10 @@ class MatchList {
     (after ? after->prev : tail_) = node;
     ++size_;
     if (__builtin_expect(indexed_, 0)) inserted(node);
+  }
+  void unlinked(MatchNode* node) {
+    --size_;
+    if (__builtin_expect(indexed_ || too_many_shapes_, 0)) removed(node);
   }
   void inserted(MatchNode* node);
   void removed(MatchNode* node);

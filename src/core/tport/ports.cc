@@ -82,7 +82,7 @@ void Ports::clear(Port& port) {
     if (std::exchange(r->over, false)) receives_.put(r);
   port.under_way.clear();
   while (MatchNode* node = port.posted.first()) {
-    port.posted.remove(node);
+    port.posted.remove_first();
     receives_.put(static_cast<Receive*>(node));
   }
   while (ArrivalNode* node = port.arrivals.first()) {

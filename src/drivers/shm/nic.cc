@@ -299,8 +299,8 @@ inline bool ShmDriver::quiet(uint64_t now_ns) const {
 // than all of them. Each look ends before the next one begins: if many were under way when the
 // line changes, the processor would have to begin anew behind the first.
 inline bool ShmDriver::arrives() const {
-  if (__builtin_expect(!side_by_side_, 0)) return false;
-  for (unsigned looks = 0; hot_count_ > 0 && looks < kLooksOfOne; looks += hot_count_) {
+  if (__builtin_expect(!side_by_side_ || hot_count_ == 0, 0)) return false;
+  for (unsigned looks = 0; looks < kLooksOfOne; looks += hot_count_) {
     finish_reads();
     if (arrived()) return true;
   }
@@ -354,7 +354,7 @@ inline bool ShmDriver::arrives() const {
     const std::byte* bytes;
     uint32_t length;
     const auto found = peer.in.peek(&bytes, &length);
-    if (__builtin_expect(found == shm::RingReceiver::Found::nothing, 0)) break;
+    if (found == shm::RingReceiver::Found::nothing) break;
     if (__builtin_expect(found == shm::RingReceiver::Found::corrupt, 0)) {
       fail(peer, "a control word in its ring makes no sense");
       break;
