@@ -15,7 +15,9 @@ MPIDI_TORII_global_t MPIDI_TORII_global;
 
 /* --- errors -------------------------------------------------------------------------------- */
 
-static int error_class(int code) {
+/* MPICH's autogen.sh collects the errors of the sources; to it, a class is a constant of MPI or
+ * something whose name begins with errclass. */
+static int errclass_of(int code) {
   switch (code) {
     case TORII_ERR_TRUNCATED:
       return MPI_ERR_TRUNCATE;
@@ -36,7 +38,7 @@ static int error_class(int code) {
 /* A text that MPICH's table does not have is taken as it is. */
 static int make_error(int code, const char* what, const char* reason) {
   return MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, __func__, __LINE__,
-                              error_class(code), "**fail", "ch4:torii: %s: %s", what, reason);
+                              errclass_of(code), "**fail", "ch4:torii: %s: %s", what, reason);
 }
 
 int netmod_torii_error(int code, const char* what) {
