@@ -47,8 +47,7 @@ constexpr uint64_t kWithdrawnAtOnce = 256 << 10;  // bytes
 constexpr unsigned kPauseMax = 1024;
 
 bool carried_out(const Asks& asks, const OpenAsk& open) {
-  const uint64_t frames = (open.bytes + open.chunk - 1) / open.chunk;
-  return open.sent == open.bytes && asks.applied + 1 >= open.first + frames;
+  return open.sent == open.bytes && asks.applied >= open.last;
 }
 
 // The owner of the memory has begun with something and is not through.
@@ -65,23 +64,76 @@ void look_for_end(Asks& asks) {
 
 }  // namespace
 
+// --- one alone ---------------------------------------------------------------------------------
+
 // An owner that is looking has carried out a short ask before a round of progress would come to
 // the question. But if somebody may be waiting for this process in the same way, that comes first.
 Status ShmDriver::look_on(Peer& peer) {
-  Asks& asks = *peer.asks;
-  OpenAsk& open = asks[0];
-  for (unsigned n = 0; n < kLooks && !arrived(); n++) {
-    if (asks.claim.applied.load(std::memory_order_acquire) == asks.applied) continue;
-    if (!read_applied(peer) || !carried_out(asks, open)) return Status::pending;
-    const Status status = over(peer, open);
-    open.over = true;
-    retire_asks(peer);
-    asks.penalty = 0;
-    counters_.helped_accesses++;
-    return status;
-  }
+  const Asks& asks = *peer.asks;
+  for (unsigned n = 0; n < kLooks && !arrived(); n++)
+    if (asks.claim.applied.load(std::memory_order_acquire) != asks.applied)
+      return finish_lone(peer);
   return Status::pending;
 }
+
+// The only one that is open: what came of it, or `pending`.
+Status ShmDriver::finish_lone(Peer& peer) {
+  Asks& asks = *peer.asks;
+  const OpenAsk& open = asks[0];
+  if (!read_applied(peer) || !carried_out(asks, open)) return Status::pending;
+  const Status status = over(peer, open);
+  retire_lone(peer);
+  return status;
+}
+
+// More was carried out than when we looked: is anything over?
+bool ShmDriver::finish_counted(Peer& peer) {
+  const Asks& asks = *peer.asks;
+  if (__builtin_expect(asks.count > 1 || asks.sending == 0, 0)) return finish_asks(peer) > 0;
+  const uint64_t cookie = (*peer.asks)[0].cookie;
+  const Status status = finish_lone(peer);
+  if (status == Status::pending) return false;
+  sink_.done(cookie, status);
+  return true;
+}
+
+// The only one that is open is a get, and what has come next from there is its answer, whole.
+bool ShmDriver::take_lone_answer(Peer& peer) {
+  constexpr uint32_t kHead = shm::head_bytes(AskKind::answer);
+  Asks& asks = *peer.asks;
+  const OpenAsk& open = asks[0];
+  const std::byte* bytes;
+  uint32_t length;
+  Ask answer;
+  if (asks.count != 1 || open.kind != AskKind::get || !peer.in.base ||
+      peer.in.peek(&bytes, &length) != shm::RingReceiver::Found::ask ||
+      length != kHead + open.bytes)
+    return false;
+  std::memcpy(&answer, bytes, kHead);
+  if (answer.kind != AskKind::answer || answer.number != static_cast<uint32_t>(open.first) ||
+      answer.bytes != open.bytes || open.sent != open.bytes || open.got != 0)
+    return false;
+  copy_bytes(open.local, bytes + kHead, answer.bytes);
+  if (peer.in.consume()) wake_if_sleeping(peer);
+  peer.last_frame = ++ticks_;
+  asks.awaited = 0;
+  const uint64_t cookie = open.cookie;
+  retire_lone(peer);
+  sink_.done(cookie, Status::ok);
+  return true;
+}
+
+inline void ShmDriver::retire_lone(Peer& peer) {
+  Asks& asks = *peer.asks;
+  look_for_end(asks);
+  asks.head++;
+  asks.count = asks.sending = asks.results = 0;
+  asks.penalty = 0;
+  counters_.helped_accesses++;
+  asks_nothing(peer);
+}
+
+// --- answers ----------------------------------------------------------------------------------
 
 // Is an answer the next that has come from there?
 bool ShmDriver::answered(Peer& peer) {
@@ -94,8 +146,6 @@ bool ShmDriver::answered(Peer& peer) {
   std::memcpy(&kind, bytes, sizeof(kind));
   return shm::is_answer(kind);
 }
-
-// --- answers ----------------------------------------------------------------------------------
 
 // Answers come in the order of the asks. One whose predecessor is missing, or of what was
 // withdrawn, is not used.
@@ -232,10 +282,13 @@ void ShmDriver::retire_asks(Peer& peer) {
     asks.count--;
     if (asks.sending > 0) asks.sending--;
   }
-  if (asking && asks.count == 0) {
-    if (asking_.back() != &peer) *std::find(asking_.begin(), asking_.end(), &peer) = asking_.back();
-    asking_.pop_back();
-  }
+  if (asking && asks.count == 0) asks_nothing(peer);
+}
+
+inline void ShmDriver::asks_nothing(Peer& peer) {
+  if (__builtin_expect(asking_.back() != &peer, 0))
+    *std::find(asking_.begin(), asking_.end(), &peer) = asking_.back();
+  asking_.pop_back();
 }
 
 // The upcalls may ask for more.

@@ -44,6 +44,7 @@ struct OpenAsk {
   bool over;
   uint64_t chunk;  // bytes of a frame, or of what a frame asks for
   uint64_t first;  // number of its first frame
+  uint64_t last;   // and of the last that has left
   uint64_t sent;   // bytes that were asked for
   uint64_t got;    // get: bytes that have come
   AskedAtomic atomic;

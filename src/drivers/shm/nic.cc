@@ -391,11 +391,11 @@ void ShmDriver::look(PeerId id) {
   for (unsigned n = 0; n < kLooks; n++) {
     if (asks.count == 0 || asks.withdrawing) return;
     if (arrived()) {
-      if (answered(peer)) drain(peer, 1);
+      if (!take_lone_answer(peer) && answered(peer)) drain(peer, 1);
       return;
     }
     if (!asks[0].answered() && asks.claim.applied.load(std::memory_order_acquire) != asks.applied &&
-        finish_asks(peer) > 0)
+        finish_counted(peer))
       return;
     pause_briefly();
   }

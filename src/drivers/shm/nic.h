@@ -301,6 +301,11 @@ class ShmDriver final : public Driver {
   unsigned do_withdrawn(Peer& peer);
   Status do_myself(Peer& peer, const shm::OpenAsk& ask);
   Status look_on(Peer& peer);
+  Status finish_lone(Peer& peer);
+  bool finish_counted(Peer& peer);
+  bool take_lone_answer(Peer& peer);
+  void retire_lone(Peer& peer);
+  void asks_nothing(Peer& peer);
   bool answered(Peer& peer);
   void retire_asks(Peer& peer);
   unsigned report_asks(Peer& peer, const shm::EndedAsks& ended);

@@ -159,7 +159,7 @@ void ShmDriver::ask_in_turn(const Rma& rma, Peer& peer, AskKind kind) {
                 rma.remote_offset};
   send_flat<shm::kKindAsk>(peer, &ask, sizeof(ask), rma.pieces->iov_base, data);
   OpenAsk& open = open_ask(rma, peer, kind, shm::kAskChunk);
-  open.first = asks.posted;
+  open.first = open.last = asks.posted;
   open.sent = part;
   asks.many = among != kind;
   asks.sending++;
@@ -184,7 +184,7 @@ void ShmDriver::ask_in_turn(const Rma& rma, Peer& peer, AskKind kind) {
   open.kind = kind;
   open.over = false;
   open.chunk = chunk;
-  open.first = open.sent = open.got = 0;
+  open.first = open.last = open.sent = open.got = 0;
   if (asks.count++ == 0) {
     asks.idle = 0;
     asking_.push_back(&peer);
@@ -249,6 +249,7 @@ inline bool ShmDriver::send_ask_of(Peer& peer, OpenAsk& open) {
                   open.valid, open.offset + open.sent};
     send_ask(peer, ask, data, bytes);
     asks.awaited += answer;
+    open.last = asks.posted;
     open.sent += part;
   }
   return true;
