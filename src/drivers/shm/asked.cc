@@ -44,51 +44,47 @@ bool begins_get(const std::byte* ask) {
 
 }  // namespace
 
-void ShmDriver::carry_out(Peer& peer, const std::byte* bytes, uint32_t length, bool first) {
+[[gnu::hot]] void ShmDriver::carry_out(Peer& peer, const std::byte* bytes, uint32_t length,
+                                       bool first) {
   constexpr uint32_t kLeast = shm::head_bytes(AskKind::answer);
-  Ask ask{};
-  if (length < kLeast) return fail(peer, "it asks for nothing");
+  Ask ask;
+  if (__builtin_expect(length < kLeast, 0)) return fail(peer, "it asks for nothing");
   std::memcpy(&ask, bytes, kLeast);
-  const uint32_t head = shm::head_bytes(ask.kind);
-  if (length < head) return fail(peer, "it asks for nothing");
-  if (head > kLeast) {
-    std::memcpy(&ask.valid, bytes + offsetof(Ask, valid), sizeof(ask.valid));
-    std::memcpy(&ask.offset, bytes + offsetof(Ask, offset), sizeof(ask.offset));
-  }
-  const uint32_t data = length - head;
-  if ((ask.kind == AskKind::answer && data == ask.bytes) ||
-      (ask.kind == AskKind::delivered && data == 0))
-    return take_answer(peer, ask, bytes + head);
-  if (ask.kind == AskKind::answers && data == ask.bytes)
-    return take_answers(peer, ask, bytes + head);
+  if (shm::is_answer(ask.kind)) return take(peer, ask, bytes + kLeast, length - kLeast);
+  if (__builtin_expect(length < sizeof(ask), 0)) return fail(peer, "it asks for nothing");
+  std::memcpy(&ask.valid, bytes + offsetof(Ask, valid), sizeof(ask) - offsetof(Ask, valid));
   const uint64_t number = ++peer.asked;
-  if (!sensible(ask, data) || ask.number != static_cast<uint32_t>(number))
+  const auto low = static_cast<uint32_t>(number);
+  if (__builtin_expect(!sensible(ask, length - sizeof(ask)) || ask.number != low, 0))
     return fail(peer, "it asks for what makes no sense");
   shm::Claim& claim = segment_.claim(peer.details->in_claim);
   claim.taking.store(number, std::memory_order_relaxed);
   std::atomic_signal_fence(std::memory_order_seq_cst);  // the sender runs the barrier
-  if (number > claim.withdrawn.load(std::memory_order_relaxed)) {
-    switch (ask.kind) {
-      case AskKind::put:
-      case AskKind::put_of_many:
-        if (std::byte* const to = asked_for(peer, ask, kRemoteWrite))
-          copy_bytes(to, bytes + head, ask.bytes);
-        break;
-      case AskKind::deliver:
-        deliver(peer, ask, bytes + head);
-        break;
-      case AskKind::atomic:
-        update(peer, ask, bytes + head);
-        break;
-      default:
-        answer_get(peer, ask, first && ask.kind == AskKind::get);
+  if (__builtin_expect(number > claim.withdrawn.load(std::memory_order_relaxed), 1)) {
+    if (shm::is_get(ask.kind)) {
+      answer_get(peer, ask, first && ask.kind == AskKind::get);
+    } else {
+      change(peer, ask, bytes + sizeof(ask));
+      // Of gets the answer tells, and the asking process looks at this line.
+      claim.applied.store(number, std::memory_order_release);
     }
-    // Of gets the answer tells, and the asking process looks at this line.
-    if (!shm::is_get(ask.kind)) claim.applied.store(number, std::memory_order_release);
   }
   claim.seen.store(number, std::memory_order_release);
   const bool of_many = ask.kind == AskKind::put_of_many || ask.kind == AskKind::get_of_many;
-  if (of_many && local_peers_ <= 2 && !peer.in.more()) rest(claim, number);
+  if (__builtin_expect(of_many, 0) && local_peers_ <= 2 && !peer.in.more()) rest(claim, number);
+}
+
+void ShmDriver::take(Peer& peer, const Ask& answer, const std::byte* bytes, uint32_t length) {
+  const bool data = answer.kind != AskKind::delivered;
+  if (length != (data ? answer.bytes : 0)) return fail(peer, "its answer makes no sense");
+  if (answer.kind == AskKind::answers) return take_answers(peer, answer, bytes);
+  take_answer(peer, answer, bytes);
+}
+
+inline void ShmDriver::change(Peer& peer, const Ask& ask, const std::byte* data) {
+  if (ask.kind == AskKind::deliver) return deliver(peer, ask, data);
+  if (ask.kind == AskKind::atomic) return update(peer, ask, data);
+  if (std::byte* const to = asked_for(peer, ask, kRemoteWrite)) copy_bytes(to, data, ask.bytes);
 }
 
 // Who copies each frame as soon as it is there takes lines from its sender that are to be written
@@ -101,15 +97,16 @@ void ShmDriver::rest(const shm::Claim& claim, uint64_t number) const {
 }
 
 // Null: its export does not give that.
-std::byte* ShmDriver::asked_for(Peer& peer, const Ask& ask, uint32_t access) {
+inline std::byte* ShmDriver::asked_for(Peer& peer, const Ask& ask, uint32_t access) {
   std::byte* const at =
       arena_ ? arena_->guarded(ask.slot, ask.valid, access, ask.offset, ask.bytes) : nullptr;
-  if (!at) static_cast<void>(refuse_key(peer, "asks for what its export does not give"));
+  if (__builtin_expect(!at, 0))
+    static_cast<void>(refuse_key(peer, "asks for what its export does not give"));
   return at;
 }
 
 // What finds no room is not sent: the other process then reads.
-void ShmDriver::answer_get(Peer& peer, const Ask& ask, bool lone) {
+inline void ShmDriver::answer_get(Peer& peer, const Ask& ask, bool lone) {
   if (!peer.out.base && !start_sending(peer)) return;
   if (ask.bytes > shm::ask_chunk_in(peer.out.lines))
     return fail(peer, "it asks for more than its ring takes");

@@ -95,13 +95,11 @@ void ShmDriver::finish_gathered() {
 
 // --- several puts or gets between two polls ------------------------------------------------------
 
-// One that is alone is made at once.
-bool ShmDriver::may_put_off(const Rma& rma, const Peer& peer, bool write) const {
-  return (lone_ > 0 || crowded_) &&
-         rma.bytes >= (write ? points_.together_put_min : points_.together_get_min) &&
+bool ShmDriver::may_put_off(const Rma& rma, const Import& import, const Peer& peer,
+                            bool write) const {
+  return rma.bytes >= (write ? points_.together_put_min : points_.together_get_min) &&
          rma.bytes <= points_.together_most && rma.piece_count == 1 && side_by_side_ &&
-         !draining_ && peer.direct && !imports_[rma.remote].key.arena.serial &&
-         put_off_owed_ < kCookiesMax;
+         !draining_ && peer.direct && !import.key.arena.serial && put_off_owed_ < kCookiesMax;
 }
 
 Status ShmDriver::put_off(const Rma& rma, Peer& peer, bool write) {

@@ -236,19 +236,22 @@ class ShmDriver final : public Driver {
   void say_goodbye();
 
   // transfer.cc
-  Status check_rma(const Rma& rma, uint32_t access, Peer** peer) const;
-  bool may_ask(const Rma& rma, const Peer& peer, bool write);
+  Status check_rma(const Rma& rma, uint32_t access, const Import** import, Peer** peer);
+  bool may_ask(const Rma& rma, const Import& import, const Peer& peer, bool write);
   bool ask_now(Peer& peer);
   uint64_t chunk_of(const Rma& rma, Peer& peer, bool write);
-  Status ask(const Rma& rma, Peer& peer, bool write);
-  bool ask_at_once(const Rma& rma, Peer& peer, shm::AskKind kind);
-  [[gnu::noinline]] void ask_in_turn(const Rma& rma, Peer& peer, shm::AskKind kind);
-  Status ask_atomic(const Rma& rma, Peer& peer, const RemoteAtomic& atomic);
-  shm::OpenAsk& open_ask(const Rma& rma, Peer& peer, shm::AskKind kind, uint64_t chunk);
+  Status ask(const Rma& rma, const Import& import, Peer& peer, bool write);
+  bool ask_at_once(const Rma& rma, const GuardedImport& region, Peer& peer, shm::AskKind kind);
+  [[gnu::noinline]] void ask_in_turn(const Rma& rma, const GuardedImport& region, Peer& peer,
+                                     shm::AskKind kind);
+  Status ask_atomic(const Rma& rma, const Import& import, Peer& peer, const RemoteAtomic& atomic);
+  shm::OpenAsk& open_ask(const Rma& rma, const GuardedImport& region, Peer& peer, shm::AskKind kind,
+                         uint64_t chunk);
   void send_asks(Peer& peer);
   void send_last(Peer& peer, shm::OpenAsk& open);
   bool send_ask_of(Peer& peer, shm::OpenAsk& open);
   Status transfer(const Rma& rma, bool write);
+  [[gnu::noinline]] Status transfer_alone(const Rma& rma, Peer& peer, bool write, unsigned lone);
 
   // remote.cc
   Status move(const Rma& rma, Peer& peer, bool write);
@@ -264,7 +267,7 @@ class ShmDriver final : public Driver {
   Status gather_get(const Rma& rma, Peer& peer);
   bool gathers_on(unsigned frames) const;
   void finish_gathered();
-  bool may_put_off(const Rma& rma, const Peer& peer, bool write) const;
+  bool may_put_off(const Rma& rma, const Import& import, const Peer& peer, bool write) const;
   Status put_off(const Rma& rma, Peer& peer, bool write);
   void make_put_off();
   unsigned report_put_off();
@@ -314,6 +317,8 @@ class ShmDriver final : public Driver {
 
   // asked.cc
   void carry_out(Peer& peer, const std::byte* bytes, uint32_t length, bool first);
+  void take(Peer& peer, const shm::Ask& answer, const std::byte* bytes, uint32_t length);
+  void change(Peer& peer, const shm::Ask& ask, const std::byte* data);
   void rest(const shm::Claim& claim, uint64_t number) const;
   std::byte* asked_for(Peer& peer, const shm::Ask& ask, uint32_t access);
   void answer_get(Peer& peer, const shm::Ask& ask, bool lone);

@@ -48,7 +48,8 @@ bool busy(const Asks& asks) {
 
 }  // namespace
 
-inline Status ShmDriver::check_rma(const Rma& rma, uint32_t access, Peer** peer) const {
+[[gnu::always_inline]] inline Status ShmDriver::check_rma(const Rma& rma, uint32_t access,
+                                                          const Import** found, Peer** peer) {
   if (!(caps_.flags & kGet)) return Status::unsupported;
   if (rma.remote >= imports_.size() || rma.piece_count > caps_.pieces_max ||
       rma.bytes > caps_.remote_max)
@@ -58,10 +59,11 @@ inline Status ShmDriver::check_rma(const Rma& rma, uint32_t access, Peer** peer)
   if (!import.used || import.peer != rma.peer || !(key.access & access) ||
       rma.remote_offset > key.bytes || rma.bytes > key.bytes - rma.remote_offset)
     return Status::invalid;
-  uint64_t local = 0;
-  for (uint32_t i = 0; i < rma.piece_count; i++) local += rma.pieces[i].iov_len;
+  uint64_t local = rma.piece_count ? rma.pieces[0].iov_len : 0;
+  for (uint32_t i = 1; i < rma.piece_count; i++) local += rma.pieces[i].iov_len;
   if (local != rma.bytes) return Status::invalid;
-  *peer = const_cast<Peer*>(&peers_[rma.peer]);
+  *found = &import;
+  *peer = &peers_[rma.peer];
   if ((*peer)->stage != Stage::up || (*peer)->ending != Status::ok) return Status::peer_dead;
   if (import.guarded &&
       import.guarded->word.word->load(std::memory_order_acquire) != import.guarded->word.valid)
@@ -72,8 +74,8 @@ inline Status ShmDriver::check_rma(const Rma& rma, uint32_t access, Peer** peer)
 // --- asking ----------------------------------------------------------------------------------
 
 // Is that the way for such a put or get, and can the peer be looking?
-inline bool ShmDriver::may_ask(const Rma& rma, const Peer& peer, bool write) {
-  const Import& import = imports_[rma.remote];
+[[gnu::always_inline]] inline bool ShmDriver::may_ask(const Rma& rma, const Import& import,
+                                                      const Peer& peer, bool write) {
   const Asks* const asks = peer.asks.get();
   const bool long_of_many = !write && rma.bytes > kGetOfMany && local_peers_ > 2;
   if ((long_of_many || rma.bytes > points_.ask_alone_most) && lone_++ == 0 && !crowded_ &&
@@ -115,9 +117,10 @@ inline uint64_t ShmDriver::chunk_of(const Rma& rma, Peer& peer, bool write) {
 }
 
 // `unsupported`: that is not the way.
-[[gnu::always_inline]] inline Status ShmDriver::ask(const Rma& rma, Peer& peer, bool write) {
+[[gnu::always_inline]] inline Status ShmDriver::ask(const Rma& rma, const Import& import,
+                                                    Peer& peer, bool write) {
   const unsigned lone = lone_;
-  if (!may_ask(rma, peer, write) || !ask_now(peer)) return Status::unsupported;
+  if (!may_ask(rma, import, peer, write) || !ask_now(peer)) return Status::unsupported;
   if (rma.cookie == 0) {
     lone_ = lone;  // it comes again
     return Status::again;
@@ -125,24 +128,25 @@ inline uint64_t ShmDriver::chunk_of(const Rma& rma, Peer& peer, bool write) {
   if (peer.asks->count == shm::kAsks) return Status::again;
   const bool deliver = !write && rma.bytes > points_.ask_get_most;
   const AskKind kind = write ? AskKind::put : deliver ? AskKind::deliver : AskKind::get;
-  if (rma.bytes < kHalvesFrom && !deliver && ask_at_once(rma, peer, kind)) return Status::pending;
-  ask_in_turn(rma, peer, kind);
+  if (rma.bytes < kHalvesFrom && !deliver && ask_at_once(rma, *import.guarded, peer, kind))
+    return Status::pending;
+  ask_in_turn(rma, *import.guarded, peer, kind);
   return Status::pending;
 }
 
 // Behind those that wait for room, and in frames of whatever size.
-void ShmDriver::ask_in_turn(const Rma& rma, Peer& peer, AskKind kind) {
+void ShmDriver::ask_in_turn(const Rma& rma, const GuardedImport& region, Peer& peer, AskKind kind) {
   const uint64_t chunk =
       kind == AskKind::deliver ? rma.bytes : chunk_of(rma, peer, kind == AskKind::put);
-  send_last(peer, open_ask(rma, peer, kind, chunk));
+  send_last(peer, open_ask(rma, region, peer, kind, chunk));
 }
 
 // A short put or get when none before it waits for room: what is to be remembered of it is written
 // down while its frame is on its way. False: nothing happened.
-[[gnu::always_inline]] inline bool ShmDriver::ask_at_once(const Rma& rma, Peer& peer,
+[[gnu::always_inline]] inline bool ShmDriver::ask_at_once(const Rma& rma,
+                                                          const GuardedImport& region, Peer& peer,
                                                           AskKind kind) {
   Asks& asks = *peer.asks;
-  const GuardedImport& region = *imports_[rma.remote].guarded;
   const auto part = static_cast<uint32_t>(rma.bytes);
   const uint32_t data = kind == AskKind::put ? part : 0;
   const uint32_t answer = part - data;
@@ -158,7 +162,7 @@ void ShmDriver::ask_in_turn(const Rma& rma, Peer& peer, AskKind kind) {
                 region.word.valid,
                 rma.remote_offset};
   send_flat<shm::kKindAsk>(peer, &ask, sizeof(ask), rma.pieces->iov_base, data);
-  OpenAsk& open = open_ask(rma, peer, kind, shm::kAskChunk);
+  OpenAsk& open = open_ask(rma, region, peer, kind, shm::kAskChunk);
   open.first = open.last = asks.posted;
   open.sent = part;
   asks.many = among != kind;
@@ -168,10 +172,10 @@ void ShmDriver::ask_in_turn(const Rma& rma, Peer& peer, AskKind kind) {
 }
 
 // One more, behind the others. There is a place for it.
-[[gnu::always_inline]] inline OpenAsk& ShmDriver::open_ask(const Rma& rma, Peer& peer, AskKind kind,
-                                                           uint64_t chunk) {
+[[gnu::always_inline]] inline OpenAsk& ShmDriver::open_ask(const Rma& rma,
+                                                           const GuardedImport& region, Peer& peer,
+                                                           AskKind kind, uint64_t chunk) {
   Asks& asks = *peer.asks;
-  const GuardedImport& region = *imports_[rma.remote].guarded;
   OpenAsk& open = asks[asks.count];
   open.cookie = rma.cookie;
   open.local = static_cast<std::byte*>(rma.pieces->iov_base);
@@ -257,30 +261,38 @@ inline bool ShmDriver::send_ask_of(Peer& peer, OpenAsk& open) {
 
 // --- puts, gets and atomic operations --------------------------------------------------------
 
-inline Status ShmDriver::transfer(const Rma& rma, bool write) {
+[[gnu::always_inline]] inline Status ShmDriver::transfer(const Rma& rma, bool write) {
   if (rma.cookie == 0 && rma.bytes <= points_.ask_alone_most && side_by_side_ &&
       rma.remote < imports_.size() && imports_[rma.remote].guarded)
     return Status::again;  // as a rule it is asked for
-  Peer* peer = nullptr;
-  Status status = check_rma(rma, write ? kRemoteWrite : kRemoteRead, &peer);
+  const Import* import;
+  Peer* peer;
+  Status status = check_rma(rma, write ? kRemoteWrite : kRemoteRead, &import, &peer);
   if (status != Status::ok) return status;
-  if (may_put_off(rma, *peer, write))
+  // One that is alone is made at once.
+  if (__builtin_expect(lone_ > 0 || crowded_, 0) && may_put_off(rma, *import, *peer, write))
     return rma.cookie ? put_off(rma, *peer, write) : Status::again;
   const unsigned lone = lone_;
-  status = ask(rma, *peer, write);
-  if (status != Status::unsupported) return status;
-  const bool among_frames = !write && draining_ == peer && !rma.soon;
-  if (among_frames && rma.bytes > shm::kGatherLongest && peer->in.more()) return Status::again;
-  if (!write && rma.bytes >= points_.split_min && side_by_side_ && worth_splitting(rma, *peer)) {
-    if (rma.cookie) return get_split(rma, *peer);
+  status = ask(rma, *import, *peer, write);
+  return __builtin_expect(status != Status::unsupported, 1)
+             ? status
+             : transfer_alone(rma, *peer, write, lone);
+}
+
+// Nobody is asked, or for its part only.
+Status ShmDriver::transfer_alone(const Rma& rma, Peer& peer, bool write, unsigned lone) {
+  const bool among_frames = !write && draining_ == &peer && !rma.soon;
+  if (among_frames && rma.bytes > shm::kGatherLongest && peer.in.more()) return Status::again;
+  if (!write && rma.bytes >= points_.split_min && side_by_side_ && worth_splitting(rma, peer)) {
+    if (rma.cookie) return get_split(rma, peer);
     lone_ = lone;
     return Status::again;
   }
   if (__builtin_expect(among_frames, 0)) {
-    status = gather_get(rma, *peer);
+    const Status status = gather_get(rma, peer);
     if (status != Status::unsupported) return status;
   }
-  return move(rma, *peer, write);
+  return move(rma, peer, write);
 }
 
 [[gnu::hot]] Status ShmDriver::put(const Rma& rma) { return transfer(rma, true); }
@@ -288,15 +300,16 @@ inline Status ShmDriver::transfer(const Rma& rma, bool write) {
 [[gnu::hot]] Status ShmDriver::get(const Rma& rma) { return transfer(rma, false); }
 
 // `unsupported`: the core asks in its way.
-Status ShmDriver::ask_atomic(const Rma& rma, Peer& peer, const RemoteAtomic& atomic) {
-  if (!may_ask(rma, peer, true) || !ask_now(peer)) return Status::unsupported;
+Status ShmDriver::ask_atomic(const Rma& rma, const Import& import, Peer& peer,
+                             const RemoteAtomic& atomic) {
+  if (!may_ask(rma, import, peer, true) || !ask_now(peer)) return Status::unsupported;
   Asks& asks = *peer.asks;
   const auto result = static_cast<uint32_t>(std::countr_one(asks.results));
-  const uint64_t address = imports_[rma.remote].guarded->word.base + rma.remote_offset;
+  const uint64_t address = import.guarded->word.base + rma.remote_offset;
   if (asks.count == shm::kAsks || result == shm::kResults || address % atomic.width != 0)
     return Status::unsupported;
   asks.results |= 1u << result;
-  OpenAsk& open = open_ask(rma, peer, AskKind::atomic, shm::kAskChunk);
+  OpenAsk& open = open_ask(rma, *import.guarded, peer, AskKind::atomic, shm::kAskChunk);
   open.atomic = {atomic.operand, atomic.compare, atomic.op, static_cast<uint8_t>(result), {}};
   send_last(peer, open);
   return asks.count == 1 ? look_on(peer) : Status::pending;
@@ -313,9 +326,10 @@ Status ShmDriver::atomic(const RemoteAtomic& atomic) {
   rma.piece_count = 1;
   rma.bytes = atomic.width;
   rma.cookie = atomic.cookie;
-  Peer* peer = nullptr;
-  const Status status = check_rma(rma, kRemoteUpdate, &peer);
-  return status == Status::ok ? ask_atomic(rma, *peer, atomic) : status;
+  const Import* import;
+  Peer* peer;
+  const Status status = check_rma(rma, kRemoteUpdate, &import, &peer);
+  return status == Status::ok ? ask_atomic(rma, *import, *peer, atomic) : status;
 }
 
 }  // namespace torii
