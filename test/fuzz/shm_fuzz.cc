@@ -149,7 +149,7 @@ class World {
       data.clear();
     }
     ask.number = right & 32 ? number_ + 1 : in.take<uint32_t>();
-    if (ask.kind == shm::AskKind::answers && right & 16) {
+    if (shm::is_answer(ask.kind) && right & 16) {
       ask.slot = 1 + in.below(4);
       ask.number = 1 + in.below(8);
     }

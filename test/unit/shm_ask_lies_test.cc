@@ -104,5 +104,78 @@ TEST_F(ShmAsk, AnOwnerThatCountsWrongly) {
   EXPECT_EQ(user.sink.downs.size(), 1u);
 }
 
+class ShmAnswerLies : public ShmAsk {
+ protected:
+  // The owner's next frame to the user is this answer, to a get of 8 bytes, and so many bytes more
+  // or less than its head says.
+  void answer(int number, uint32_t bytes, int more) {
+    const PeerId back = connect_to(owner, user.address());
+    ASSERT_NE(back, kNoPeer);
+    test::send_surely(owner, back, "first");
+    ASSERT_TRUE(test::poll_until(user, [&] { return !user.sink.packets.empty(); }));
+    shm::Segment users;
+    Mapping ring;
+    std::string why;
+    ASSERT_EQ(shm::open_segment(parse(user.address()), parse(owner.address()), &users, &why),
+              Status::ok);
+    ASSERT_TRUE(users.claim(0).sender == parse(owner.address()));
+    ASSERT_TRUE(users.map_ring(0, &ring));
+    const uint32_t lines = static_cast<uint32_t>(users.ring_bytes / shm::kLine);
+    const uint32_t at = users.claim(0).start + shm::kFirstPosition + 1;
+    ASSERT_EQ(get(3, got, 8, 1), Status::pending);
+    const auto right = static_cast<uint32_t>(claim().seen.load() + 1);
+    const Ask ask{AskKind::answer, right + static_cast<uint32_t>(number), bytes, 0, 0, 0};
+    const uint32_t head = shm::head_bytes(ask.kind);
+    std::byte* const line = ring.base() + size_t{at & (lines - 1)} * shm::kLine;
+    std::memset(line + 8, 0xee, shm::kFirstBytes);
+    std::memcpy(line + 8, &ask, head);
+    const uint32_t length = head + bytes + static_cast<uint32_t>(more);
+    reinterpret_cast<std::atomic<uint64_t>*>(line)->store(
+        shm::control_word(shm::kKindAsk, length, at), std::memory_order_release);
+    user.driver->look(peer);
+  }
+  void expect_cut_off() {
+    ASSERT_TRUE(alone(1));
+    EXPECT_EQ(status_of(1), Status::peer_dead);
+    for (const std::byte b : got) EXPECT_EQ(b, std::byte{});
+  }
+  std::byte got[16] = {};
+};
+
+TEST_F(ShmAnswerLies, MoreThanWasAskedFor) {
+  answer(0, 9, 0);
+  expect_cut_off();
+}
+
+TEST_F(ShmAnswerLies, LessThanWasAskedFor) {
+  answer(0, 7, 0);
+  expect_cut_off();
+}
+
+TEST_F(ShmAnswerLies, FramesThatAreTooLong) {
+  answer(0, 8, 1);
+  expect_cut_off();
+}
+
+TEST_F(ShmAnswerLies, FramesThatAreTooShort) {
+  answer(0, 8, -1);
+  expect_cut_off();
+}
+
+// It may be the answer to what was withdrawn.
+TEST_F(ShmAnswerLies, OfSomethingElse) {
+  answer(1, 8, 0);
+  EXPECT_FALSE(done(1));
+  ASSERT_TRUE(alone(1));
+  EXPECT_EQ(status_of(1), Status::ok);
+  for (const std::byte b : got) EXPECT_EQ(b, std::byte{});  // as in the owner's memory
+}
+
+TEST_F(ShmAnswerLies, None) {
+  answer(0, 8, 0);
+  EXPECT_EQ(status_of(1), Status::ok);
+  for (size_t i = 0; i < sizeof(got); i++) EXPECT_EQ(got[i], std::byte(i < 8 ? 0xee : 0));
+}
+
 }  // namespace
 }  // namespace torii::test

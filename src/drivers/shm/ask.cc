@@ -123,6 +123,7 @@ bool ShmDriver::take_lone_answer(Peer& peer) {
   return true;
 }
 
+// The only one that is open is over.
 inline void ShmDriver::retire_lone(Peer& peer) {
   Asks& asks = *peer.asks;
   look_for_end(asks);
@@ -130,7 +131,7 @@ inline void ShmDriver::retire_lone(Peer& peer) {
   asks.count = asks.sending = asks.results = 0;
   asks.penalty = 0;
   counters_.helped_accesses++;
-  asks_nothing(peer);
+  stop_asking(peer);
 }
 
 // --- answers ----------------------------------------------------------------------------------
@@ -282,10 +283,11 @@ void ShmDriver::retire_asks(Peer& peer) {
     asks.count--;
     if (asks.sending > 0) asks.sending--;
   }
-  if (asking && asks.count == 0) asks_nothing(peer);
+  if (asking && asks.count == 0) stop_asking(peer);
 }
 
-inline void ShmDriver::asks_nothing(Peer& peer) {
+// Nothing is open any more.
+inline void ShmDriver::stop_asking(Peer& peer) {
   if (__builtin_expect(asking_.back() != &peer, 0))
     *std::find(asking_.begin(), asking_.end(), &peer) = asking_.back();
   asking_.pop_back();

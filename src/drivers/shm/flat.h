@@ -19,7 +19,7 @@ inline constexpr uint32_t kPadFrom = 192;  // bodies from this size on begin wit
 
 // Asks are made just before: word by word, for a processor that reads two at once waits until both
 // have left its store buffer.
-inline void write_words(std::byte* to, const Ask& ask, uint32_t bytes) {
+[[gnu::always_inline]] inline void write_words(std::byte* to, const Ask& ask, uint32_t bytes) {
   auto* const words = reinterpret_cast<uint64_t*>(to);
   using Pair = std::array<uint32_t, 2>;
   const auto which = std::bit_cast<uint64_t>(Pair{static_cast<uint32_t>(ask.kind), ask.number});
@@ -32,7 +32,7 @@ inline void write_words(std::byte* to, const Ask& ask, uint32_t bytes) {
 }
 
 template <uint64_t kKind>
-inline void write_head(std::byte* to, const void* head, uint32_t bytes) {
+[[gnu::always_inline]] inline void write_head(std::byte* to, const void* head, uint32_t bytes) {
   if constexpr (kKind == kKindAsk) {
     write_words(to, *static_cast<const Ask*>(head), bytes);
   } else {
@@ -81,7 +81,8 @@ template <uint64_t kKind>
 }
 
 // Where has_room() said yes.
-inline void ShmDriver::send_ask(Peer& peer, const shm::Ask& ask, const void* body, uint32_t bytes) {
+[[gnu::always_inline]] inline void ShmDriver::send_ask(Peer& peer, const shm::Ask& ask,
+                                                       const void* body, uint32_t bytes) {
   send_flat<shm::kKindAsk>(peer, &ask, shm::head_bytes(ask.kind), body, bytes);
 }
 

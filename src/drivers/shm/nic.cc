@@ -21,7 +21,7 @@ constexpr uint32_t kPeersMax = 8192;
 constexpr uint32_t kKeptShare = 16;    // of a ring, kept free of frames that leave room
 constexpr unsigned kLooks = 20;        // for the end of what was asked for; about a microsecond
 constexpr unsigned kLooksInPolls = 8;  // so long do they take
-constexpr unsigned kLooksOfOne = 8;    // of who waits for one event
+constexpr unsigned kLooksOfOne = 24;   // of who waits for one event
 
 }  // namespace
 

@@ -308,7 +308,7 @@ class ShmDriver final : public Driver {
   bool finish_counted(Peer& peer);
   bool take_lone_answer(Peer& peer);
   void retire_lone(Peer& peer);
-  void asks_nothing(Peer& peer);
+  void stop_asking(Peer& peer);
   bool answered(Peer& peer);
   void retire_asks(Peer& peer);
   unsigned report_asks(Peer& peer, const shm::EndedAsks& ended);
