@@ -13,6 +13,15 @@ namespace {
 using shm::Ask;
 using shm::AskKind;
 
+// Writes a frame of one line by hand, of which the head is this and all else is 0xee.
+void forge(const Mapping& ring, uint32_t lines, uint32_t at, const Ask& ask, uint32_t length) {
+  std::byte* const line = ring.base() + size_t{at & (lines - 1)} * shm::kLine;
+  std::memset(line + 8, 0xee, shm::kFirstBytes);
+  std::memcpy(line + 8, &ask, shm::head_bytes(ask.kind));
+  reinterpret_cast<std::atomic<uint64_t>*>(line)->store(
+      shm::control_word(shm::kKindAsk, length, at), std::memory_order_release);
+}
+
 // What a hostile user may write into its ring: never touches anything outside of the region.
 TEST_F(ShmAsk, InventedAsks) {
   ::testing::internal::CaptureStderr();
@@ -72,10 +81,7 @@ TEST_F(ShmAsk, InventedAsks) {
       ask.bytes = static_cast<uint32_t>(random.chance(700000) ? random.between(0, 25 - 1) : pick());
       ask.number = static_cast<uint32_t>(++count + (random.chance(50000) ? 1 : 0));
       ask.kind = static_cast<AskKind>(random.between(0, 10 - 1));
-      std::byte* const line = ring.base() + size_t{at & (lines - 1)} * shm::kLine;
-      std::memset(line + 8, 0xee, shm::kFirstBytes);
       const uint32_t head = shm::head_bytes(ask.kind);
-      std::memcpy(line + 8, &ask, head);
       const bool data = ask.kind == AskKind::put || ask.kind == AskKind::put_of_many ||
                         ask.kind == AskKind::answer || ask.kind == AskKind::answers;
       const bool atomic = ask.kind == AskKind::atomic;
@@ -84,9 +90,7 @@ TEST_F(ShmAsk, InventedAsks) {
           : atomic && random.chance(800000) ? head + uint32_t(sizeof(shm::AskedAtomic))
           : random.chance(800000)           ? head
                                             : random.between(0, shm::kFirstBytes);
-      reinterpret_cast<std::atomic<uint64_t>*>(line)->store(
-          shm::control_word(shm::kKindAsk, length, at), std::memory_order_release);
-      at++;
+      forge(ring, lines, at++, ask, length);
       owner.driver->poll(1, 64);
     }
   }
@@ -125,13 +129,7 @@ class ShmAnswerLies : public ShmAsk {
     ASSERT_EQ(get(3, got, 8, 1), Status::pending);
     const auto right = static_cast<uint32_t>(claim().seen.load() + 1);
     const Ask ask{AskKind::answer, right + static_cast<uint32_t>(number), bytes, 0, 0, 0};
-    const uint32_t head = shm::head_bytes(ask.kind);
-    std::byte* const line = ring.base() + size_t{at & (lines - 1)} * shm::kLine;
-    std::memset(line + 8, 0xee, shm::kFirstBytes);
-    std::memcpy(line + 8, &ask, head);
-    const uint32_t length = head + bytes + static_cast<uint32_t>(more);
-    reinterpret_cast<std::atomic<uint64_t>*>(line)->store(
-        shm::control_word(shm::kKindAsk, length, at), std::memory_order_release);
+    forge(ring, lines, at, ask, shm::head_bytes(ask.kind) + bytes + static_cast<uint32_t>(more));
     user.driver->look(peer);
   }
   void expect_cut_off() {

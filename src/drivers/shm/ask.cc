@@ -88,9 +88,9 @@ Status ShmDriver::finish_lone(Peer& peer) {
 
 // More was carried out than when we looked: is anything over?
 bool ShmDriver::finish_counted(Peer& peer) {
-  const Asks& asks = *peer.asks;
+  Asks& asks = *peer.asks;
   if (__builtin_expect(asks.count > 1 || asks.sending == 0, 0)) return finish_asks(peer) > 0;
-  const uint64_t cookie = (*peer.asks)[0].cookie;
+  const uint64_t cookie = asks[0].cookie;
   const Status status = finish_lone(peer);
   if (status == Status::pending) return false;
   sink_.done(cookie, status);
