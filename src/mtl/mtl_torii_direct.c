@@ -243,6 +243,8 @@ __attribute__((hot)) static int direct_irecv(void* buffer, size_t count,
   OMPI_REQUEST_INIT(&recv->super, false);
   recv->super.req_state = OMPI_REQUEST_ACTIVE;
   recv->super.req_mpi_object.comm = comm;
+  /* Open MPI frees requests that have an error when another one fails, pending or not. */
+  recv->super.req_status.MPI_ERROR = MPI_SUCCESS;
   recv->super.req_status._cancelled = 0;
   OBJ_RETAIN(comm);
   *request = &recv->super;

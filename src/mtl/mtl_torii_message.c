@@ -85,6 +85,13 @@ int mtl_torii_send(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_t
 static int callbacks;                  /* of sends that run in any thread */
 static __thread int callbacks_of_mine; /* in this one */
 
+/* The pml's request may have been another message's: Open MPI frees those that have an error when
+ * any fails, pending or not. */
+static inline void begin(struct mtl_torii_request* request) {
+  request->super.ompi_req->req_status.MPI_ERROR = MPI_SUCCESS;
+  request->operation = 0;
+}
+
 static void finish_send(struct mtl_torii_request* request, int error) {
   request->super.ompi_req->req_status.MPI_ERROR = error;
   if (OPAL_LIKELY(!opal_using_threads())) {
@@ -122,7 +129,7 @@ int mtl_torii_isend(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_
   torii_data_t data;
   (void)mtl;
   (void)blocking;
-  request->operation = 0;
+  begin(request);
   if (OPAL_UNLIKELY(NULL == peer)) {
     finish_send(request, code);
     return OMPI_SUCCESS;
@@ -170,7 +177,7 @@ int mtl_torii_irecv(struct mca_mtl_base_module_t* mtl, struct ompi_communicator_
     source = mtl_torii_peer(comm, src, &code);
     if (OPAL_UNLIKELY(NULL == source)) return code;
   }
-  request->operation = 0;
+  begin(request);
   request->peers = mtl_torii_peer_count(comm);
   mtl_torii_describe(convertor, &request->stream, &data);
   result.code = TORII_PENDING;
@@ -262,7 +269,7 @@ int mtl_torii_imrecv(struct mca_mtl_base_module_t* mtl, struct opal_convertor_t*
   request->peers = mtl_torii_peer_count((*message)->comm);
   ompi_message_return(*message);
   *message = MPI_MESSAGE_NULL;
-  request->operation = 0;
+  begin(request);
   mtl_torii_describe(convertor, &request->stream, &data);
   result.code = TORII_PENDING;
   code = torii_mrecv(mtl_torii.port, taken, &data, recv_done, request, NULL, &result);

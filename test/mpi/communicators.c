@@ -2,7 +2,7 @@
  * Copyright (c) 2026, the Torii authors
  *
  * Thousands of communicators at once: messages with equal tags stay in theirs, duplicates,
- * splits with other rank orders, and reuse after many were freed. */
+ * splits with other rank orders, and reuse after many were freed, with messages left behind. */
 #include "check.h"
 
 enum { kMany = 3000 };
@@ -49,6 +49,28 @@ static void splits(void) {
   MPI_Comm_free(&reversed);
 }
 
+/* A message that nobody receives ends with its communicator, whoever gets the number next. */
+static void left_behind(void) {
+  enum { kRounds = 20 };
+  int next = (world_rank + 1) % world_size, last = (world_rank - 1 + world_size) % world_size;
+  for (int round = 0; round < kRounds; ++round) {
+    MPI_Comm comm;
+    int flag = 0, value = -1;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Send(&round, 1, MPI_INT, next, 1, comm);
+    while (!flag) MPI_Iprobe(last, 1, comm, &flag, MPI_STATUS_IGNORE);
+    MPI_Comm_free(&comm);
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &flag, MPI_STATUS_IGNORE);
+    CHECK(!flag, "round %d: a message of a freed communicator is here", round);
+    MPI_Barrier(comm); /* what is sent below must not be seen above */
+    int again = 1000 + round;
+    MPI_Sendrecv(&again, 1, MPI_INT, next, 1, &value, 1, MPI_INT, last, 1, comm, MPI_STATUS_IGNORE);
+    CHECK(value == again, "round %d: got %d, not %d", round, value, again);
+    MPI_Comm_free(&comm);
+  }
+}
+
 int main(int argc, char** argv) {
   start(&argc, &argv, MPI_THREAD_SINGLE);
   int many = argc > 1 ? atoi(argv[1]) : kMany;
@@ -61,5 +83,6 @@ int main(int argc, char** argv) {
   isolate(many);
   for (int i = 0; i < many; ++i) MPI_Comm_free(&comms[i]);
   splits();
+  left_behind();
   return finish();
 }

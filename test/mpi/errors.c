@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026, the Torii authors
  *
- * Truncation: the error class, the prefix that is delivered, and nothing beyond it. */
+ * Truncation: the error class, the prefix that is delivered, and nothing beyond it. Receives that
+ * are pending when another one fails go on. */
 #include "check.h"
 
 enum { kGuard = 64 };
@@ -60,6 +61,88 @@ static void receive_short(int way, int partner, int capacity) {
   verify_value(in + capacity, kGuard, 0x5a, what);
 }
 
+enum { kWaitany, kWaitsome, kWaitall, kTestany, kTestsome, kCalls, kPending = 3 };
+
+/* The last request fails, the others are pending. */
+static void complete_failed(int call, MPI_Request* requests) {
+  MPI_Status statuses[kPending + 1];
+  int indices[kPending + 1], index = kPending, count = 1, flag = 0, code = MPI_SUCCESS;
+  while (!flag) {
+    flag = 1;
+    switch (call) {
+      case kWaitany:
+        code = MPI_Waitany(kPending + 1, requests, &index, statuses);
+        break;
+      case kWaitsome:
+        code = MPI_Waitsome(kPending + 1, requests, &count, indices, statuses);
+        break;
+      case kWaitall:
+        code = MPI_Waitall(kPending + 1, requests, statuses);
+        break;
+      case kTestany:
+        code = MPI_Testany(kPending + 1, requests, &index, &flag, statuses);
+        break;
+      case kTestsome:
+        code = MPI_Testsome(kPending + 1, requests, &count, indices, statuses);
+        flag = count > 0;
+        break;
+    }
+    if (MPI_SUCCESS != code) break;
+  }
+  CHECK(code != MPI_SUCCESS, "call %d: no error", call);
+  for (int i = 0; i < kPending; ++i)
+    CHECK(requests[i] != MPI_REQUEST_NULL, "call %d: pending request %d is gone", call, i);
+}
+
+/* What is received into a type of two pieces goes another way than what is in one piece. */
+static void receive_with_pending(int call, int partner, MPI_Datatype type) {
+  MPI_Request requests[kPending + 1];
+  for (int i = 0; i <= kPending; ++i) /* requests that are used again have seen an error */
+    MPI_Irecv(in, 1, type, partner, 9, MPI_COMM_WORLD, &requests[i]);
+  MPI_Send(NULL, 0, MPI_BYTE, partner, 8, MPI_COMM_WORLD);
+  for (int i = 0; i <= kPending; ++i)
+    expect_truncation(MPI_Wait(&requests[i], MPI_STATUS_IGNORE), "before");
+  for (int i = 0; i <= kPending; ++i)
+    MPI_Irecv(in + i * 1000, i < kPending ? 20 : 1, type, partner, 10 + i, MPI_COMM_WORLD,
+              &requests[i]);
+  MPI_Send(NULL, 0, MPI_BYTE, partner, 8, MPI_COMM_WORLD);
+  complete_failed(call, requests);
+  MPI_Send(NULL, 0, MPI_BYTE, partner, 8, MPI_COMM_WORLD);
+  for (int i = 0; i < kPending; ++i) {
+    MPI_Status status;
+    int code = MPI_Wait(&requests[i], &status);
+    CHECK(code == MPI_SUCCESS, "call %d: code %d of pending request %d", call, code, i);
+    verify_status(&status, partner, 10 + i, 40, "pending");
+  }
+}
+
+static void send_to_pending(int partner) {
+  MPI_Recv(NULL, 0, MPI_BYTE, partner, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  for (int i = 0; i <= kPending; ++i) MPI_Send(out, 40, MPI_BYTE, partner, 9, MPI_COMM_WORLD);
+  MPI_Recv(NULL, 0, MPI_BYTE, partner, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Send(out, 40, MPI_BYTE, partner, 10 + kPending, MPI_COMM_WORLD);
+  MPI_Recv(NULL, 0, MPI_BYTE, partner, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  for (int i = 0; i < kPending; ++i) MPI_Send(out, 40, MPI_BYTE, partner, 10 + i, MPI_COMM_WORLD);
+}
+
+static void pending(int partner) {
+  MPI_Datatype types[2];
+  MPI_Type_contiguous(2, MPI_BYTE, &types[0]);
+  MPI_Type_vector(2, 1, 2, MPI_BYTE, &types[1]);
+  for (int t = 0; t < 2; ++t) {
+    MPI_Type_commit(&types[t]);
+    for (int call = 0; call < kCalls; ++call) {
+      if (partner >= world_size) continue;
+      if (world_rank & 1) {
+        send_to_pending(partner);
+      } else {
+        receive_with_pending(call, partner, types[t]);
+      }
+    }
+    MPI_Type_free(&types[t]);
+  }
+}
+
 int main(int argc, char** argv) {
   static const int sizes[] = {2, 30, 64, 1000, 5000, 20000, 70000, 1 << 20, 3000001};
   start(&argc, &argv, MPI_THREAD_SINGLE);
@@ -89,6 +172,7 @@ int main(int argc, char** argv) {
       }
     }
   }
+  pending(partner);
   /* The pair still works, and receives larger than the message are no error. */
   if (partner < world_size) {
     MPI_Status status;
