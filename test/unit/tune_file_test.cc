@@ -86,7 +86,7 @@ TEST_F(TuneFile, PeopleMayEditIt) {
 TEST_F(TuneFile, NamesTheLineThatIsWrong) {
   expect_fault("", 0, "does not begin with \"torii-tune 1\"");
   expect_fault("# only comments\n", 0, "does not begin");
-  expect_fault("[X]\ntorii-tune 1\n", 1, "\"[X]\": expected \"torii-tune 1\" before all else");
+  expect_fault("[X]\ntorii-tune 1\n", 0, "does not begin with \"torii-tune 1\"");
   expect_fault("torii-tune 1\nshm_ring_most = 1m\n", 2, "expected [MACHINE] before");
   expect_fault("torii-tune 1\n[X\n", 2, "expected ]");
   expect_fault("torii-tune 1\n[ ]\n", 2, "between the brackets");
