@@ -4,9 +4,13 @@
 
 #include <errno.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <string>
+
+#include "core/base/host_name.h"
 
 using namespace torii;
 
@@ -20,12 +24,24 @@ std::string captured(LogLevel threshold, void (*speak)()) {
 }
 
 TEST(Log, OneLineWithHostAndProcess) {
-  char host[65] = "";
-  gethostname(host, sizeof host - 1);
-  std::string expected = "torii[" + std::string(host) + ":" + std::to_string(getpid()) +
-                         "] warning: value 7 of name\n";
+  std::string expected =
+      "torii[" + host_name() + ":" + std::to_string(getpid()) + "] warning: value 7 of name\n";
   EXPECT_EQ(captured(LogLevel::warning, [] { TORII_WARN("value %d of %s\n", 7, "name"); }),
             expected);
+}
+
+// In a process with a host name of its own.
+TEST(HostName, MayBeAsLongAsTheSystemAllows) {
+  const std::string name(64, 'h');
+  const pid_t child = fork();
+  if (child == 0) {
+    if (unshare(CLONE_NEWUTS) != 0 || sethostname(name.data(), name.size()) != 0) _exit(77);
+    _exit(host_name() == name ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "namespaces are not permitted here";
+  EXPECT_EQ(status, 0);
 }
 
 TEST(Log, TheLevelDecides) {

@@ -12,6 +12,8 @@ libtorii_internal_la_SOURCES += \
 	src/core/base/descriptor.h \
 	src/core/base/hardware.cc \
 	src/core/base/hardware.h \
+	src/core/base/host_name.cc \
+	src/core/base/host_name.h \
 	src/core/base/inplace_vector.h \
 	src/core/base/little_endian.h \
 	src/core/base/log.cc \

@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/base/host_name.h"
+
 namespace torii {
 namespace {
 
@@ -33,10 +35,8 @@ std::string format_list(const char* format, va_list arguments) {
 
 // One write, so that the lines of several processes do not mix.
 void write_line(LogLevel level, const std::string& text) {
-  char host[65] = "?";
-  gethostname(host, sizeof host - 1);
-  std::string line = format_text("torii[%s:%ld] %s: ", host, static_cast<long>(getpid()),
-                                 kLevelNames[static_cast<int>(level)]);
+  std::string line = format_text("torii[%s:%ld] %s: ", host_name().c_str(),
+                                 static_cast<long>(getpid()), kLevelNames[static_cast<int>(level)]);
   size_t end = text.find_last_not_of('\n');
   for (size_t i = 0; end != std::string::npos && i <= end; ++i) {
     // Names from other processes may be quoted in a message: no terminal control gets through.

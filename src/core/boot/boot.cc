@@ -130,12 +130,6 @@ uint64_t job_number(std::string_view name) {
   return hash ? hash : 1;
 }
 
-std::string host_name() {
-  char host[HOST_NAME_MAX + 1] = "";
-  gethostname(host, sizeof host - 1);
-  return host;
-}
-
 Deadline::Deadline(int64_t ms) : end_ns_(monotonic_ns() + ms * 1000000) {}
 
 int Deadline::left_ms() const {

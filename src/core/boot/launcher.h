@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/host_name.h"
 #include "core/base/status.h"
 #include "core/boot/boot.h"
 
@@ -24,7 +25,6 @@ std::unique_ptr<Boot> open_environment_boot(std::string* why);
 
 // A nonzero number for a job's name.
 uint64_t job_number(std::string_view name);
-std::string host_name();
 
 // The moment at which a wait of `ms` milliseconds that begins now must end.
 class Deadline {

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "core/base/host_name.h"
 #include "core/base/log.h"
 #include "core/base/param.h"
 #include "core/base/processors.h"
@@ -87,7 +88,7 @@ Identity own_identity() {
   Identity id;
   id.uid = getuid();
   id.os_pid = uint32_t(getpid());
-  if (gethostname(id.host, sizeof(id.host) - 1) != 0) std::strcpy(id.host, "?");
+  host_name().copy(id.host, sizeof(id.host) - 1);
   return id;
 }
 

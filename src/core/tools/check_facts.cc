@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <climits>
 #include <cstring>
 
+#include "core/base/host_name.h"
 #include "core/base/log.h"
 #include "core/base/param.h"
 #include "core/base/processors.h"
@@ -27,12 +27,6 @@ namespace {
 
 constexpr int kWantedBuffer = 4 << 20;  // what the udp driver asks for
 
-std::string name_of_host() {
-  char host[HOST_NAME_MAX + 1] = "?";
-  gethostname(host, sizeof host - 1);
-  return host;
-}
-
 std::string link_of(const char* path) {
   char text[64] = "";
   return readlink(path, text, sizeof text - 1) < 0 ? "?" : text;
@@ -41,7 +35,7 @@ std::string link_of(const char* path) {
 // Of one start of one machine, one network, one numbering of processes, and one user.
 std::string name_of_place() {
   std::string boot;
-  if (!read_beginning("/proc/sys/kernel/random/boot_id", 36, &boot)) boot = name_of_host();
+  if (!read_beginning("/proc/sys/kernel/random/boot_id", 36, &boot)) boot = host_name();
   return boot + " " + link_of("/proc/self/ns/net") + " " + link_of("/proc/self/ns/pid") + " " +
          std::to_string(geteuid());
 }
@@ -120,7 +114,7 @@ Facts gather_facts() {
     TORII_ERROR("torii-check: the system gives no random bytes: %m");
     _exit(1);
   }
-  facts.host = name_of_host();
+  facts.host = host_name();
   facts.place = name_of_place();
   facts.pid = static_cast<uint32_t>(getpid());
   facts.processors = static_cast<uint32_t>(std::max(1.0, usable_processors()));
