@@ -61,6 +61,23 @@ def ratio(outcome, key, best):
                              for one in outcome.kept)
 
 
+def figures_of(kind, rows, name, several):
+    """The median of each row and, of several rounds, the best one behind it."""
+    medians = [figure_text(row[name], kind.digits) for row in rows]
+    if not several:
+        return medians
+    best = [figure_text(row[name + " best"], kind.digits) for row in rows]
+    width = max(7, *map(len, best))
+    return [f"{one} {other:>{width}}" for one, other in zip(medians, best)]
+
+
+def print_columns(columns):
+    """Each is as wide as its longest text, two spaces from the one before it."""
+    widths = [max(map(len, column)) + 2 for column in columns]
+    for line in zip(*columns):
+        print("".join(f"{text:>{width}}" for text, width in zip(line, widths)).rstrip())
+
+
 def print_table(kind, rows, outcome):
     rows = [r for r in rows if r["kind"] == kind.name]
     if not rows:
@@ -70,21 +87,18 @@ def print_table(kind, rows, outcome):
     better = "below 1" if kind.lower else "above 1"
     note = f"; ratio {better}: Torii is better" if kind.ratio and len(outcome.names) > 1 else ""
     print(f"\n{kind.title} in {kind.unit}, {how}{note}")
-    width = 18 if several else 14
-    line = f"{kind.parameter if kind.parameter != 'bytes' else 'size':>8}"
-    line += "".join(f"{n:>{width}}" for n in outcome.names)
     limited = any("limit" in row for row in rows)
-    print(line + ("   Torii / best other" if note else "") + ("    limit" if limited else ""))
-    for row in rows:
-        value = row[kind.parameter]
-        line = f"{size_text(value) if kind.parameter == 'bytes' else value:>8}"
-        for name in outcome.names:
-            line += f"{figure_text(row[name], kind.digits):>{width - 8 if several else width}}"
-            if several:
-                line += f"{figure_text(row[name + ' best'], kind.digits):>8}"
-        line += f"{row['ratio']:>14.2f}" if row["ratio"] != "" else ""
+    columns = [["size" if kind.parameter == "bytes" else kind.parameter] +
+               [size_text(row[kind.parameter]) if kind.parameter == "bytes" else
+                str(row[kind.parameter]) for row in rows]]
+    columns += [[name, *figures_of(kind, rows, name, several)] for name in outcome.names]
+    if note:
+        columns.append(["Torii / best other", *(f"{row['ratio']:.2f}" for row in rows)])
+    if limited:
         digits = kind.digits if kind.bound else 0
-        print(line + (f"{figure_text(row['limit'], digits):>16}" if "limit" in row else ""))
+        columns.append(["limit", *(figure_text(row["limit"], digits) if "limit" in row else ""
+                                   for row in rows)])
+    print_columns(columns)
     if limited and kind.bound:
         print(f"limit: {kind.bound_text}")
     elif limited:
