@@ -102,6 +102,6 @@ nothing_configured() {
   judge_torii "$case" n1:1,n2:1 -- "$work/exchange" 1
   output_has "$case" 'answers at .* by eth0'
   output_has "$case" 'answers at \[(fd77:1::|fe80:).* by eth1'
-  grep -E 'answers at .* by docker0|any more, but by' "$work/output" >"$work/complaint" &&
+  grep -aE 'answers at .* by docker0|any more, but by' "$work/output" >"$work/complaint" &&
     report FAIL "$case" "$(head -n 2 "$work/complaint")"
 }
