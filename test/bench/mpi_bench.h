@@ -61,6 +61,11 @@ static inline void fill(char* data, long bytes, int from) {
   for (long i = 0; i < bytes; ++i) data[i] = pattern(i, bytes, from);
 }
 
+// Not bare memset: gcc takes a size that may be negative for a very large one, and says so.
+static inline void zero(void* data, long bytes) {
+  if (bytes > 0) memset(data, 0, (size_t)bytes);
+}
+
 static inline void expect(const char* data, long bytes, int from, const char* where) {
   for (long i = 0; i < bytes; ++i)
     if (data[i] != pattern(i, bytes, from)) fail(where, bytes);

@@ -39,7 +39,7 @@ static void check_allreduce(void) {
 
 static void check_alltoall(long bytes) {
   for (int to = 0; to < ranks; ++to) fill(out + to * bytes, bytes, rank * ranks + to);
-  memset(in, 0, (size_t)(bytes * ranks));
+  zero(in, bytes * ranks);
   alltoall(bytes, 1);
   for (int from = 0; from < ranks; ++from)
     expect(in + from * bytes, bytes, from * ranks + rank, "mpi_collectives: wrong alltoall");

@@ -40,7 +40,7 @@ static void round_trips(long bytes, int count) {
 
 static void check(long bytes) {
   fill(out, bytes, rank);
-  if (bytes > 0) memset(in, 0, (size_t)bytes);
+  zero(in, bytes);
   round_trips(bytes, 1);
   expect(in, bytes, 1 - rank, "mpi_memory: wrong bytes");
 }

@@ -94,8 +94,8 @@ static void swaps(long bytes, int count) {
 static void check(char* memory, long bytes, void (*puts)(long, int), void (*gets)(long, int)) {
   const long all = puts == puts_together ? bytes * window_of(bytes) : bytes;
   fill(out, all, 0);
-  memset(in, 0, (size_t)all);
-  if (rank == 1) memset(memory, 0, (size_t)all);
+  zero(in, all);
+  if (rank == 1) zero(memory, all);
   MPI_Win_sync(window);
   MPI_Barrier(MPI_COMM_WORLD);
   puts(bytes, 1);

@@ -121,7 +121,7 @@ int main(int argc, char** argv) {
   in = buffer(kLargest);
   for (long n = 64 << 10; n <= kLargest; n *= 16) {
     fill(out, n, rank);
-    memset(in, 0, (size_t)n);
+    zero(in, n);
     const double percent = hidden(n, seconds);
     expect(in, n, 1 - rank, "mpi_overlap: wrong bytes");
     if (rank == 0) printf("hidden %ld %.2f\n", n, percent);

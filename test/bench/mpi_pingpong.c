@@ -26,7 +26,7 @@ static void round_trips(long bytes, int count) {
 
 static void check(long bytes) {
   fill(out, bytes, rank);
-  memset(in, 0, (size_t)bytes);
+  zero(in, bytes);
   round_trips(bytes, 1);
   expect(in, bytes, 1 - rank, "mpi_pingpong: wrong bytes");
 }
@@ -34,7 +34,7 @@ static void check(long bytes) {
 static void check_windows(long bytes) {
   const long all = bytes * window_of(bytes);
   fill(out, all, rank);
-  memset(in, 0, (size_t)all);
+  zero(in, all);
   windows(bytes, 1);
   if (rank == 1) expect(in, all, 0, "mpi_pingpong: wrong bytes in a window");
 }

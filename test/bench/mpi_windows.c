@@ -29,7 +29,7 @@ static void both_ways(long bytes, int count) {
 static void check(void (*work)(long, int), long bytes, int window, const char* where) {
   const long all = bytes * window;
   fill(out, all, rank);
-  memset(in, 0, (size_t)all);
+  zero(in, all);
   work(bytes, 1);
   if (work == both_ways || rank == 1) expect(in, all, 1 - rank, where);
 }

@@ -20,7 +20,7 @@ static void fences(MPI_Win window, int n) {
   MPI_Get(back, n, MPI_INT, next, 0, n, MPI_INT, window);
   MPI_Win_fence(0, window);
   for (int i = 0; i < n; ++i) CHECK(back[i] == world_rank * 1000 + i, "get %d: %d", i, back[i]);
-  memset(memory, 0, sizeof *memory * (size_t)n);
+  for (int i = 0; i < n; ++i) memory[i] = 0;
   MPI_Win_fence(0, window);
   for (int r = 0; r < world_size; ++r) {
     MPI_Accumulate(data, n, MPI_INT, r, 0, n, MPI_INT, MPI_SUM, window);
