@@ -11,7 +11,11 @@
 #include <stdbool.h>
 
 #include "opal/class/opal_free_list.h"
+#if OMPI_MAJOR_VERSION >= 5
+#include "opal/mca/threads/thread_usage.h"
+#else
 #include "opal/threads/thread_usage.h"
+#endif
 
 #define MTL_TORII_POOL_MOST 256 /* requests that a thread keeps */
 
