@@ -29,26 +29,43 @@ find_components() {
   components=$(cd "$components" && pwd)
 }
 
+# with_components: prints the words by which ranks find the components; they come last before the
+# program. The launcher of Open MPI 5 gives ranks a component path of its own: env puts ours in its place.
+with_components() {
+  if [ "$openmpi_major" -lt 5 ]; then
+    printf '%s\n' --mca mca_base_component_path "SYS_DEFAULT:$components"
+  else
+    printf '%s\n' env "OMPI_MCA_mca_base_component_path=SYS_DEFAULT:$components"
+  fi
+}
+
 # options_for TRANSPORT: prints the words that go to mpirun before the program, one in a line.
-# The launcher of Open MPI 5 gives ranks a component path of its own: env puts ours in its place.
 # $osc, if not empty, names the components for one-sided communication over btl and ob1.
 options_for() {
   case $1 in
     torii)
       printf '%s\n' --mca pml cm --mca mtl torii
-      if [ "$openmpi_major" -lt 5 ]; then
-        printf '%s\n' --mca mca_base_component_path "SYS_DEFAULT:$components"
-      else
-        printf '%s\n' env "OMPI_MCA_mca_base_component_path=SYS_DEFAULT:$components"
-      fi
+      with_components
       ;;
     btl)
       printf '%s\n' --mca pml ob1 --mca btl torii,self --mca osc "${osc:-rdma,sm}"
-      printf '%s\n' --mca mca_base_component_path "SYS_DEFAULT:$components"
+      with_components
       ;;
     ob1) printf '%s\n' --mca pml ob1 ${osc:+--mca osc "$osc"} ;;
     *) die "unknown transport $1; torii, btl or ob1" ;;
   esac
+}
+
+# What Open MPI's releases call differently: that the launcher lets the others live when one process
+# dies; and byte transfers by shared memory without cross-memory attach.
+name_options() {
+  if [ "$openmpi_major" -lt 5 ]; then
+    recovery=(--mca orte_enable_recovery 1)
+    no_attach=(--mca btl_vader_single_copy_mechanism none)
+  else
+    recovery=(--enable-recovery)
+    no_attach=(--mca smsc ^cma)
+  fi
 }
 
 find_openmpi() {
@@ -56,7 +73,7 @@ find_openmpi() {
   need "$MPIRUN" openmpi-bin
   openmpi_major=$("$MPICC" --showme:version | sed -n 's/.*Open MPI \([0-9]*\)\..*/\1/p')
   [ "$transport" = ob1 ] || find_components
-  [ "$transport" != btl ] || [ "$openmpi_major" -lt 5 ] || die "btl/torii is for Open MPI 4.1"
+  name_options
   mapfile -t transport_options < <(options_for "$transport")
 }
 
