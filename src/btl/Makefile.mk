@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 EXTRA_DIST += src/btl/README.md
 if HAVE_OPENMPI
-if !OMPI_5
 ompi_LTLIBRARIES += mca_btl_torii.la
 mca_btl_torii_la_SOURCES = \
 	src/btl/btl_torii.c \
@@ -14,6 +13,5 @@ mca_btl_torii_la_SOURCES = \
 mca_btl_torii_la_CPPFLAGS = $(mca_mtl_torii_la_CPPFLAGS)
 mca_btl_torii_la_CFLAGS = $(mca_mtl_torii_la_CFLAGS)
 mca_btl_torii_la_LDFLAGS = $(mca_mtl_torii_la_LDFLAGS)
-mca_btl_torii_la_LIBADD = libtorii.la -lmpi -lopen-pal
-endif
+mca_btl_torii_la_LIBADD = $(mca_mtl_torii_la_LIBADD)
 endif

@@ -113,6 +113,9 @@ static int register_variables(void) {
   module->btl_flags = MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_SEND_INPLACE | MCA_BTL_FLAGS_RDMA |
                       MCA_BTL_FLAGS_ATOMIC_OPS | MCA_BTL_FLAGS_ATOMIC_FOPS |
                       MCA_BTL_FLAGS_RDMA_FLUSH;
+#ifdef MCA_BTL_FLAGS_RDMA_REMOTE_COMPLETION /* 5.0: without it osc/rdma sends messages instead */
+  module->btl_flags |= MCA_BTL_FLAGS_RDMA_REMOTE_COMPLETION;
+#endif
   module->btl_atomic_flags = MCA_BTL_ATOMIC_SUPPORTS_ADD | MCA_BTL_ATOMIC_SUPPORTS_AND |
                              MCA_BTL_ATOMIC_SUPPORTS_OR | MCA_BTL_ATOMIC_SUPPORTS_XOR |
                              MCA_BTL_ATOMIC_SUPPORTS_SWAP | MCA_BTL_ATOMIC_SUPPORTS_CSWAP |
@@ -241,6 +244,14 @@ static btl_torii_endpoint_t* find_endpoint(const torii_peer_t* peer) {
   return NULL;
 }
 
+btl_torii_endpoint_t* btl_torii_known_endpoint(const torii_peer_t* peer) {
+  btl_torii_endpoint_t* endpoint;
+  OPAL_THREAD_LOCK(&btl_torii.lock);
+  endpoint = find_endpoint(peer);
+  OPAL_THREAD_UNLOCK(&btl_torii.lock);
+  return endpoint;
+}
+
 /* The endpoint of a process, made if need be; null: Torii does not reach it. */
 static btl_torii_endpoint_t* endpoint_of(opal_proc_t* proc) {
   btl_torii_endpoint_t* endpoint;
@@ -274,14 +285,19 @@ btl_torii_endpoint_t* btl_torii_endpoint(btl_torii_endpoint_t* endpoint) {
   return btl_torii.self;
 }
 
-/* `reachable` is null when processes are added one by one. This process itself is btl/self's, as
- * with other BTLs: osc/rdma of all processes would not choose the same BTL if one of two reached
- * it. */
+/* Up to 4.1 this process itself is btl/self's, as with other BTLs: osc/rdma of all processes would
+ * not choose the same BTL if one of two reached it. Later osc/rdma wants one that reaches all,
+ * itself included; messages to oneself are btl/self's by its exclusivity. */
+static bool left_to_self(const opal_proc_t* proc) {
+  return OMPI_MAJOR_VERSION < 5 && opal_proc_local_get() == proc;
+}
+
+/* `reachable` is null when processes are added one by one. */
 static int add_procs(mca_btl_base_module_t* btl, size_t count, opal_proc_t** procs,
                      mca_btl_base_endpoint_t** endpoints, opal_bitmap_t* reachable) {
   (void)btl;
   for (size_t i = 0; i < count; ++i) {
-    endpoints[i] = opal_proc_local_get() == procs[i] ? NULL : endpoint_of(procs[i]);
+    endpoints[i] = left_to_self(procs[i]) ? NULL : endpoint_of(procs[i]);
     if (NULL != endpoints[i] && NULL != reachable) opal_bitmap_set_bit(reachable, (int)i);
   }
   return OPAL_SUCCESS;
@@ -321,9 +337,7 @@ static void on_peer_down(void* arg, torii_peer_t* peer, int code) {
   char text[256];
   (void)arg;
   if (TORII_ERR_PEER_DEAD != code || NULL == btl_torii.error) return;
-  OPAL_THREAD_LOCK(&btl_torii.lock);
-  endpoint = find_endpoint(peer);
-  OPAL_THREAD_UNLOCK(&btl_torii.lock);
+  endpoint = btl_torii_known_endpoint(peer);
   if (NULL == endpoint || endpoint->dead) return;
   endpoint->dead = true;
   snprintf(text, sizeof text, "%s died", torii_peer_text(btl_torii.ni, peer));

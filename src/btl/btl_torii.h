@@ -134,6 +134,8 @@ static inline int btl_torii_code(int code) {
 /* The endpoint; for null, which osc/rdma gives for this process itself, that of this process. Null:
  * Torii does not reach it. */
 btl_torii_endpoint_t* btl_torii_endpoint(btl_torii_endpoint_t* endpoint);
+/* Null: the peer was not added. */
+btl_torii_endpoint_t* btl_torii_known_endpoint(const torii_peer_t* peer);
 
 /* btl_torii_message.c */
 mca_btl_base_descriptor_t* btl_torii_alloc(mca_btl_base_module_t* btl,

@@ -173,10 +173,34 @@ int btl_torii_sendi(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* endpoin
 
 static int post(char* memory);
 
-static void deliver(const torii_result_t* result, char* memory) {
-  const mca_btl_active_message_callback_t* receiver;
-  mca_btl_base_segment_t segment;
+#if OMPI_MAJOR_VERSION >= 5
+/* Only the base's own messages, by which it puts and gets over send, ask where they are from. */
+static void call(const mca_btl_active_message_callback_t* receiver, const torii_result_t* result,
+                 const mca_btl_base_segment_t* segment) {
+  const mca_btl_base_tag_t tag = (mca_btl_base_tag_t)result->tag;
+  const mca_btl_base_receive_descriptor_t descriptor = {
+      .endpoint = tag < MCA_BTL_TAG_BTL ? btl_torii_known_endpoint(result->source) : NULL,
+      .des_segments = segment,
+      .des_segment_count = 1,
+      .tag = tag,
+      .cbdata = receiver->cbdata,
+  };
+  receiver->cbfunc(&btl_torii.super, &descriptor);
+}
+#else
+static void call(const mca_btl_active_message_callback_t* receiver, const torii_result_t* result,
+                 mca_btl_base_segment_t* segment) {
   mca_btl_base_descriptor_t descriptor;
+  memset(&descriptor, 0, sizeof descriptor);
+  descriptor.des_segments = segment;
+  descriptor.des_segment_count = 1;
+  receiver->cbfunc(&btl_torii.super, (mca_btl_base_tag_t)result->tag, &descriptor,
+                   receiver->cbdata);
+}
+#endif
+
+static void deliver(const torii_result_t* result, char* memory) {
+  mca_btl_base_segment_t segment;
   if (TORII_OK != result->code || result->tag >= MCA_BTL_TAG_MAX ||
       NULL == mca_btl_base_active_message_trigger[result->tag].cbfunc) {
     opal_output(0, "btl/torii: a message of %llu bytes with tag %llu was dropped: %s",
@@ -184,14 +208,9 @@ static void deliver(const torii_result_t* result, char* memory) {
                 TORII_OK == result->code ? "nobody receives it" : torii_code_text(result->code));
     return;
   }
-  receiver = &mca_btl_base_active_message_trigger[result->tag];
   segment.seg_addr.pval = memory;
   segment.seg_len = result->bytes;
-  memset(&descriptor, 0, sizeof descriptor);
-  descriptor.des_segments = &segment;
-  descriptor.des_segment_count = 1;
-  receiver->cbfunc(&btl_torii.super, (mca_btl_base_tag_t)result->tag, &descriptor,
-                   receiver->cbdata);
+  call(&mca_btl_base_active_message_trigger[result->tag], result, &segment);
 }
 
 /* From any source: ends with an error only if a peer has died or the port closes. */

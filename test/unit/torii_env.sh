@@ -5,7 +5,8 @@
 work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT
 failed=0
-unset OMPI_MCA_mca_base_component_path OMPI_MCA_pml OMPI_MCA_mtl torii_env_pml torii_env_mtl MPIRUN
+unset OMPI_MCA_mca_base_component_path PMIX_MCA_mca_base_component_path OMPI_MCA_pml OMPI_MCA_mtl
+unset torii_env_pml torii_env_mtl MPIRUN
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 # make_tool SERIES LIBDIR: the tool as if installed for that Open MPI; $tool is its name.
@@ -71,6 +72,13 @@ make_tool 5 "$work/lib"
 equal "mpirun options of Open MPI 5" \
   "--mca pml cm --mca mtl torii env OMPI_MCA_mca_base_component_path=$dir:SYS_DEFAULT:USER_DEFAULT" \
   "$(MPIRUN="$work/mpirun5" "$tool" --mpirun)"
+
+pmix='printf "%s" "${PMIX_MCA_mca_base_component_path-unset}"'
+export MPIRUN="$work/mpirun5"
+equal "the path is not PMIx's" "" "$(sh -ec "$on; $pmix" 2>/dev/null)"
+equal "nor after that" "unset" "$(sh -ec "$on; $off; $pmix" 2>/dev/null)"
+equal "PMIx's own path stays" "/p /p" \
+  "$(sh -ec "export PMIX_MCA_mca_base_component_path=/p; $on; $pmix; printf ' '; $off; $pmix" 2>/dev/null)"
 
 # The real Open MPI.
 unset MPIRUN
