@@ -8,5 +8,6 @@ EXTRA_DIST += \
 	contrib/compare \
 	contrib/mpich/torii-netmod \
 	contrib/setup \
+	contrib/system \
 	src/README.md \
 	src/core/README.md
