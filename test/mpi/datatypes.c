@@ -8,9 +8,10 @@
 #include "check.h"
 
 enum { kMemory = 2 << 20, kMiddle = kMemory / 2, kTypes = 12 };
+enum { kLongDouble = LDBL_MANT_DIG / 8 + 2 }; /* bytes of one that have a meaning */
 static char *memory, *reference, *packed, *arrived;
 
-static int padded; /* the type made last is of long doubles, which have bytes of no meaning */
+static int padded; /* the type made last is of long doubles, the rest of which is padding */
 
 static MPI_Datatype make_type(int which, int scale) {
   MPI_Datatype type, inner;
@@ -91,30 +92,13 @@ static int pack_size(MPI_Datatype type, int count, const char* from) {
   return position;
 }
 
-/* What the rank of this seed sends. Some copy a long double's padding and some do not: it has the
- * value that is there before, wherever it is copied to. */
-static void fill_from(MPI_Datatype type, int count, char* buffer, uint32_t seed) {
-  int bytes = 0, position = 0;
-  fill(buffer, kMemory, seed);
-  if (!padded) return;
-  MPI_Type_size(type, &bytes);
-  bytes *= count;
-  fill(packed, (size_t)bytes, seed);
-  for (int i = 0; i < bytes; ++i) {
-    if (i % (int)sizeof(long double) >= LDBL_MANT_DIG / 8 + 2) packed[i] = 0x33;
-  }
-  memset(buffer, 0x33, kMemory);
-  MPI_Unpack(packed, bytes, &position, buffer + kMiddle, count, type, MPI_COMM_WORLD);
-  memset(packed, 0x33, (size_t)bytes);
-}
-
 /* Sends `count` of `type`, typed or as packed bytes, receives typed or as bytes. */
 static void transfer(MPI_Datatype type, int count, int typed_send, int typed_recv, int partner,
                      int which) {
   MPI_Request request;
   MPI_Status status;
-  fill_from(type, count, memory, (uint32_t)world_rank);
-  fill_from(type, count, reference, (uint32_t)partner);
+  fill(memory, kMemory, (uint32_t)world_rank);
+  fill(reference, kMemory, (uint32_t)partner);
   int bytes = pack_size(type, count, reference); /* what must arrive */
   memcpy(arrived, packed, (size_t)bytes);
   char* image = malloc(kMemory); /* what the receive buffer must be */
@@ -140,7 +124,13 @@ static void transfer(MPI_Datatype type, int count, int typed_send, int typed_rec
         typed_recv ? count : bytes);
   const char* expected = typed_recv ? image : arrived;
   size_t length = typed_recv ? kMemory : (size_t)bytes;
+  if (padded && typed_recv) { /* if it is copied is Open MPI's and the compiler's matter */
+    expected = arrived;
+    length = (size_t)pack_size(type, count, reference);
+    memcpy(reference, packed, length);
+  }
   for (size_t i = 0; i < length; ++i) {
+    if (padded && i % sizeof(long double) >= kLongDouble) continue;
     CHECK(reference[i] == expected[i], "type %d, count %d, typed %d to %d: byte %zu is %d, not %d",
           which, count, typed_send, typed_recv, i, reference[i], expected[i]);
   }
