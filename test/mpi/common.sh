@@ -56,13 +56,15 @@ options_for() {
   esac
 }
 
-# What Open MPI's releases call differently: that the launcher lets the others live when one process
-# dies; and byte transfers by shared memory without cross-memory attach.
+# What differs between Open MPI's releases: how the launcher is told to let the others live when one
+# process dies, and ob1 to do without cross-memory attach; where its internal headers find all others.
 name_options() {
   if [ "$openmpi_major" -lt 5 ]; then
+    internals=()
     recovery=(--mca orte_enable_recovery 1)
     no_attach=(--mca btl_vader_single_copy_mechanism none)
   else
+    internals=(-isystem "$here/../../src/mtl/openmpi5" $(pkg-config --cflags pmix 2>/dev/null))
     recovery=(--enable-recovery)
     no_attach=(--mca smsc ^cma)
   fi
