@@ -45,3 +45,13 @@ last_lines() {
   tail -n 25 "$1" | sed 's/^/   | /'
   echo "   all of it: $1"
 }
+
+# debian_sources RELEASE: "URI SUITE COMPONENT" of each list of packages that this system has of its
+# own release, with another one in its place.
+debian_sources() {
+  local own
+  own=$(. /etc/os-release && echo "${VERSION_CODENAME-}")
+  apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
+    awk -v own="$own" -v name="$1" \
+      '$2 == own || index($2, own "-") == 1 { sub("^" own, name, $2); print }' | sort -u
+}
