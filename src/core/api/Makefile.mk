@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libtorii_internal_la_SOURCES += \
+	src/core/api/handles.h \
 	src/core/api/launched_ni.cc \
 	src/core/api/launched_ni.h \
 	src/core/api/ni_registry.cc \

@@ -4,21 +4,14 @@
 // torii.h, remote memory: checks arguments, takes the lock, calls inward.
 #include <cstring>
 
+#include "core/api/handles.h"
 #include "core/api/torii_error.h"
 #include "core/base/log.h"
-#include "core/ni/ni.h"
 #include "core/torii.h"
 
 using namespace torii;
 
 namespace {
-
-Ni* ni_of(torii_ni_t* ni) { return reinterpret_cast<Ni*>(ni); }
-Peer* peer_of(torii_peer_t* peer) { return reinterpret_cast<Peer*>(peer); }
-Export* export_of(torii_export_t* e) { return reinterpret_cast<Export*>(e); }
-Import* import_of(torii_import_t* i) { return reinterpret_cast<Import*>(i); }
-Ni& ni_of(const Export* e) { return *static_cast<Ni*>(e->owner); }
-Ni& ni_of(const Import* i) { return *static_cast<Ni*>(i->owner); }
 
 static_assert(TORII_KEY_MAX == kExportKeyMax && TORII_KEY_NAME == kExportKeyName);
 static_assert(int(kMayRead) == TORII_MAY_READ && int(kMayWrite) == TORII_MAY_WRITE &&

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "core/api/handles.h"
 #include "core/api/torii_error.h"
 #include "core/base/log.h"
 #include "core/base/param.h"
-#include "core/ni/ni.h"
 #include "core/torii.h"
 
 namespace torii {
@@ -23,15 +23,6 @@ thread_local std::string t_text;
 
 std::mutex g_open_lock;
 std::vector<std::unique_ptr<Ni>> g_open;  // opened by torii_open
-
-Ni* ni_of(torii_ni_t* ni) { return reinterpret_cast<Ni*>(ni); }
-Peer* peer_of(torii_peer_t* peer) { return reinterpret_cast<Peer*>(peer); }
-const Peer* peer_of(const torii_peer_t* peer) { return reinterpret_cast<const Peer*>(peer); }
-Port* port_of(torii_port_t* port) { return reinterpret_cast<Port*>(port); }
-Group* group_of(torii_group_t* group) { return reinterpret_cast<Group*>(group); }
-const Group* group_of(const torii_group_t* group) { return reinterpret_cast<const Group*>(group); }
-Ni& ni_of(const Group* group) { return *static_cast<Ni*>(group->owner); }
-Ni& ni_of(Port* port) { return *static_cast<Ni*>(port->owner); }
 
 // Reads what is not contiguous.
 bool read_layout(const torii_data_t& in, Data* out) {

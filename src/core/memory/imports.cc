@@ -13,7 +13,7 @@ namespace torii {
 
 namespace {
 
-constexpr uint64_t kReported = 5;  // refusals that are named in the log
+constexpr uint64_t kRefusalsNamed = 5;  // refusals that are named in the log
 
 constexpr AccessRight right_to(bool reading) { return reading ? kMayRead : kMayWrite; }
 
@@ -219,7 +219,7 @@ void Imports::forget(Operation* op) {
 }
 
 void Imports::tell_refused(const Operation* op, Status status) {
-  if (++counters_.accesses_refused > kReported) return;
+  if (++counters_.accesses_refused > kRefusalsNamed) return;
   TORII_WARN("%s of %llu bytes at offset %llu was refused by %s: %s",
              op->gathered              ? "one of several writes"
              : op->kind == Kind::read  ? "a read"

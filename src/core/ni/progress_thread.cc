@@ -18,11 +18,11 @@ namespace torii {
 
 namespace {
 
-constexpr uint64_t kSleepNs = 50000000;   // longest sleep without a look at the peers
-constexpr uint64_t kNapLeastNs = 5000;    // while drivers cannot wake the thread, at first
-constexpr uint64_t kNapMostNs = 1000000;  // and in the end
-constexpr uint64_t kLongNs = 2000000;     // an absence that is worth a sleep and a wake
-constexpr unsigned long kSlackNs = 1000;  // of the kernel's timers
+constexpr uint64_t kThreadSleepNs = 50000000;  // longest sleep without a look at the peers
+constexpr uint64_t kNapLeastNs = 5000;         // while drivers cannot wake the thread, at first
+constexpr uint64_t kNapMostNs = 1000000;       // and in the end
+constexpr uint64_t kLongNs = 2000000;          // an absence that is worth a sleep and a wake
+constexpr unsigned long kSlackNs = 1000;       // of the kernel's timers
 
 uint64_t clock_ns() {
   timespec t;
@@ -127,7 +127,7 @@ void ProgressThread::stand_in(uint32_t turns) {
       continue;
     }
     nap = kNapLeastNs;
-    if (visit == Ni::Visit::armed) sleep(descriptors, kSleepNs);
+    if (visit == Ni::Visit::armed) sleep(descriptors, kThreadSleepNs);
   }
 }
 

@@ -24,7 +24,6 @@ extern char** environ;
 namespace torii::check {
 namespace {
 
-constexpr uint64_t kMs = 1000000;
 constexpr size_t kNoiseMax = 1 << 16;  // what a remote shell may print before the greeting
 constexpr size_t kErrorsMax = 4096;    // of what it complained; the end of it is kept
 

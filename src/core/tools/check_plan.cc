@@ -9,7 +9,6 @@
 namespace torii::check {
 namespace {
 
-constexpr uint64_t kMs = 1000000;
 constexpr uint64_t kLocalLeastNs = 50 * kMs;
 constexpr uint64_t kLocalMostNs = 150 * kMs;
 // A silent address is known to be silent after 60 ms; loss is seen the better the longer one looks.

@@ -13,6 +13,8 @@
 
 namespace torii::check {
 
+inline constexpr uint64_t kMs = 1000000;  // in nanoseconds
+
 // Monotonic, of this machine.
 uint64_t clock_ns();
 

@@ -13,7 +13,6 @@
 namespace torii::check {
 namespace {
 
-constexpr uint64_t kMs = 1000000;
 constexpr uint64_t kGapNs = kMs / 2;      // between two questions
 constexpr uint64_t kSlowGapNs = kMs;      // while ways are looked for
 constexpr uint64_t kSettleNs = 60 * kMs;  // further ways may be found after the first

@@ -16,6 +16,8 @@
 
 namespace torii::perf {
 
+inline constexpr size_t kPage = 4096;  // alignment of the memory that is measured
+
 // Says "PROGRAM: ..." and ends this process; the others learn it from the interface.
 [[noreturn]] void die(const char* format, ...) __attribute__((format(printf, 1, 2)));
 

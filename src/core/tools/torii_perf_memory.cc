@@ -14,7 +14,6 @@ namespace torii::perf {
 
 namespace {
 
-constexpr size_t kPage = 4096;
 constexpr unsigned kAccess = TORII_MAY_READ | TORII_MAY_WRITE | TORII_MAY_UPDATE;
 constexpr uint64_t kTag = 0x706572666d656d;
 constexpr unsigned kWidth = 8;                 // of an atomic operation

@@ -12,7 +12,6 @@ namespace torii::perf {
 namespace {
 
 constexpr unsigned kPort = 0;
-constexpr size_t kPage = 4096;
 
 torii_data_t flat(void* base, uint64_t bytes) {
   torii_data_t data{};

@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint32_t kPeersMax = 8192;
 constexpr uint32_t kKeptShare = 16;    // of a ring, kept free of frames that leave room
-constexpr unsigned kLooks = 20;        // for the end of what was asked for; about a microsecond
+constexpr unsigned kEndPolls = 20;     // for the end of what was asked for; about a microsecond
 constexpr unsigned kLooksInPolls = 8;  // so long do they take
 constexpr unsigned kLooksOfOne = 24;   // of who waits for one event
 
@@ -388,7 +388,7 @@ void ShmDriver::look(PeerId id) {
   Peer& peer = peers_[id];
   if (!peer.asks || draining_) return;
   shm::Asks& asks = *peer.asks;
-  for (unsigned n = 0; n < kLooks; n++) {
+  for (unsigned n = 0; n < kEndPolls; n++) {
     if (asks.count == 0 || asks.withdrawing) return;
     if (arrived()) {
       if (!take_lone_answer(peer) && answered(peer)) drain(peer, 1);
