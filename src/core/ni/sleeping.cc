@@ -38,18 +38,20 @@ bool Ni::sleep_ns(uint64_t most, Wakers wakers) {
   if (!fall_asleep(&sleeper.descriptors)) return false;
   ++counters_.sleeps;
   lock_.unlock();
+  bool timeout = false;
   const bool sleeps = wakers == Wakers::here || fall_asleep_elsewhere(&sleeper);
   if (sleeps) {
     std::vector<pollfd> set;
     for (int fd : sleeper.descriptors) set.push_back({fd, POLLIN, 0});
     const timespec time = {0, long(sleeper.most_ns)};
-    without_callers_lock([&] { ppoll(set.data(), set.size(), &time, nullptr); });
+    without_callers_lock([&] { timeout = ppoll(set.data(), set.size(), &time, nullptr) == 0; });
   }
   for (Ni* other : sleeper.beside) {
     NiGuard guard(*other);
     other->wake_up();
   }
   lock();
+  counters_.sleep_timeouts += timeout;
   wake_up();
   return sleeps;
 }
