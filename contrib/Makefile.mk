@@ -3,6 +3,7 @@ EXTRA_DIST += \
 	.ci/run \
 	contrib/CONTRIBUTING.md \
 	contrib/check \
+	contrib/check-parts.sh \
 	contrib/check-tree \
 	contrib/common.sh \
 	contrib/compare \

@@ -28,7 +28,7 @@ mca_mtl_torii_la_CPPFLAGS += $(PMIX_CFLAGS) -isystem $(top_srcdir)/src/mtl/openm
 endif
 mca_mtl_torii_la_CFLAGS = $(AM_CFLAGS) -std=gnu11 -mcx16 -fno-strict-aliasing
 mca_mtl_torii_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -export-dynamic \
-	-Wl,-z,now -Wl,-z,defs -R$(libdir) $(OMPI_LIBDIRS)
+	-Wl,-z,now $(COMPLETE_FLAGS) -R$(libdir) $(OMPI_LIBDIRS)
 mca_mtl_torii_la_LIBADD = libtorii.la -lmpi -lopen-pal
 if OMPI_5
 mca_mtl_torii_la_LIBADD += -lpmix

@@ -148,7 +148,7 @@ void bad_atomics(Bed& bed) {
   EXPECT_EQ(old, 77u);
 }
 
-constexpr Case kCases[] = {
+constexpr Case kAtomicTable[] = {
     {"undeclared_atomics_answer_unsupported", "rule 8", 0, false,
      undeclared_atomics_answer_unsupported},
     {"atomics_change_words", "kAtomic", kAtomic, false, atomics_change_words},
@@ -158,6 +158,6 @@ constexpr Case kCases[] = {
 
 }  // namespace
 
-const std::span<const Case> kAtomicCases = kCases;
+const std::span<const Case> kAtomicCases = kAtomicTable;
 
 }  // namespace torii::kit

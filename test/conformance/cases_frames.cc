@@ -14,8 +14,6 @@
 namespace torii::kit {
 namespace {
 
-constexpr uint32_t kSure = kReliable | kOrdered;
-
 // All sizes at which a driver may change its mind.
 void every_size(Bed& bed) {
   Node& a = bed.node();
@@ -447,7 +445,7 @@ void threads_take_turns(Bed& bed) {
   EXPECT_EQ(serials(b).size(), 10u);
 }
 
-constexpr Case kCases[] = {
+constexpr Case kFrameTable[] = {
     {"every_size", "sizes around every limit arrive unchanged", kSure, false, every_size},
     {"gather", "bodies of up to pieces_max pieces", kSure, false, gather},
     {"reliable", "rule 4: kReliable", kReliable, false, reliable},
@@ -472,6 +470,6 @@ constexpr Case kCases[] = {
 
 }  // namespace
 
-const std::span<const Case> kFrameCases = kCases;
+const std::span<const Case> kFrameCases = kFrameTable;
 
 }  // namespace torii::kit

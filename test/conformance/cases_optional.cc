@@ -15,8 +15,6 @@
 namespace torii::kit {
 namespace {
 
-constexpr uint32_t kSure = kReliable | kOrdered;
-
 // Rule 8.
 void undeclared_functions_answer_unsupported(Bed& bed) {
   Node& a = bed.node();
@@ -569,7 +567,7 @@ void sleepers_are_woken(Bed& bed) {
   }
 }
 
-constexpr Case kCases[] = {
+constexpr Case kOptionalTable[] = {
     {"undeclared_functions_answer_unsupported", "rule 8", 0, false,
      undeclared_functions_answer_unsupported},
     {"put_writes", "kPut", kPut, false, put_writes},
@@ -595,6 +593,6 @@ constexpr Case kCases[] = {
 
 }  // namespace
 
-const std::span<const Case> kOptionalCases = kCases;
+const std::span<const Case> kOptionalCases = kOptionalTable;
 
 }  // namespace torii::kit

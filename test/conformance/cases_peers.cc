@@ -16,8 +16,6 @@
 namespace torii::kit {
 namespace {
 
-constexpr uint32_t kSure = kReliable | kOrdered;
-
 void caps_make_sense(Bed& bed) {
   Node& a = bed.node();
   const DriverCaps& caps = a.caps();
@@ -348,7 +346,7 @@ void another_process_is_killed(Bed& bed) {
   EXPECT_TRUE(a.pending.empty());
 }
 
-constexpr Case kCases[] = {
+constexpr Case kPeerTable[] = {
     {"caps_make_sense", "caps(): sane and constant", 0, false, caps_make_sense},
     {"addresses_are_stable", "address()", 0, false, addresses_are_stable},
     {"bad_addresses_are_refused", "rule 9: addresses", 0, false, bad_addresses_are_refused},
@@ -373,6 +371,6 @@ constexpr Case kCases[] = {
 
 }  // namespace
 
-const std::span<const Case> kPeerCases = kCases;
+const std::span<const Case> kPeerCases = kPeerTable;
 
 }  // namespace torii::kit

@@ -20,6 +20,9 @@
 
 namespace torii::kit {
 
+// What most cases need of a driver.
+inline constexpr uint32_t kSure = kReliable | kOrdered;
+
 // A driver to test.
 struct Rig {
   std::string name;

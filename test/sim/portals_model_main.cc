@@ -10,14 +10,15 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "sanitized.h"
 #include "sim/portals_model_traffic.h"
 
 namespace torii::model {
 
 namespace {
 
-constexpr uint64_t kSeeds = 1000;        // of `make check`
-constexpr uint64_t kMutationSeeds = 50;  // within which a mistake must be found
+const uint64_t kSeeds = test::in_short() ? 100 : 1000;  // of `make check`
+constexpr uint64_t kMutationSeeds = 50;                 // within which a mistake must be found
 
 int compare(uint64_t first, uint64_t last, bool verbose) {
   Totals totals;

@@ -123,9 +123,6 @@ TEST_P(Memory, ALockedOperationEndsWithThePeer) {
   EXPECT_EQ(p.atomic_locked(0, TORII_ATOMIC_ADD, 8, 1, 0, nullptr, lock), TORII_ERR_PEER_DEAD);
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, Memory, testing::ValuesIn(kNetworks),
-                         [](const auto& info) { return std::string(info.param.name); });
-
 TEST(LockedOperations, ArgumentsAreChecked) {
   Pair p(kNetworks[0], kAll, 4096);
   Pair other(kNetworks[0], kAll, 4096);

@@ -69,9 +69,6 @@ TEST_P(Memory, RightsHoldForWhatIsOverInTheCall) {
   EXPECT_STREQ(word, "1234567");
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, Memory, testing::ValuesIn(kNetworks),
-                         [](const auto& info) { return std::string(info.param.name); });
-
 // Short writes to memory for which the owner has to be asked.
 class ShortWrites : public testing::Test {
  protected:

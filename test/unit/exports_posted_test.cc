@@ -148,9 +148,6 @@ TEST_P(Memory, PostedAccessesToOneWhoDies) {
   p.exported = nullptr;
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, Memory, testing::ValuesIn(kNetworks),
-                         [](const auto& info) { return std::string(info.param.name); });
-
 TEST(Posted, WritesShareFrames) {
   Posted p(kNetworks[0]);
   const auto data = pattern(kBytes, 8);

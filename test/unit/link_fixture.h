@@ -20,7 +20,6 @@
 
 namespace torii::test {
 
-inline constexpr uint64_t kMs = 1000000;
 inline constexpr uint64_t kDeadlineMs = 1600;  // so that the longest timeout is 100 ms
 
 class LinkTest : public testing::Test {

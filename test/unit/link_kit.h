@@ -11,6 +11,7 @@
 
 namespace torii::test {
 
+inline constexpr uint64_t kMs = 1000000;  // in nanoseconds
 inline constexpr link::Key kKey = {std::byte{1}, std::byte{2}, std::byte{3}};
 
 inline std::string frame_of(const link::Header& header, const std::string& payload = {},

@@ -19,9 +19,8 @@ using link::Kind;
 using test::believed;
 using test::frame_of;
 using test::kKey;
+using test::kMs;
 using test::parses;
-
-constexpr uint64_t kMs = 1000000;
 
 TEST(Crc32c, KnownValues) {
   // RFC 3720, B.4.

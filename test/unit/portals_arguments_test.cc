@@ -10,8 +10,6 @@
 namespace torii {
 namespace {
 
-constexpr int kInf = PTL_MD_THRESH_INF;
-
 // Values that are no handle of any kind, or one of another kind, or of another interface's number.
 class PortalsArguments : public testing::Test {
  protected:

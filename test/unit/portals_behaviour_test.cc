@@ -10,8 +10,6 @@
 namespace torii {
 namespace {
 
-constexpr int kInf = PTL_MD_THRESH_INF;
-
 class PortalsBehaviour : public PortalsPair {
  protected:
   std::vector<std::byte> source = pattern(4000);

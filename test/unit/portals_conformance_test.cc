@@ -14,8 +14,6 @@
 namespace torii {
 namespace {
 
-constexpr int kInf = PTL_MD_THRESH_INF;
-
 class PortalsConformance : public PortalsMemory {};
 
 // --- 4: threshold arithmetic ----------------------------------------------------------------

@@ -232,6 +232,7 @@ inline bool Node::rank_ids(uint32_t rank, uint32_t* nid, uint32_t* pid) {
 
 inline constexpr ptl_process_id_t kAnyone{PTL_NID_ANY, PTL_PID_ANY};
 inline constexpr ptl_pt_index_t kPortal = 4;
+inline constexpr int kInf = PTL_MD_THRESH_INF;
 
 inline ptl_md_t make_md(void* start, ptl_size_t length, unsigned options, int threshold,
                         ptl_handle_eq_t eq) {

@@ -11,8 +11,6 @@
 namespace torii {
 namespace {
 
-constexpr int kInf = PTL_MD_THRESH_INF;
-
 class PortalsMatching : public PortalsMemory {};
 
 // --- 1: the first entry that matches and accepts wins ----------------------------------------

@@ -13,8 +13,6 @@
 namespace torii {
 namespace {
 
-constexpr int kInf = PTL_MD_THRESH_INF;
-
 // An interface that really sleeps: until another thread has posted something.
 class SleepyNode final : public PortalsHost, public Upper {
  public:

@@ -538,6 +538,7 @@ TEST(PortsOverSilence, AReceiveEndsWhenItsSenderVanishes) {
     EXPECT_EQ(o->calls, 1);
     EXPECT_EQ(o->result.code, TORII_ERR_PEER_DEAD);
   }
+  ASSERT_EQ(param_set("peer_deadline_ms", "30000", "test", &why), Status::ok) << why;
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, PortsOver, ::testing::ValuesIn(kNetworks),

@@ -18,6 +18,7 @@
 #include "core/base/param.h"
 #include "core/ni/ni.h"
 #include "core/torii.h"
+#include "sanitized.h"
 #include "world.h"
 
 namespace torii {
@@ -259,9 +260,8 @@ TEST(ProgressThread, ARendezvousWithAProcessThatComputes) {
 
 // A forked child has no such thread, and ends all the same.
 TEST(ProgressThread, AForkedChildEnds) {
-#ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "this sanitizer's allocator does not survive a fork beside another thread";
-#endif
+  if (test::kAddressSanitizer)
+    GTEST_SKIP() << "this sanitizer's allocator does not survive a fork beside another thread";
   std::string why;
   ASSERT_EQ(param_set("progress_thread", "1", "test", &why), Status::ok) << why;
   torii_options_t options{};

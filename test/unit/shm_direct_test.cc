@@ -17,6 +17,7 @@
 #include "core/base/param.h"
 #include "drivers/random.h"
 #include "drivers/shm/arena.h"
+#include "sanitized.h"
 #include "unit/shm_kit.h"
 
 namespace torii {
@@ -425,9 +426,7 @@ bool ranges_grow_together(Arena& arena) {
 
 // Limits on addresses and on the length of files make a smaller arena, or none.
 TEST(ShmArena, LimitsAreKept) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "sanitizers need more addresses than that";
-#endif
+  if (test::kSanitized) GTEST_SKIP() << "sanitizers need more addresses than that";
   const auto with = [](int what, rlim_t most) {
     Child child([&](Child&) {
       const rlimit limit{most, most};

@@ -166,9 +166,9 @@ TEST(Sim, PendingTransfersOfADeadPeerEndBeforeItsReport) {
 TEST(Sim, ClosingDeliversWhatWasSent) {
   SimFabric fabric({.inline_max = 0, .latency_min_ns = 10, .latency_max_ns = 10});
   End a(on(fabric));
+  const std::string body = "body";
   {
     End b(on(fabric));
-    const std::string body = "body";
     ASSERT_TRUE(b.send(b.connect(a), "h", body, 6));
   }
   a.driver->poll(100, 8);

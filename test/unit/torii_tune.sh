@@ -60,7 +60,8 @@ TORII_SHM_RING_MOST=32k ./torii-info --params --md |
 TORII_TUNE_FILE='' ./torii-info --params --md |
   grep -q '^| TORII_SHM_RING_MOST | 0 | 0 | default |' || fail "an empty name does not disable"
 
-# Values that no machine likes are noticed, and the gain is shown.
+# Values that no machine likes are noticed, and the gain is shown. What hangs on times is asked up to
+# three times, and is not judged if the tool itself says in the end that its times are of no use.
 machine=$(sed -n 's/^\[\(.*\)\]$/\1/p' "$file")
 cat >"$work/bad.conf" <<END
 torii-tune 1
@@ -72,15 +73,30 @@ shm_remote_min = 1g
 shm_ring_most = 32k
 END
 cp "$work/bad.conf" "$work/bad.copy"
-out=$(TORII_TUNE_FILE=$work/bad.conf timeout 120 ./torii-tune --quick --dry-run --details 2>&1) ||
-  fail "--dry-run: $out"
+# found_bad: says what is missing in $out
+found_bad() {
+  echo "$out" | grep -q '^  4k .*+[0-9]* %' || { echo "no gain at 4k"; return; }
+  echo "$out" | grep -q 'the values in force are as good' && echo "the bad values stay"
+}
+for try in 1 2 3; do
+  out=$(TORII_TUNE_FILE=$work/bad.conf timeout 120 ./torii-tune --quick --dry-run --details 2>&1) ||
+    fail "--dry-run: $out"
+  missing=$(found_bad)
+  [ -n "$missing" ] || break
+  echo "try $try: $missing"
+done
+if [ -n "$missing" ]; then
+  case $out in
+    *"; most were disturbed"*) echo "not judged, the machine was disturbed: $missing" ;;
+    *) fail "$missing: $out" ;;
+  esac
+fi
 cmp "$work/bad.conf" "$work/bad.copy" || fail "--dry-run wrote $(cat "$work/bad.conf")"
-for what in 'before, after, gain' 'nothing was written' '^  4k .*+[0-9]* %' \
+for what in 'before, after, gain' 'nothing was written' \
   "times, relative to ring's" "shm_eager_limit *2k *tune file $work/bad.conf *[1-9]"; do
   echo "$out" | grep -q "$what" || fail "no '$what' in: $out"
 done
 echo "$out" | grep -q 'shm_eager_limit .* 2k$' && fail "2k was found good: $out"
-echo "$out" | grep -q 'the values in force are as good' && fail "the bad values stay: $out"
 
 # A broken file is a warning, and the library works; torii-tune replaces it.
 printf 'torii-tune 1\n[%s]\nshm_ring_most = much\n' "$machine" >"$file"

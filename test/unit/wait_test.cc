@@ -17,9 +17,11 @@
 #include <ctime>
 #include <string>
 
+#include "core/base/param.h"
 #include "core/base/processors.h"
 #include "core/ni/waiter.h"
 #include "core/torii.h"
+#include "sanitized.h"
 #include "unit/waiter_kit.h"
 
 namespace torii {
@@ -496,16 +498,13 @@ bool play(Shared& shared, int side, double* cpu) {
 
 // Processor time of a wait of 0.7 s. With a sanitizer a look costs several times as much, and some
 // looks are taken for computing of the caller's.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr double kAsleepSeconds = 0.25;
-#else
-constexpr double kAsleepSeconds = 0.1;
-#endif
+constexpr double kAsleepSeconds = test::kSanitized ? 0.25 : 0.1;
 
 // A process that sleeps in torii_wait_step uses next to nothing and is woken by the message, also
 // if it calls under a lock of its own.
 TEST(Wait, ASleeperIsWoken) {
-  setenv("TORII_WAIT", "sleep", 1);
+  std::string why;
+  ASSERT_EQ(param_set("wait", "sleep", "test", &why), Status::ok) << why;
   auto* shared = static_cast<Shared*>(
       mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(shared, MAP_FAILED);
@@ -524,7 +523,7 @@ TEST(Wait, ASleeperIsWoken) {
   EXPECT_NE(WEXITSTATUS(status), 2) << "it kept the processor busy while it waited";
   EXPECT_EQ(WEXITSTATUS(status), 0);
   munmap(shared, sizeof(Shared));
-  unsetenv("TORII_WAIT");
+  ASSERT_EQ(param_set("wait", "auto", "test", &why), Status::ok) << why;
 }
 
 }  // namespace

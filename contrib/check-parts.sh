@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026, the Torii authors
+#
+# Sourced by contrib/check: the parts, each a function part_NAME, and the builds that they use, each
+# a function build_NAME whose output is its log and whose status is 0, 77 if it cannot be had here.
+
+parts_table="\
+install    150  packages; builds with g++ -Werror; installs
+tree        15  includes, lengths of files and functions, licence lines, format
+dist        10  a release holds every file
+library     10  what a program meets: headers, symbols, pkg-config
+unit       120  in-process tests, tools and start-up
+clang      120  builds everything with clang++ -Werror and the sanitizers
+asan       120  the in-process tests with address and undefined-behaviour sanitizer
+tsan        90  those with threads, with the thread sanitizer
+fuzz        30  five seconds for each parser of what comes from outside
+readme      20  the README's commands
+compare     30  contrib/compare in short
+mpi        180  Open MPI: messages, windows, errors, deaths
+programs    60  LAMMPS, HPCC, NetPIPE and mpi4py: results as over Open MPI's own transports
+cluster    180  virtual nodes: udp, launchers, paths, failures, intruders
+faces       20  Open MPI's components compile against 5.0's headers
+suite       60  MPICH's point-to-point programs over Open MPI
+mpich      240  MPICH with the netmod: its own programs, and ours"
+
+long_table="\
+distcheck  make distcheck builds all once more
+valgrind   the sanitizers find the same kinds of defect, many times as fast
+trixie     all of it once more, in Debian 13 with Open MPI 5.0
+vcis       one more MPICH, for one switch of its own
+defects    builds a copy with each of twelve defects, to show that the parts find them"
+
+longer_table="\
+asan       as many seeds of the simulations as without sanitizers
+tsan       also the tests of the conformance kit itself
+fuzz       a minute for each target
+compare    every figure of contrib/compare
+mpi        also with 7 ranks, and messages of 5 GiB, which need 13 GiB of memory
+programs   also with 7 ranks
+suite      every program over Open MPI's own transport, too, not only those that fail
+mpich      all programs of MPICH's lists"
+
+# Builds, in this order, and those that go on beside them; the parts that use each.
+builds="unit clang tsan"
+slow_builds="suite mpich vcis"
+declare -A users_of=([unit]="unit valgrind" [clang]="clang asan fuzz" [tsan]=tsan [suite]=suite
+  [mpich]=mpich [vcis]=vcis)
+declare -A build_title=(
+  [unit]="the tests build with g++ -Werror"
+  [clang]="everything builds with clang++ -Werror and sanitizers"
+  [tsan]="the tests with threads build with the thread sanitizer"
+  [suite]="MPICH's programs build with Open MPI"
+  [mpich]="MPICH builds with the netmod"
+  [vcis]="MPICH builds with the netmod and several virtual interfaces")
+
+# configured FOLDER OPTIONS...: an out-of-tree build in build-check/FOLDER
+configured() {
+  local folder=$work/$1
+  shift
+  mkdir -p "$folder"
+  [ -f "$folder/Makefile" ] ||
+    (cd "$folder" && "$top/configure" --prefix="$work/prefix" "$@") || return 1
+}
+
+# --- the library ----------------------------------------------------------------------------------
+
+part_install() {
+  if "$top/contrib/setup" --tests --werror; then
+    report PASS "install: builds with g++ -Werror, installs"
+  else
+    report FAIL "install: builds with g++ -Werror, installs" "nothing else can be tested"
+    return 1
+  fi
+}
+
+part_tree() { suite tree 300 "$top/contrib/check-tree"; }
+
+# What git tracks is what a release holds, but for what only git needs.
+part_dist() {
+  if [ ! -e .git ]; then
+    report SKIP "dist: release is complete" "this is no git clone"
+    return
+  fi
+  local folder missing
+  if ! step "make distdir" "$work/dist.log" make -C "$top/build" distdir; then
+    last_lines "$work/dist.log"
+    report FAIL "dist: release is complete" "make distdir"
+    return
+  fi
+  folder=$(echo "$top"/build/torii-[0-9]*/)
+  missing=$(git -c safe.directory="$top" ls-files | grep -v '^\.gitignore$' |
+    while read -r name; do [ -e "$folder/$name" ] || echo "$name"; done)
+  chmod -R u+w "$folder" && rm -rf "$folder"
+  [ -z "$missing" ] && report PASS "dist: release is complete" && return
+  report FAIL "dist: release is complete" "not in it: $(echo $missing)"
+}
+
+# What a program meets: headers that stand alone in C and C++, the library by pkg-config, and no
+# symbol but those of the two interfaces.
+part_library() {
+  local header name
+  name=$(nm -D --defined-only install/lib/libtorii.so | awk '{ print $3 }' |
+    grep -vE '^(torii_|Ptl|ptl_|TORII_|PTL_)')
+  if [ -z "$name" ]; then
+    report PASS "library: exports its interfaces only"
+  else
+    report FAIL "library: exports its interfaces only" "also $(echo $name)"
+  fi
+  export PKG_CONFIG_PATH=$top/install/lib/pkgconfig
+  for header in torii portals3; do
+    printf '#include <%s.h>\nint main(void) { return 0; }\n' $header >"$work/$header.c"
+    cp "$work/$header.c" "$work/$header.cc"
+    if step "$header.h in C and C++" "$work/library.log" bash -c "
+      flags=\$(pkg-config --cflags torii) libs=\$(pkg-config --libs torii)
+      set -e
+      gcc -std=c11 -Wall -Wextra -Wpedantic -Werror \$flags -o $work/$header-c $work/$header.c \$libs
+      g++ -std=c++17 -Wall -Wextra -Wpedantic -Werror \$flags -o $work/$header-cc $work/$header.cc \$libs
+      LD_LIBRARY_PATH=$top/install/lib $work/$header-c"; then
+      report PASS "library: $header.h by pkg-config"
+    else
+      last_lines "$work/library.log"
+      report FAIL "library: $header.h by pkg-config"
+    fi
+  done
+}
+
+# --- in-process tests ------------------------------------------------------------------------------
+
+# The build of contrib/setup, with the tests beside it.
+build_unit() { make -C build -j"$jobs" check TESTS=; }
+
+part_unit() { built unit && suite unit 1200 test/run --build build; }
+
+# One build for three parts: its warnings are errors, and the fuzzers need the sanitizers too.
+build_clang() {
+  configured clang CC=clang CXX=clang++ OPTIMIZE="-g1 -O0" --enable-werror --enable-fuzzers \
+    --with-sanitizer=address,undefined && test/join "$work/clang" &&
+    make -k -C "$work/clang" -j"$jobs" check TESTS=
+}
+
+part_clang() { :; }
+
+part_asan() { built clang && suite asan 1800 test/run --build "$work/clang" programs; }
+
+part_fuzz() {
+  local seconds=5
+  [ -z "$long" ] || seconds=60
+  built clang && suite fuzz 1200 test/fuzz/run --build "$work/clang" --keep "$work/fuzz-found" $seconds
+}
+
+# threads_of BUILD: the programs that have threads
+threads_of() { make -s -C "$1" print-threaded_programs ${long:+print-long_threaded_programs}; }
+
+build_tsan() {
+  configured tsan OPTIMIZE="-g1 -O1" TEST_OPTIMIZE="-g1 -O1" --with-sanitizer=thread \
+    --without-openmpi && test/join "$work/tsan" &&
+    make -C "$work/tsan" -j"$jobs" $(threads_of "$work/tsan")
+}
+
+part_tsan() { built tsan && suite tsan 1800 test/run --build "$work/tsan" $(threads_of "$work/tsan"); }
+
+part_valgrind() {
+  local name
+  built unit || return
+  for name in $(make -s -C build print-test_programs); do
+    done_or_fail "valgrind: $name" "valgrind $name" "$work/valgrind.log" timeout 1200 \
+      build/libtool --mode=execute valgrind -q --error-exitcode=9 --leak-check=full "build/$name"
+  done
+}
+
+# --- what users do --------------------------------------------------------------------------------
+
+# The README's commands for one's own programs, as they stand there: its blocks marked sh.
+part_readme() {
+  local script=$work/readme.sh
+  { echo 'set -eu'
+    awk '/^```sh$/ { on = 1; next } /^```$/ { on = 0 } on' README.md; } >"$script"
+  if [ "$(wc -l <"$script")" -lt 4 ]; then
+    report FAIL "readme: its commands" "README.md has no block marked sh"
+    return
+  fi
+  done_or_fail "readme: its commands" "the README's commands" "$work/readme.log" \
+    timeout 300 bash "$script" || return
+  if grep -q '^torii report: rank 0 -> rank 1 ' "$work/readme.log"; then
+    report PASS "readme: its program runs over Torii"
+  else
+    report FAIL "readme: its program runs over Torii" "no report in $work/readme.log"
+  fi
+}
+
+# The comparison in short, with --long all of its figures; they mean nothing, its files must be
+# there.
+part_compare() {
+  local folder=$work/results name figures=pingpong,lammps files
+  files="pingpong.csv pingpong-rounds.csv lammps.csv compare.svg compare.png"
+  [ -z "$long" ] || figures=$(python3 -B test/bench/compare --list | paste -s -d ,)
+  rm -rf "$folder"
+  if ! step "contrib/compare, in short" "$work/compare.log" timeout 600 "$top/contrib/compare" \
+    --only "$figures" --rounds 1 --lammps-rounds 1 --ms 1 --max 65536 --results "$folder"; then
+    last_lines "$work/compare.log"
+    report FAIL "compare: runs"
+    return
+  fi
+  for name in $files ${figures//,/.csv }.csv; do
+    [ -s "$folder/$name" ] && continue
+    report FAIL "compare: runs" "$name is missing or empty"
+    return
+  done
+  report PASS "compare: runs"
+}
+
+# --- programs of MPI ------------------------------------------------------------------------------
+
+components=$top/install/lib/openmpi
+
+part_faces() { suite faces 600 test/mpi/compile-5.0 "$work/openmpi-5.0"; }
+
+part_mpi() { suite mpi 1800 test/mpi/run --components "$components" $long; }
+
+part_programs() {
+  suite programs 1800 test/mpi/programs --components "$components" $long
+  suite "programs over btl" 900 test/mpi/programs --components "$components" --over btl \
+    --np 2 lammps-melt hpcc netpipe mpi4py
+}
+
+part_cluster() { suite cluster 1200 test/cluster/run --components "$components"; }
+
+build_suite() {
+  test/mpi/pt2pt-suite --components "$components" --cache "$work/suite" --build-only
+}
+
+part_suite() {
+  built suite &&
+    suite suite 2400 test/mpi/pt2pt-suite --components "$components" --cache "$work/suite" ${long:+--compare}
+}
+
+# MPICH is kept in build-check, so that only what changed is built again.
+mpich_options() { echo "--torii $top/install --cache $work/suite $*"; }
+
+build_mpich() { test/mpich/run $(mpich_options ${long:+--full}) --build-only; }
+
+part_mpich() { built mpich && suite mpich 5400 test/mpich/run $(mpich_options ${long:+--full}); }
+
+build_vcis() { test/mpich/run $(mpich_options --vcis 3) --build-only; }
+
+part_vcis() {
+  built vcis && suite vcis 2400 test/mpich/run $(mpich_options --vcis 3) \
+    pt2pt threads/comm threads/init threads/pt2pt threads/rma torii
+}
+
+# --- what takes long ------------------------------------------------------------------------------
+
+part_distcheck() {
+  done_or_fail "distcheck" "make distcheck" "$work/distcheck.log" \
+    make -C "$top/build" distcheck AM_DISTCHECK_CONFIGURE_FLAGS=--enable-werror
+}
+
+part_trixie() { suite trixie 7200 contrib/check --system trixie; }
+
+part_defects() { suite defects 5400 test/defects/run; }

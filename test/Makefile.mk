@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# What all test programs have in common.
+TEST_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/test $(GTEST_CFLAGS) \
+	-DTORII_SRCDIR=\"$(abs_top_srcdir)\"
+PLAIN_TEST_CXXFLAGS = $(TEST_OPTIMIZE) $(WARNING_FLAGS) $(SANITIZER_FLAGS) -fvisibility=hidden \
+	-fno-rtti
+TEST_CXXFLAGS = $(PLAIN_TEST_CXXFLAGS) $(PRECOMPILED_FLAGS)
+TEST_LIBS = libtorii_internal.la $(GTEST_LIBS) -lpthread -ldl
+LDADD = $(TEST_LIBS)
+EXTRA_DIST += test/fake_driver.h test/join test/precompiled.h test/party.h test/recorder.h test/run \
+	test/sanitized.h test/world.h
+
+# GoogleTest's header is most of what the compiler reads for a test: it is compiled once. Both
+# compilers find the result by -include, and where there is none the tests include what they need.
+if PRECOMPILED
+PRECOMPILED_FLAGS = -include test/precompiled.h
+PRECOMPILED_HEADER = test/precompiled.h.gch
+endif
+precompile = $(CXX) $(DEFS) $(DEFAULT_INCLUDES) $(TEST_CPPFLAGS) \
+	$(CPPFLAGS) $(PLAIN_TEST_CXXFLAGS) $(CXXFLAGS)
+test/precompiled.h.gch: test/precompiled.h test/precompiled.flags
+	$(AM_V_GEN)$(precompile) -MD -MP -MF test/precompiled.d -MT $@ -x c++-header -o $@ \
+		$(srcdir)/test/precompiled.h
+# A file that changes when the flags do.
+test/precompiled.flags: always
+	@$(MKDIR_P) test && { echo '$(precompile)' | cmp -s - $@ || echo '$(precompile)' >$@; }
+always:
+-include test/precompiled.d
+CLEANFILES += test/precompiled.h.gch test/precompiled.flags test/precompiled.d
+
+# In the order in which they run, the longest first. Programs that stay in their own process run
+# side by side if make may do several things at once; scripts start launchers and jobs and measure
+# time, so they run alone.
+test_programs =
+test_scripts =
+# For the thread sanitizer.
+threaded_programs =
+TESTS = $(test_programs) $(test_scripts)
+TEST_EXTENSIONS = .sh
+LOG_COMPILER = flock -s -o test/running timeout --foreground 600 $(TEST_RUNNER)
+SH_LOG_COMPILER = flock -x -o test/running timeout --foreground 300
+# Tests see what is built in, not what the user has measured on this machine.
+AM_TESTS_ENVIRONMENT = TORII_TUNE_FILE=; export TORII_TUNE_FILE; \
+	: $${ASAN_OPTIONS=detect_stack_use_after_return=1} $${UBSAN_OPTIONS=print_stacktrace=1}; \
+	export ASAN_OPTIONS UBSAN_OPTIONS;
+CLEANFILES += test/running
+
+# For scripts: the names in a list of the above.
+print-%:
+	@echo $($*)

@@ -1,9 +1,0 @@
-# SPDX-License-Identifier: BSD-3-Clause
-if HAVE_GTEST
-check_PROGRAMS += test/unit/fault_test
-test_unit_fault_test_SOURCES = test/unit/fault_test.cc test/recorder.h
-test_unit_fault_test_CPPFLAGS = $(TEST_CPPFLAGS)
-test_unit_fault_test_CXXFLAGS = $(AM_CXXFLAGS) -fno-rtti
-test_unit_fault_test_LDADD = $(TEST_LIBS)
-TESTS += test/unit/fault_test
-endif
