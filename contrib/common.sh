@@ -14,6 +14,9 @@ export MPICC MPIRUN
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
+# configure and libtool take half the time with the small shell that Debian has there.
+export CONFIG_SHELL=${CONFIG_SHELL:-/bin/sh}
+
 say() { echo "== $*"; }
 
 die() {
