@@ -26,8 +26,8 @@ inline constexpr bool kThreadSanitizer = false;
 
 inline constexpr bool kSanitized = kAddressSanitizer || kThreadSanitizer;
 
-// Whether a simulation runs fewer seeds: sanitized ones are slow, and contrib/check --long has
-// time.
+// Whether a simulation runs fewer seeds, or has fewer peers: sanitized ones are slow, and
+// contrib/check --long has time.
 inline bool in_short() { return kSanitized && !std::getenv("TORII_TEST_LONG"); }
 
 }  // namespace torii::test

@@ -19,11 +19,11 @@ EXTRA_DIST += \
 
 if HAVE_GTEST
 unit_programs = \
+	test/unit/ports_tests \
 	test/unit/threads_tests \
 	test/unit/waiting_tests \
 	test/unit/shm_tests \
 	test/unit/boot_test \
-	test/unit/ports_tests \
 	test/unit/drivers_tests \
 	test/unit/link_tests \
 	test/unit/link_peers_test \
