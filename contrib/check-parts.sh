@@ -5,23 +5,23 @@
 # a function build_NAME whose output is its log and whose status is 0, 77 if it cannot be had here.
 
 parts_table="\
-install    150  packages; builds with g++ -Werror; installs
-tree        15  includes, lengths of files and functions, licence lines, format
-dist        10  a release holds every file
-library     10  what a program meets: headers, symbols, pkg-config
-unit       120  in-process tests, tools and start-up
-clang      120  builds everything with clang++ -Werror and the sanitizers
-asan       120  the in-process tests with address and undefined-behaviour sanitizer
-tsan        90  those with threads, with the thread sanitizer
-fuzz        30  five seconds for each parser of what comes from outside
-readme      20  the README's commands
-compare     30  contrib/compare in short
-mpi        180  Open MPI: messages, windows, errors, deaths
-programs    60  LAMMPS, HPCC, NetPIPE and mpi4py: results as over Open MPI's own transports
-cluster    180  virtual nodes: udp, launchers, paths, failures, intruders
-faces       20  Open MPI's components compile against 5.0's headers
-suite       60  MPICH's point-to-point programs over Open MPI
-mpich      240  MPICH with the netmod: its own programs, and ours"
+install     200  packages; builds with g++ -Werror; installs
+tree         15  includes, lengths of files and functions, licence lines, format
+dist         10  a release holds every file
+library      10  what a program meets: headers, symbols, pkg-config
+unit        300  in-process tests, tools and start-up
+clang       300  builds everything with clang++ -Werror and the sanitizers
+asan        150  the in-process tests with address and undefined-behaviour sanitizer
+tsan        120  those with threads, with the thread sanitizer
+fuzz         30  five seconds for each parser of what comes from outside
+readme       10  the README's commands
+compare      20  contrib/compare in short
+mpi         250  Open MPI: messages, windows, errors, deaths
+programs     70  LAMMPS, HPCC, NetPIPE and mpi4py: results as over Open MPI's own transports
+cluster     250  virtual nodes: udp, launchers, paths, failures, intruders
+faces        20  Open MPI's components compile against 5.0's headers
+suite       200  MPICH's point-to-point programs over Open MPI
+mpich       600  MPICH with the netmod: its own programs, and ours"
 
 long_table="\
 distcheck  make distcheck builds all once more
