@@ -65,7 +65,7 @@ make_mpich() {
   # shellcheck disable=SC2086 # the options are words
   if [ ! -f "$build/configured" ]; then
     quietly "configuring MPICH and its suite" "$cache/$name-configure.log" \
-      env -C "$build" CONFIG_SHELL="$shell" \
+      env -C "$build" \
       "$tree/configure" --prefix="$mpich" --with-pm=$launcher "$@" $options
     touch "$build/configured"
   fi
@@ -117,7 +117,7 @@ configure_suite() {
   [ -f "$suite/runtests" ] && [ "$suite/runtests" -nt "$mpich/bin/mpicc" ] && return
   rm -rf "$suite" && mkdir -p "$suite"
   # Its compiler is the installed mpicc, whatever the environment says. There may be no MPI-IO.
-  quietly "configuring the suite" "$suite.log" env -u CC -u CXX -u MPICC CONFIG_SHELL="$shell" \
+  quietly "configuring the suite" "$suite.log" env -u CC -u CXX -u MPICC \
     -C "$suite" "$mpich_tree/test/mpi/configure" \
     --with-mpi="$mpich" --disable-fortran --disable-cxx --disable-romio \
     MPICH_THREAD_LEVEL=MPI_THREAD_MULTIPLE

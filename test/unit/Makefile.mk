@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# One program for the tests of one or a few rooms; the files that start threads are a program of
+# One program for the tests of one or a few layers. The files that start threads are a program of
 # their own, which the thread sanitizer runs. Four want their own process: boot_test starts jobs,
 # hotpath_test replaces malloc, link_peers_test measures memory, param_test must be the first to read the parameters.
 EXTRA_DIST += \
@@ -147,21 +147,7 @@ test_unit_waiting_tests_CPPFLAGS = $(TEST_CPPFLAGS)
 test_unit_waiting_tests_CXXFLAGS = $(TEST_CXXFLAGS)
 test_unit_tools_tests_LDADD = libtorii_tools.a $(TEST_LIBS) $(HWLOC_LIBS)
 
-$(test_unit_base_tests_OBJECTS) \
-$(test_unit_boot_test_OBJECTS) \
-$(test_unit_drivers_tests_OBJECTS) \
-$(test_unit_hotpath_test_OBJECTS) \
-$(test_unit_link_tests_OBJECTS) \
-$(test_unit_link_peers_test_OBJECTS) \
-$(test_unit_memory_tests_OBJECTS) \
-$(test_unit_param_test_OBJECTS) \
-$(test_unit_portals_tests_OBJECTS) \
-$(test_unit_ports_tests_OBJECTS) \
-$(test_unit_protocol_tests_OBJECTS) \
-$(test_unit_shm_tests_OBJECTS) \
-$(test_unit_threads_tests_OBJECTS) \
-$(test_unit_tools_tests_OBJECTS) \
-$(test_unit_waiting_tests_OBJECTS): $(PRECOMPILED_HEADER)
+$(foreach program,$(unit_programs),$($(subst /,_,$(program))_OBJECTS)): $(PRECOMPILED_HEADER)
 endif
 
 # In C, on what programs get to see.
