@@ -53,6 +53,10 @@ declare -A build_title=(
   [mpich]="MPICH builds with the netmod"
   [vcis]="MPICH builds with the netmod and several virtual interfaces")
 
+# MPICH's programs wait more than they compute, and none of them measures time: with Open MPI they run
+# beside the part that follows.
+beside_next=suite
+
 # configured FOLDER OPTIONS...: an out-of-tree build in build-check/FOLDER. GNU ld takes seconds for each
 # sanitized program, lld a fraction of one.
 configured() {
