@@ -61,6 +61,7 @@ test_unit_link_tests_SOURCES = \
 	test/unit/link_test.cc
 test_unit_link_peers_test_SOURCES = test/unit/link_peers_test.cc
 test_unit_memory_tests_SOURCES = \
+	test/unit/allocations_test.cc \
 	test/unit/exports_locked_test.cc \
 	test/unit/exports_now_test.cc \
 	test/unit/exports_posted_test.cc \

@@ -39,21 +39,56 @@ void* Allocations::cut(Driver& driver, unsigned size) {
   return base;
 }
 
+Allocations::~Allocations() {
+  for (const Kept& kept : kept_) kept.driver->dealloc(kept.base);
+}
+
+// Whole pages of the driver's: those that were freed last, if they fit. *bytes becomes their
+// length. Null: it has none.
+void* Allocations::pages(Driver& driver, uint64_t* bytes, uint64_t alignment) {
+  if (*bytes > kMost) return nullptr;
+  const uint64_t least = (*bytes + kPage - 1) / kPage * kPage;
+  for (size_t n = kept_.size(); n-- > 0;) {
+    const Kept kept = kept_[n];
+    if (kept.driver != &driver || kept.bytes < least || kept.bytes > least + least / 4 ||
+        reinterpret_cast<uintptr_t>(kept.base) % alignment != 0)
+      continue;
+    kept_.erase(kept_.begin() + static_cast<ptrdiff_t>(n));
+    kept_bytes_ -= kept.bytes;
+    *bytes = kept.bytes;
+    return kept.base;
+  }
+  void* base = nullptr;
+  if (driver.alloc(least, alignment, &base) != Status::ok) return nullptr;
+  *bytes = least;
+  return base;
+}
+
+// Keeps what was freed, and gives the driver back what was kept longest.
+void Allocations::keep(Driver& driver, void* base, uint64_t bytes) {
+  if (bytes > kKeptBytes / 4) return driver.dealloc(base);
+  kept_.push_back({&driver, base, bytes});
+  kept_bytes_ += bytes;
+  while (kept_bytes_ > kKeptBytes || kept_.size() > kKeptBlocks) {
+    const Kept oldest = kept_.front();
+    kept_.erase(kept_.begin());
+    kept_bytes_ -= oldest.bytes;
+    oldest.driver->dealloc(oldest.base);
+  }
+}
+
 Status Allocations::alloc(uint64_t bytes, uint64_t alignment, void** address) {
   unsigned size = 0;
   while (size < kSizes && kLine << size < bytes) ++size;
   if (alignment > kLine) size = kSizes;
   for (const auto& driver : drivers_) {
     if (!(driver->caps().flags & kAlloc)) continue;
-    void* base = nullptr;
-    if (size < kSizes) {
-      base = cut(*driver, size);
-    } else if (driver->alloc(bytes, std::max(alignment, kLine), &base) != Status::ok) {
-      base = nullptr;
-    }
+    uint64_t length = bytes;
+    void* const base =
+        size < kSizes ? cut(*driver, size) : pages(*driver, &length, std::max(alignment, kLine));
     if (!base) continue;
     counters_.allocated_bytes += bytes;
-    given_[*address = base] = {driver.get(), bytes, size};
+    given_[*address = base] = {driver.get(), length, size};
     return Status::ok;
   }
   void* const base = ordinary(bytes, alignment);
@@ -67,7 +102,7 @@ uint64_t Allocations::bytes(void* address) const {
   if (it == given_.end()) return 0;
   const Given& given = it->second;
   if (given.size < kSizes) return kLine << given.size;
-  return given.driver ? (given.bytes + kPage - 1) / kPage * kPage : given.bytes;
+  return given.bytes;
 }
 
 bool Allocations::free(void* address) {
@@ -90,7 +125,7 @@ void Allocations::take_back(void* address, const Given& given) {
   if (given.size < kSizes) {
     free_[given.size].push_back({given.driver, address});
   } else if (given.driver) {
-    given.driver->dealloc(address);
+    keep(*given.driver, address, given.bytes);
   } else {
     std::free(address);
   }

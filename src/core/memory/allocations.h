@@ -3,7 +3,8 @@
 //
 // Memory handed out to the user: a driver's that peers reach cheaply, where one has any, else
 // ordinary memory. A driver gives whole pages, so short pieces are cut from a larger one, which
-// stays until the end. The caller holds the interface's lock.
+// stays until the end. Of what the user frees, some is kept for the next call: the system takes
+// long to map pages and to clear them. The caller holds the interface's lock.
 #pragma once
 
 #include <array>
@@ -22,6 +23,8 @@ class Allocations {
   // `drivers`, in order of preference, may grow; they outlive what is asked of this class.
   Allocations(const std::vector<std::unique_ptr<Driver>>& drivers, Counters& counters)
       : drivers_(drivers), counters_(counters) {}
+  ~Allocations();
+  Allocations(const Allocations&) = delete;
 
   // `alignment` is a power of two or 0. `no_memory` is the only error.
   Status alloc(uint64_t bytes, uint64_t alignment, void** address);
@@ -35,7 +38,9 @@ class Allocations {
   void release(void* address);
 
  private:
-  static constexpr unsigned kSizes = 6;  // of short pieces: powers of two from 64 on
+  static constexpr unsigned kSizes = 6;             // of short pieces: powers of two from 64 on
+  static constexpr uint64_t kKeptBytes = 16 << 20;  // most that is kept, in all
+  static constexpr size_t kKeptBlocks = 64;
 
   struct Given {
     Driver* driver;  // null: ordinary memory
@@ -44,6 +49,8 @@ class Allocations {
   };
   void take_back(void* address, const Given& given);
   void* cut(Driver& driver, unsigned size);
+  void* pages(Driver& driver, uint64_t* bytes, uint64_t alignment);
+  void keep(Driver& driver, void* base, uint64_t bytes);
 
   const std::vector<std::unique_ptr<Driver>>& drivers_;
   Counters& counters_;
@@ -54,6 +61,13 @@ class Allocations {
     void* base;
   };
   std::array<std::vector<Pieces>, kSizes> free_;  // by size
+  struct Kept {
+    Driver* driver;
+    void* base;
+    uint64_t bytes;
+  };
+  std::vector<Kept> kept_;  // the oldest first
+  uint64_t kept_bytes_ = 0;
 };
 
 }  // namespace torii
