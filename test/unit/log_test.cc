@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
 
 #include "core/base/host_name.h"
@@ -45,20 +46,45 @@ TEST(HostName, MayBeAsLongAsTheSystemAllows) {
 }
 
 TEST(Log, TheLevelDecides) {
+  static int level;
   auto speak = [] {
-    TORII_ERROR("e");
-    TORII_WARN("w");
-    TORII_INFO("i");
-    TORII_DEBUG("d");
+    TORII_ERROR("e %d", level);
+    TORII_WARN("w %d", level);
+    TORII_INFO("i %d", level);
+    TORII_DEBUG("d %d", level);
   };
   const char* const names[] = {"error", "warning", "info", "debug"};
-  for (int level = 0; level < 4; ++level) {
+  for (level = 0; level < 4; ++level) {
     std::string text = captured(static_cast<LogLevel>(level), speak);
     for (int i = 0; i < 4; ++i) {
       bool shown = text.find(std::string("] ") + names[i] + ": ") != std::string::npos;
       EXPECT_EQ(shown, i <= level) << names[i] << " at level " << names[level];
     }
   }
+}
+
+size_t lines_of(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }
+
+TEST(Log, RepeatedMessagesAreCounted) {
+  std::string text = captured(LogLevel::info, [] {
+    for (int i = 0; i < 5000; ++i) TORII_WARN("the same thing");
+    for (int i = 0; i < 20; ++i) TORII_INFO("asked for");
+  });
+  EXPECT_NE(text.find("warning: the same thing\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("warning: the same thing (1000 times)\n"), std::string::npos) << text;
+  EXPECT_EQ(lines_of(text), 4u + 20u) << text;
+}
+
+TEST(Log, ManyMessagesOfAKindAreCounted) {
+  std::string text = captured(LogLevel::warning, [] {
+    for (int i = 0; i < 5000; ++i) TORII_WARN("thing %d", i);
+    TORII_WARN("another kind of thing");
+  });
+  EXPECT_NE(text.find(": thing 99\n"), std::string::npos);
+  EXPECT_EQ(text.find(": thing 100\n"), std::string::npos);
+  EXPECT_NE(text.find(": thing 999 (line 1000 like this; most are left out)\n"), std::string::npos);
+  EXPECT_NE(text.find("another kind of thing\n"), std::string::npos);
+  EXPECT_EQ(lines_of(text), 100u + 1u + 1u);
 }
 
 TEST(Log, MasksControlCharacters) {

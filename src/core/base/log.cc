@@ -10,6 +10,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <string>
 
 #include "core/base/host_name.h"
 
@@ -19,6 +21,50 @@ namespace {
 constexpr const char* kLevelNames[] = {"error", "warning", "info", "debug"};
 constexpr int kUnset = -1;
 std::atomic<int> level_in_force{kUnset};
+
+constexpr uint64_t kLinesOfAKind = 100;
+
+// How often something was said. Two things whose hashes share a place push each other out.
+class Repetitions {
+ public:
+  // Counts once more; the number until now.
+  uint64_t count(uint64_t hash) {
+    Place& place = places_[hash % kPlaces];
+    if (place.hash.exchange(hash, std::memory_order_relaxed) != hash)
+      place.times.store(0, std::memory_order_relaxed);
+    return place.times.fetch_add(1, std::memory_order_relaxed) + 1;
+  }
+
+ private:
+  static constexpr size_t kPlaces = 251;
+  struct Place {
+    std::atomic<uint64_t> hash;
+    std::atomic<uint64_t> times;
+  };
+  Place places_[kPlaces] = {};
+};
+Repetitions texts, kinds;
+
+bool power_of_ten(uint64_t n) {
+  while (n % 10 == 0) n /= 10;
+  return n == 1;
+}
+
+// The same text is written the 1st, 10th, 100th time and so on; so are, after the first hundred,
+// texts of one format. Adds what is not written otherwise.
+bool worth_writing(const char* format, std::string* text) {
+  const uint64_t times = texts.count(std::hash<std::string>()(*text));
+  if (!power_of_ten(times)) return false;
+  if (times > 1) {
+    *text += format_text(" (%llu times)", static_cast<unsigned long long>(times));
+    return true;
+  }
+  const uint64_t of_kind = kinds.count(reinterpret_cast<uintptr_t>(format));
+  if (of_kind <= kLinesOfAKind) return true;
+  *text += format_text(" (line %llu like this; most are left out)",
+                       static_cast<unsigned long long>(of_kind));
+  return power_of_ten(of_kind);
+}
 
 std::string format_list(const char* format, va_list arguments) {
   char small[512];
@@ -89,7 +135,8 @@ void log_message(LogLevel level, const char* format, ...) {
   va_start(arguments, format);
   std::string text = format_list(format, arguments);
   va_end(arguments);
-  write_line(level, text);
+  const bool problem = level <= LogLevel::warning;
+  if (!problem || worth_writing(format, &text)) write_line(level, text);
   errno = saved;
 }
 

@@ -13,7 +13,8 @@ namespace torii {
 enum class LogLevel : int { error, warning, info, debug };
 
 // Writes one message (printf format, %m works) and preserves errno. Control characters are masked.
-// Never allocates while the level is off.
+// Never allocates while the level is off. An error or a warning that is repeated is counted: it is
+// written the first, tenth and hundredth time, and so on.
 void log_message(LogLevel level, const char* format, ...) __attribute__((format(printf, 2, 3)));
 void set_log_level(LogLevel level);
 // Before the first set_log_level(): what TORII_LOG says, or warning.
