@@ -29,6 +29,7 @@ libtorii_internal_la_SOURCES += \
 	src/core/base/slot_pool.h \
 	src/core/base/small_file.cc \
 	src/core/base/small_file.h \
+	src/core/base/spare_descriptor.h \
 	src/core/base/status.cc \
 	src/core/base/status.h \
 	src/core/base/tune_file.cc \

@@ -103,7 +103,7 @@ Status ask(const Address& address, Descriptor* request, std::string* why) {
   const AbstractAddress at = address_of(address.pid, address.socket);
   Descriptor socket = make_socket();
   if (!socket || connect(socket.get(), at.get(), at.bytes()) != 0) {
-    if (socket && errno == EAGAIN) return Status::again;
+    if (errno == EAGAIN || is_shortage(errno)) return Status::again;
     *why = format_text(
         "shm: process %u may not be opened through /proc, and its socket @%s cannot be reached: "
         "%s; run both in one network namespace, or let the process be dumpable",

@@ -75,6 +75,7 @@ bool ShmDriver::start(std::string* why) {
   } else if (params().shm_remote_read) {
     refused_here_ = error;
   }
+  budget_descriptors();
   start_waiting();
   // Owners are asked only where they have a processor each and can order their peers.
   if (side_by_side_ && !header_->needs_fence) caps_.flags |= kAtomic;
@@ -127,9 +128,11 @@ Status ShmDriver::connect(std::span<const std::byte> bytes, PeerId* out, std::st
       return status;
     }
   }
-  if (peer->there && !peer->out.base && !claim_ring(*peer, why)) {
-    if (!peer->known && !peer->in.base) release_slot(*peer);
-    return Status::no_memory;
+  if (peer->there && !peer->out.base) {
+    if (const Status status = claim_ring(*peer, why); status != Status::ok) {
+      if (!peer->known && !peer->in.base) release_slot(*peer);
+      return status;
+    }
   }
   peer->known = true;
   *out = peer->id;

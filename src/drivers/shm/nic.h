@@ -76,6 +76,7 @@ class ShmDriver final : public Driver {
   // What is not needed to move a frame.
   struct Details {
     shm::Segment segment;  // the peer's; not mapped if it could not be opened or is awaited
+    bool given = false;    // the peer handed it over: it cannot be opened again
     Descriptor request;    // the connection through which the segment comes
     bool awaited = false;  // the segment was asked for
     Mapping out_ring;
@@ -84,6 +85,7 @@ class ShmDriver final : public Driver {
     shm::ArenaView arena;  // the peer's
     Descriptor pidfd;
     Descriptor wake_fd;
+    bool wake_kept = true;  // it stays open: one that was handed over cannot be opened again
     uint32_t out_claim = kNoClaim;  // ours in the peer's segment
     uint32_t in_claim = kNoClaim;   // the peer's in ours
     std::string note;               // why put and get are not possible, for the user
@@ -215,7 +217,8 @@ class ShmDriver final : public Driver {
   void lose_segment(Peer& peer, const std::string& why);
   void answer_requests();
   void prove_attach(Peer& peer);
-  bool claim_ring(Peer& peer, std::string* why);
+  Status claim_ring(Peer& peer, std::string* why);
+  Status reopen_segment(Peer& peer, std::string* why);
   bool take_claim(Peer& peer, uint32_t number, std::string* why);
   bool start_sending(Peer& peer);
   void read_news();
@@ -334,6 +337,7 @@ class ShmDriver final : public Driver {
   bool work_waiting();
   void wake(Peer& peer);
   void open_wake_fd(Peer& peer);
+  void budget_descriptors();
   void wake_if_sleeping(Peer& peer) {
     if (__builtin_expect(peer.fence, 0)) std::atomic_thread_fence(std::memory_order_seq_cst);
     std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -377,8 +381,10 @@ class ShmDriver final : public Driver {
   std::vector<pollfd> watched_;  // pidfds and the giver's socket, rebuilt when watched_stale_
   std::vector<PeerId> watched_ids_;
   bool watched_stale_ = true;
-  unsigned pidfds_max_ = 0;
+  unsigned descriptors_most_ = 1;  // of each kind below
   unsigned pidfds_ = 0;
+  unsigned wake_fds_ = 0;  // of peers, kept open
+  SpareDescriptor spare_;
   unsigned awaited_ = 0;  // peers whose segments are awaited
   PeerId next_stat_ = 0;  // the next peer without a pidfd to check
 

@@ -24,7 +24,9 @@ namespace {
 constexpr uint64_t kCheckIntervalNs = 50'000'000;
 constexpr uint64_t kAwaitIntervalNs = 1'000'000;  // the same while segments are awaited
 constexpr unsigned kStatsPerCheck = 16;           // peers without a pidfd looked up per check
-constexpr size_t kPopulateMax = 4 << 20;          // bytes of a ring made present when it is claimed
+constexpr rlim_t kProgramsFiles = 64;             // descriptors that the program may need
+constexpr rlim_t kDescriptorsMost = 16384;
+constexpr size_t kPopulateMax = 4 << 20;  // bytes of a ring made present when it is claimed
 
 int open_pidfd(uint32_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
 
@@ -53,8 +55,10 @@ ShmDriver::Peer* ShmDriver::new_peer(const shm::Address& address) {
 
 // Maps the peer's segment, or asks for it, and starts to watch its process.
 Status ShmDriver::open_peer(Peer& peer, const shm::Address& address, std::string* why) {
-  const Status status = shm::open_segment(address, segment_.address, &peer.details->segment, why);
+  const Status status =
+      shm::open_segment(address, segment_.address, &peer.details->segment, why, &spare_);
   if (status == Status::denied && address.socket) return await_segment(peer, why);
+  if (status == Status::again) return Status::again;
   if (status != Status::ok) return Status::unreachable;
   if (!use_segment(peer)) {
     *why =
@@ -107,6 +111,7 @@ void ShmDriver::take_segment(Peer& peer) {
   if (shm::adopt_segment(address, std::move(given.segment), &d.segment, &why) != Status::ok)
     return lose_segment(peer, why);
   if (!use_segment(peer)) return end(peer, Status::peer_closed);
+  d.given = true;
   d.wake_fd = std::move(given.pipe);
   if (peer.known) start_sending(peer);
 }
@@ -114,7 +119,7 @@ void ShmDriver::take_segment(Peer& peer) {
 // A process that has gone is no error of the hand-over.
 void ShmDriver::lose_segment(Peer& peer, const std::string& why) {
   const shm::Address& address = peer.details->segment.address;
-  if (shm::process_start_time(address.pid) == address.start_time) TORII_ERROR("%s", why.c_str());
+  if (!shm::has_ended(address)) TORII_ERROR("%s", why.c_str());
   end(peer, Status::peer_dead);
 }
 
@@ -134,8 +139,19 @@ void ShmDriver::prove_attach(Peer& peer) {
   if (status == Status::denied) downgrade(peer, error);
 }
 
-// Takes a ring in the peer's segment.
-bool ShmDriver::claim_ring(Peer& peer, std::string* why) {
+// The segment of a peer that only sent so far: its descriptor was closed when the front was mapped.
+Status ShmDriver::reopen_segment(Peer& peer, std::string* why) {
+  shm::Segment& segment = peer.details->segment;
+  if (segment.fd) return Status::ok;
+  shm::Segment opened;
+  const Status status = shm::open_segment(segment.address, segment_.address, &opened, why, &spare_);
+  if (status == Status::ok) segment.fd = std::move(opened.fd);
+  return status;
+}
+
+// Takes a ring in the peer's segment. `again`: descriptors are short.
+Status ShmDriver::claim_ring(Peer& peer, std::string* why) {
+  if (const Status status = reopen_segment(peer, why); status != Status::ok) return status;
   const shm::Segment& segment = peer.details->segment;
   shm::Header& header = segment.header();
   uint32_t first = header.hint.load(std::memory_order_relaxed);
@@ -147,13 +163,13 @@ bool ShmDriver::claim_ring(Peer& peer, std::string* why) {
     if (claim.state.load(std::memory_order_relaxed) != expected) continue;
     if (claim.state.compare_exchange_strong(expected, static_cast<uint32_t>(ClaimState::claiming),
                                             std::memory_order_acquire))
-      return take_claim(peer, number, why);
+      return take_claim(peer, number, why) ? Status::ok : Status::no_memory;
   }
   *why = format_text(
       "shm: all %u receive rings of process %u are taken; run fewer processes on "
       "this node",
       segment.claims, segment.address.pid);
-  return false;
+  return Status::no_memory;
 }
 
 bool ShmDriver::take_claim(Peer& peer, uint32_t number, std::string* why) {
@@ -184,6 +200,7 @@ bool ShmDriver::take_claim(Peer& peer, uint32_t number, std::string* why) {
   peer.there->news.fetch_add(1, std::memory_order_release);
   wake_if_sleeping(peer);
   d.segment.fd.reset();  // nothing more to map
+  spare_.keep();
   return true;
 }
 
@@ -191,9 +208,12 @@ bool ShmDriver::take_claim(Peer& peer, uint32_t number, std::string* why) {
 bool ShmDriver::start_sending(Peer& peer) {
   if (peer.stage != Stage::up || !peer.there || peer.ending != Status::ok) return false;
   std::string why;
-  if (claim_ring(peer, &why)) return true;
-  TORII_ERROR("%s", why.c_str());
-  end(peer, Status::peer_dead);
+  const Status status = claim_ring(peer, &why);
+  if (status == Status::ok) return true;
+  const bool closed =
+      peer.there->life.load(std::memory_order_acquire) == static_cast<uint32_t>(shm::Life::closed);
+  if (!closed && !shm::has_ended(peer.details->segment.address)) TORII_ERROR("%s", why.c_str());
+  if (status != Status::again) end(peer, closed ? Status::peer_closed : Status::peer_dead);
   return false;
 }
 
@@ -255,14 +275,22 @@ ShmDriver::Peer* ShmDriver::adopt(uint32_t number) {
       return nullptr;
     }
     std::string why;
-    if (open_peer(*peer, address, &why) != Status::ok) {
+    const Status status = open_peer(*peer, address, &why);
+    if (status == Status::again) {  // the next look at the claims tries again
+      TORII_ERROR("%s", why.c_str());
+      release_slot(*peer);
+      return nullptr;
+    }
+    if (status != Status::ok) {
       // Gone already, or hidden from us. What it sent is delivered, then its end is reported.
       // It may have closed since the caller looked.
       const bool closed = segment_.claim(number).state.load(std::memory_order_acquire) ==
                           static_cast<uint32_t>(ClaimState::closed);
-      const bool gone = closed || shm::process_start_time(address.pid) != address.start_time;
-      if (!gone) TORII_ERROR("%s", why.c_str());
+      if (!closed && !shm::has_ended(address)) TORII_ERROR("%s", why.c_str());
       end(*peer, closed ? Status::peer_closed : Status::peer_dead);
+    } else if (!peer->details->given) {
+      peer->details->segment.fd.reset();
+      spare_.keep();
     }
   }
   if (!segment_.map_ring(number, &peer->details->in_ring)) {
@@ -403,26 +431,30 @@ void ShmDriver::forget_details(Peer& peer) {
   if (!peer.details) return;
   by_cookie_.erase(peer.details->segment.address.cookie);
   if (peer.details->pidfd) pidfds_--;
+  if (peer.details->wake_fd && peer.details->wake_kept && !peer.details->given) wake_fds_--;
   if (peer.details->awaited) awaited_--;
   watched_stale_ = true;
   peer.details.reset();
+}
+
+// The limit on open files is the whole program's: what it may need comes first.
+void ShmDriver::budget_descriptors() {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  const rlim_t left = limit.rlim_cur > kProgramsFiles ? limit.rlim_cur - kProgramsFiles : 0;
+  descriptors_most_ = static_cast<unsigned>(std::clamp<rlim_t>(left / 4, 1, kDescriptorsMost));
+  spare_.keep();
 }
 
 // A descriptor that tells when the process ends, for as many peers as the limit on open files
 // allows; the others are looked up in /proc.
 void ShmDriver::watch(Peer& peer) {
   const shm::Address& address = peer.details->segment.address;
-  if (!pidfds_max_) {
-    rlimit limit{};
-    getrlimit(RLIMIT_NOFILE, &limit);
-    pidfds_max_ =
-        static_cast<unsigned>(std::clamp<rlim_t>(limit.rlim_cur / 4, 1, kStatsPerCheck * 1024));
-  }
   next_check_ns_ = 0;
-  if (address.pid == pid_ || pidfds_ >= pidfds_max_) return;
+  if (address.pid == pid_ || pidfds_ >= descriptors_most_) return;
   Descriptor fd(open_pidfd(address.pid));
   // The process of that pid may be a later one: then the check by start time finds out.
-  if (!fd || shm::process_start_time(address.pid) != address.start_time) return;
+  if (!fd || shm::has_ended(address)) return;
   peer.details->pidfd = std::move(fd);
   pidfds_++;
   watched_stale_ = true;
@@ -430,6 +462,7 @@ void ShmDriver::watch(Peer& peer) {
 
 void ShmDriver::check_peers(uint64_t now_ns) {
   next_check_ns_ = now_ns + (awaited_ ? kAwaitIntervalNs : kCheckIntervalNs);
+  spare_.keep();
   std::vector<PeerId> dead;
   if (watched_stale_) {
     watched_.clear();
@@ -468,7 +501,7 @@ void ShmDriver::check_peers(uint64_t now_ns) {
     const shm::Address& address = peer.details->segment.address;
     if (address.pid == pid_) continue;
     looks++;
-    if (shm::process_start_time(address.pid) != address.start_time) dead.push_back(peer.id);
+    if (shm::has_ended(address)) dead.push_back(peer.id);
   }
   // What a dead process wrote is complete now: the rings it claimed, the frames in them, and
   // whether it closed in good order.

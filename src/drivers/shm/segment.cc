@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -37,6 +38,26 @@ ssize_t read_file(const char* path, char* to, size_t size) {
   return n;
 }
 
+// The start time of a process in clock ticks since boot; 0: it has ended, and its parent has not
+// asked yet. False, with errno: /proc does not tell.
+bool read_start_time(uint32_t pid, uint64_t* out) {
+  char text[1024];
+  const std::string path = format_text("/proc/%u/stat", pid);
+  const ssize_t n = read_file(path.c_str(), text, sizeof(text) - 1);
+  if (n <= 0) return false;
+  text[n] = '\0';
+  // The name of the program, in parentheses, may contain anything: count fields behind it.
+  const char* at = strrchr(text, ')');
+  const bool ended = at && (at[2] == 'Z' || at[2] == 'X');
+  for (int field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
+  *out = at && !ended ? strtoull(at, nullptr, 10) : 0;
+  return true;
+}
+
+Descriptor open_sparing(const std::string& path, int flags, SpareDescriptor* spare) {
+  return spare ? spare->open(path.c_str(), flags) : Descriptor(open(path.c_str(), flags));
+}
+
 // Fills in what tells this process from every other one on every host.
 bool identify(Address* out, std::string* why) {
   char text[64];
@@ -62,7 +83,11 @@ bool identify(Address* out, std::string* why) {
         text, out->pid);
     return false;
   }
-  out->start_time = process_start_time(out->pid);
+  if (!read_start_time(out->pid, &out->start_time)) {
+    *why = format_text("shm: /proc/%u/stat cannot be read: %s; mount /proc, or raise ulimit -n",
+                       out->pid, strerror(errno));
+    return false;
+  }
   if (getrandom(&out->cookie, sizeof(out->cookie), 0) != sizeof(out->cookie)) {
     *why =
         format_text("shm: getrandom failed: %s; allow it in the seccomp profile", strerror(errno));
@@ -144,7 +169,8 @@ bool create_segment(uint32_t claims, uint64_t ring_bytes, uint32_t socket, Segme
   return true;
 }
 
-Status open_segment(const Address& address, const Address& self, Segment* out, std::string* why) {
+Status open_segment(const Address& address, const Address& self, Segment* out, std::string* why,
+                    SpareDescriptor* spare) {
   if (address.magic != kMagic) {
     *why = format_text(
         "shm: the address has version %08x, this library speaks %08x; use the same "
@@ -154,7 +180,7 @@ Status open_segment(const Address& address, const Address& self, Segment* out, s
   }
   if (!same_place(address, self, why)) return Status::unreachable;
   const std::string path = format_text("/proc/%u/fd/%u", address.pid, address.fd);
-  Descriptor fd(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  Descriptor fd = open_sparing(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, spare);
   if (!fd) {
     const int error = errno;
     const char* remedy = error == ENOENT   ? "the process has ended or its /proc is hidden"
@@ -162,7 +188,9 @@ Status open_segment(const Address& address, const Address& self, Segment* out, s
                          : error == EMFILE ? "raise the limit of open files (ulimit -n)"
                                            : "mount /proc of this PID namespace";
     *why = format_text("shm: %s cannot be opened: %s; %s", path.c_str(), strerror(error), remedy);
-    return error == EACCES ? Status::denied : Status::unreachable;
+    return error == EACCES      ? Status::denied
+           : is_shortage(error) ? Status::again
+                                : Status::unreachable;
   }
   return adopt_segment(address, std::move(fd), out, why);
 }
@@ -195,8 +223,8 @@ Status adopt_segment(const Address& address, Descriptor fd, Segment* out, std::s
   return Status::ok;
 }
 
-Descriptor open_pipe(const std::string& path) {
-  Descriptor fd(open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+Descriptor open_pipe(const std::string& path, SpareDescriptor* spare) {
+  Descriptor fd = open_sparing(path, O_RDWR | O_NONBLOCK | O_CLOEXEC, spare);
   struct stat file;
   if (fd && (fstat(fd.get(), &file) != 0 || !S_ISFIFO(file.st_mode))) {
     fd.reset();
@@ -205,17 +233,10 @@ Descriptor open_pipe(const std::string& path) {
   return fd;
 }
 
-uint64_t process_start_time(uint32_t pid) {
-  char text[1024];
-  const std::string path = format_text("/proc/%u/stat", pid);
-  const ssize_t n = read_file(path.c_str(), text, sizeof(text) - 1);
-  if (n <= 0) return 0;
-  text[n] = '\0';
-  // The name of the program, in parentheses, may contain anything: count fields behind it.
-  const char* at = strrchr(text, ')');
-  if (at && (at[2] == 'Z' || at[2] == 'X')) return 0;  // ended; its parent has not asked yet
-  for (int field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
-  return at ? strtoull(at, nullptr, 10) : 0;
+bool has_ended(const Address& address) {
+  uint64_t start_time = 0;
+  if (read_start_time(address.pid, &start_time)) return start_time != address.start_time;
+  return kill(static_cast<pid_t>(address.pid), 0) != 0 && errno == ESRCH;
 }
 
 }  // namespace torii::shm

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "core/base/sealed_memory.h"
+#include "core/base/spare_descriptor.h"
 #include "core/base/status.h"
 #include "drivers/shm/layout.h"
 
@@ -44,17 +45,20 @@ bool create_segment(uint32_t claims, uint64_t ring_bytes, uint32_t socket, Segme
 
 // Opens and proves the segment at `address`, which comes from outside. `self` is this process's
 // own address. Not ok: *why holds the reason and the remedy. `denied`: the system does not let
-// this process open what that one has open.
-Status open_segment(const Address& address, const Address& self, Segment* out, std::string* why);
+// this process open what that one has open. `again`: descriptors or memory are short, also with
+// the spare one.
+Status open_segment(const Address& address, const Address& self, Segment* out, std::string* why,
+                    SpareDescriptor* spare = nullptr);
 
 // Proves and maps what is said to be the segment at `address`. Not ok: as above.
 Status adopt_segment(const Address& address, Descriptor fd, Segment* out, std::string* why);
 
 // Opens a pipe in both directions, so that writing to it without a reader is no error. Empty, with
 // errno: it cannot be opened or is no pipe.
-Descriptor open_pipe(const std::string& path);
+Descriptor open_pipe(const std::string& path, SpareDescriptor* spare = nullptr);
 
-// The start time of a process in clock ticks since boot, or 0 if none of that pid is running.
-uint64_t process_start_time(uint32_t pid);
+// The process of that address does not run any more, even if another one has its pid now. What
+// cannot be found out, for want of descriptors or because /proc hides it, is no end.
+bool has_ended(const Address& address);
 
 }  // namespace torii::shm

@@ -96,22 +96,30 @@ void ShmDriver::wake(Peer& peer) {
   uint32_t number = peer.there->sleeping.load(std::memory_order_relaxed);
   Details& d = *peer.details;
   if (!d.wake_fd && !d.wake_failed) open_wake_fd(peer);
-  if (!number || !d.wake_fd) return;
-  const char byte = 1;
-  if (write(d.wake_fd.get(), &byte, 1) != 1 && errno != EAGAIN)
-    TORII_DEBUG("shm: waking process %u failed: %m", d.segment.address.pid);
-  peer.there->sleeping.compare_exchange_strong(number, 0, std::memory_order_relaxed);
+  if (!d.wake_fd) return;
+  if (number) {
+    const char byte = 1;
+    if (write(d.wake_fd.get(), &byte, 1) != 1 && errno != EAGAIN)
+      TORII_DEBUG("shm: waking process %u failed: %m", d.segment.address.pid);
+    peer.there->sleeping.compare_exchange_strong(number, 0, std::memory_order_relaxed);
+  }
+  if (d.wake_kept) return;
+  d.wake_fd.reset();
+  spare_.keep();
 }
 
 void ShmDriver::open_wake_fd(Peer& peer) {
   Details& d = *peer.details;
   const shm::Address& address = d.segment.address;
   const int number = peer.there->wake_fd.load(std::memory_order_acquire);
-  if (number < 0 || shm::process_start_time(address.pid) != address.start_time) return;
+  if (number < 0 || shm::has_ended(address)) return;
   const std::string path = format_text("/proc/%u/fd/%d", address.pid, number);
-  d.wake_fd = shm::open_pipe(path);
+  d.wake_fd = shm::open_pipe(path, &spare_);
+  d.wake_kept = d.wake_fd && wake_fds_ < descriptors_most_;
+  if (d.wake_kept) wake_fds_++;
   // One that woke up by itself may have ended meanwhile.
   if (d.wake_fd || peer.there->sleeping.load(std::memory_order_relaxed) == 0) return;
+  if (is_shortage(errno)) return;
   d.wake_failed = true;
   TORII_WARN("shm: process %u sleeps and cannot be woken through %s: %m; it looks by itself later",
              address.pid, path.c_str());
