@@ -16,7 +16,7 @@ namespace {
 
 constexpr unsigned kInputsPerNi = 256;  // peers are never forgotten
 
-std::unique_ptr<Ni> open_ni() {
+NiPointer open_ni() {
   std::string why;
   require(param_set("drivers", "self,shm,sim", "fuzzer", &why) == Status::ok);
   NiConfig config;
@@ -32,7 +32,7 @@ std::unique_ptr<Ni> open_ni() {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static std::unique_ptr<Ni> ni;
+  static NiPointer ni;
   static unsigned used = 0;
   if (used++ % kInputsPerNi == 0) ni = open_ni();
 

@@ -152,9 +152,15 @@ $(foreach program,$(unit_programs),$($(subst /,_,$(program))_OBJECTS)): $(PRECOM
 endif
 
 # In C, on what programs get to see.
-api_programs = test/unit/group_api_test test/unit/memory_api_test
+api_programs = \
+	test/unit/fork_api_test \
+	test/unit/group_api_test \
+	test/unit/memory_api_test
 check_PROGRAMS += $(api_programs)
 test_programs += $(api_programs)
+test_unit_fork_api_test_SOURCES = test/unit/fork_api_test.c
+test_unit_fork_api_test_LDADD = libtorii.la
+test_unit_fork_api_test_LINK = $(API_LINK)
 test_unit_group_api_test_SOURCES = test/unit/group_api_test.c
 test_unit_group_api_test_LDADD = libtorii.la
 test_unit_group_api_test_LINK = $(API_LINK)

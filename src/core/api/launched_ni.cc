@@ -14,8 +14,9 @@ namespace {
 
 // Portals process ids count from 1 on each node.
 struct Launched final : Directory {
+  const OwnerProcess owner;
   std::unique_ptr<Boot> boot;
-  std::unique_ptr<Ni> ni;
+  NiPointer ni;
   const ProcessMap* map = nullptr;
 
   bool address(uint32_t nid, uint32_t pid, std::vector<std::byte>* out, std::string* why) override {
@@ -33,7 +34,19 @@ struct Launched final : Directory {
     return true;
   }
 };
-std::unique_ptr<Launched> g_launched;  // PtlNIInit's lock guards it
+
+// In a child of a fork it is the parent's, and stays as it is.
+struct EndLaunched {
+  void operator()(Launched* launched) const {
+    [[gnu::used]] static Launched* parents = nullptr;  // not lost, for leak checkers
+    if (launched->owner.forked()) {
+      parents = launched;
+    } else {
+      delete launched;
+    }
+  }
+};
+std::unique_ptr<Launched, EndLaunched> g_launched;  // PtlNIInit's lock guards it
 
 Status start(Launched* out, ptl_pid_t pid, std::string* why) {
   out->boot = open_boot(why);
@@ -65,7 +78,13 @@ Status start(Launched* out, ptl_pid_t pid, std::string* why) {
 }
 
 Status open(ptl_pid_t pid, Portals** out, std::string* why) {
-  auto launched = std::make_unique<Launched>();
+  if (g_launched) {
+    *why =
+        "this process is a child of the one that opened the network interface; start another "
+        "program in it (exec)";
+    return Status::unsupported;
+  }
+  decltype(g_launched) launched(new Launched);
   const Status status = start(launched.get(), pid, why);
   if (status != Status::ok) return status;
   launched->ni->set_directory(launched.get());
@@ -75,6 +94,7 @@ Status open(ptl_pid_t pid, Portals** out, std::string* why) {
 }
 
 void close(Portals*) {
+  if (g_launched->owner.forked()) return;
   g_launched->ni->close();
   g_launched.reset();
 }

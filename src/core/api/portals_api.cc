@@ -78,7 +78,7 @@ int get(ptl_handle_md_t md, const MdRegion* region, const PortalsRequest& reques
 }
 
 void close_default() {
-  unregister_ni(g_default);
+  if (!g_default_portals->host().forked()) unregister_ni(g_default);
   g_opener->close(g_default_portals);
   g_default = PTL_INVALID_HANDLE;
   g_default_portals = nullptr;

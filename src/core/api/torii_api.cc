@@ -22,7 +22,7 @@ thread_local std::string t_error = "no error";
 thread_local std::string t_text;
 
 std::mutex g_open_lock;
-std::vector<std::unique_ptr<Ni>> g_open;  // opened by torii_open
+std::vector<NiPointer> g_open;  // opened by torii_open
 
 // Reads what is not contiguous.
 bool read_layout(const torii_data_t& in, Data* out) {
@@ -180,7 +180,7 @@ int torii_open(const torii_options_t* options, torii_ni_t** out) {
   config.threads = options->threads != 0;
   config.lock = options->lock;
   std::string why;
-  std::unique_ptr<Ni> ni = Ni::open(config, &why);
+  NiPointer ni = Ni::open(config, &why);
   if (!ni) return api_error(TORII_ERR_UNREACHABLE, why);
   *out = reinterpret_cast<torii_ni_t*>(ni.get());
   g_open.push_back(std::move(ni));
@@ -191,7 +191,7 @@ int torii_close(torii_ni_t* ni) {
   std::lock_guard<std::mutex> guard(g_open_lock);
   for (auto it = g_open.begin(); it != g_open.end(); ++it) {
     if (it->get() != ni_of(ni)) continue;
-    if (--(*it)->references == 0) {
+    if (--(*it)->references == 0 && !(*it)->forked()) {
       (*it)->wait_alone();
       (*it)->close();
       g_open.erase(it);

@@ -10,6 +10,8 @@ libtorii_internal_la_SOURCES += \
 	src/core/base/data.cc \
 	src/core/base/data.h \
 	src/core/base/descriptor.h \
+	src/core/base/forked.cc \
+	src/core/base/forked.h \
 	src/core/base/hardware.cc \
 	src/core/base/hardware.h \
 	src/core/base/host_name.cc \

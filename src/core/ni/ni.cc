@@ -2,6 +2,7 @@
 // Copyright (c) 2026, the Torii authors
 #include "core/ni/ni.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -75,6 +76,9 @@ struct WaitingThread {
   ~WaitingThread() { --waiting_threads; }
 };
 
+// Of this process, for its children; a program has one or two, a simulation may have more.
+std::atomic<Ni*> g_interfaces[256];
+
 NiLock::Users users_of(const NiConfig& config) {
   if (config.threads) return NiLock::Users::threads;
   return config.lock ? NiLock::Users::in_turn : NiLock::Users::one_thread;
@@ -113,15 +117,39 @@ Ni::Ni(const NiConfig& config)
   lock_.use(NiLock::kind_for(users_, false));
   if (!config_.clock) config_.clock = system_clock_ns;
   read_clock();
+  watch_forks();
 }
 
 Ni::~Ni() {
+  for (auto& place : g_interfaces) {
+    Ni* expected = this;
+    if (place.compare_exchange_strong(expected, nullptr)) break;
+  }
   stop_progress_thread();
   if (wake_fd_ >= 0) ::close(wake_fd_);
 }
 
-std::unique_ptr<Ni> Ni::open(const NiConfig& config, std::string* why) {
-  auto ni = std::make_unique<Ni>(config);
+void EndNi::operator()(Ni* ni) const {
+  if (!ni->forked()) delete ni;
+}
+
+// Children of a fork are refused by the lock. A table and no list, so that a child finds it whole
+// whatever another thread of its parent was doing.
+void Ni::watch_forks() {
+  static const bool watched = pthread_atfork(nullptr, nullptr, after_fork) == 0;
+  for (auto& place : g_interfaces) {
+    Ni* expected = nullptr;
+    if (watched && place.compare_exchange_strong(expected, this)) return;
+  }
+}
+
+void Ni::after_fork() {
+  for (auto& place : g_interfaces)
+    if (Ni* const ni = place.load()) ni->lock_.use(NiLock::Kind::forked);
+}
+
+NiPointer Ni::open(const NiConfig& config, std::string* why) {
+  NiPointer ni(new Ni(config));
   if (!ni->open_drivers(why)) return nullptr;
   if (params().progress_thread) ni->start_progress_thread();
   return ni;

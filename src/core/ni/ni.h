@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/counters.h"
+#include "core/base/forked.h"
 #include "core/base/status.h"
 #include "core/memory/allocations.h"
 #include "core/memory/imports.h"
@@ -53,13 +54,22 @@ class Directory {
   ~Directory() = default;
 };
 
+class Ni;
+
+// Ends an interface, but not in a child of fork(): there it stays as it is.
+struct EndNi {
+  void operator()(Ni* ni) const;
+};
+using NiPointer = std::unique_ptr<Ni, EndNi>;
+
 class Ni final : public Upper, public PortalsHost {
  public:
   // Opens the drivers that the parameters name. Null, with the reasons in *why, if none opens.
-  static std::unique_ptr<Ni> open(const NiConfig& config, std::string* why);
+  static NiPointer open(const NiConfig& config, std::string* why);
   // An interface over drivers that the caller opens with protocol().next_sink().
   explicit Ni(const NiConfig& config);
   ~Ni();
+  bool forked() const override { return owner_.forked(); }
 
   void lock() override { lock_.lock(); }
   bool try_lock() { return lock_.try_lock(); }
@@ -268,10 +278,13 @@ class Ni final : public Upper, public PortalsHost {
   void learn_of_yield(const Identity& other);
   bool needless(const std::string& name) const;
   bool open_drivers(std::string* why);
+  void watch_forks();
+  static void after_fork();
   static void tell_peer_down(void* self, const torii_result_t* result);
   void report_counters();
 
   NiConfig config_;
+  const OwnerProcess owner_;
   Counters counters_;
   Protocol protocol_;
   Ports ports_;

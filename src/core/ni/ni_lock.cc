@@ -5,6 +5,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cstdlib>
+
+#include "core/base/log.h"
 #include "core/base/pause.h"
 
 namespace torii {
@@ -66,7 +69,18 @@ void NiLock::await_visitor() {
   for (unsigned i = 0; i < kSpins && visitor_.load(std::memory_order_relaxed); ++i) pause_briefly();
 }
 
+// Whatever the child wanted would change the state of its parent or of its peers.
+void NiLock::refuse_children() const {
+  if (kind_ != Kind::forked) return;
+  TORII_ERROR(
+      "process %d is a child of the one that opened the network interface, and may not "
+      "communicate by it; do so before fork(), or start another program (exec) in the child",
+      static_cast<int>(getpid()));
+  abort();
+}
+
 void NiLock::enter_visited() {
+  refuse_children();
   if (!mutex_.try_lock()) {
     if (visitor_.load(std::memory_order_relaxed)) await_visitor();
     mutex_.lock();
@@ -76,6 +90,7 @@ void NiLock::enter_visited() {
 
 // The visitor is waited for: it may need this thread's processor to get on.
 bool NiLock::try_enter_visited() {
+  refuse_children();
   if (!mutex_.try_lock()) {
     if (!visitor_.load(std::memory_order_relaxed)) return false;
     await_visitor();

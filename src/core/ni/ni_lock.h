@@ -17,11 +17,12 @@ namespace torii {
 class NiLock {
  public:
   enum class Kind : uint8_t {
-    none,    // one thread
-    outer,   // one thread at a time: the application has a lock of its own
-    mutex,   // several threads
-    biased,  // one thread at a time, and the visitor
-    visited  // several threads, and the visitor
+    none,     // one thread
+    outer,    // one thread at a time: the application has a lock of its own
+    mutex,    // several threads
+    biased,   // one thread at a time, and the visitor
+    visited,  // several threads, and the visitor
+    forked    // nobody: this process is a child of the one whose interface it is
   };
 
   enum class Users : uint8_t {
@@ -45,7 +46,7 @@ class NiLock {
   bool try_lock() {
     if (__builtin_expect(kind_ <= Kind::outer, 1)) return true;
     if (kind_ == Kind::mutex) return mutex_.try_lock();
-    if (kind_ == Kind::visited) return try_enter_visited();
+    if (kind_ != Kind::biased) return try_enter_visited();
     enter();
     return true;
   }
@@ -77,6 +78,7 @@ class NiLock {
   [[gnu::noinline]] void enter_visited();
   [[gnu::noinline]] bool try_enter_visited();
   void await_visitor();
+  void refuse_children() const;
 
   Kind kind_ = Kind::none;
   std::atomic<bool> visitor_{false};  // is inside, or about to look whether it can be

@@ -44,6 +44,8 @@ class PortalsHost {
   virtual bool sleep(int milliseconds) = 0;
   // Ends the sleep() of another thread. Called with the lock held, while a thread sleeps.
   virtual void wake() = 0;
+  // This process is a child of the one that opened the interface: lock() is refused.
+  virtual bool forked() const { return false; }
   virtual uint64_t now_ns() = 0;
   // An operation of so many bytes has begun and goes on. Called with the lock held.
   virtual void begun(uint64_t /* bytes */) {}

@@ -4,6 +4,7 @@ libtorii_internal_la_SOURCES += \
 	src/drivers/udp/net.h \
 	src/drivers/udp/nic.cc \
 	src/drivers/udp/nic.h \
+	src/drivers/udp/outbox.h \
 	src/drivers/udp/paths.cc \
 	src/drivers/udp/receive.cc \
 	src/drivers/udp/routes.cc \

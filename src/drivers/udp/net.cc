@@ -15,6 +15,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/base/forked.h"
 #include "core/base/log.h"
 
 namespace torii::udp {
@@ -86,6 +87,7 @@ Socket open_any(bool want_ipv6) {
     out.fd = socket(AF_INET, kind, 0);
   }
   if (out.fd < 0) return out;
+  close_in_children(out.fd);
   for (const auto& [forced, plain] :
        {std::pair{SO_RCVBUFFORCE, SO_RCVBUF}, std::pair{SO_SNDBUFFORCE, SO_SNDBUF}}) {
     if (!set_int(out.fd, SOL_SOCKET, forced, kBufferBytes))
@@ -133,6 +135,12 @@ std::vector<Interface> usable_interfaces(const std::string& wanted, std::string*
   return out;
 }
 
+void close_socket(Socket* socket) {
+  if (socket->fd < 0) return;
+  forget_in_children(socket->fd);
+  close(std::exchange(socket->fd, -1));
+}
+
 Socket open_socket(uint16_t* port, std::string* why) {
   Socket out = open_any(true);
   sockaddr_in6 anywhere{};
@@ -144,7 +152,7 @@ Socket open_socket(uint16_t* port, std::string* why) {
     *why = format_text("udp: no UDP socket can be opened: %s; %s", std::strerror(errno),
                        errno == EMFILE ? "raise the limit of open files (ulimit -n)"
                                        : "allow it, or leave udp out of TORII_DRIVERS");
-    if (out.fd >= 0) close(std::exchange(out.fd, -1));
+    close_socket(&out);
     return out;
   }
   *port = ntohs(from_native(native).sin6_port);
@@ -168,7 +176,7 @@ Socket open_connected_socket(std::span<const Socket> at_port, uint16_t port,
                     connect(out.fd, reinterpret_cast<sockaddr*>(&native.ipv6), native.length) == 0;
   for (const Socket& one : at_port) set_int(one.fd, SOL_SOCKET, SO_REUSEPORT, 0);
   set_int(out.fd, SOL_SOCKET, SO_REUSEPORT, 0);
-  if (!good) close(std::exchange(out.fd, -1));
+  if (!good) close_socket(&out);
   return out;
 }
 
@@ -193,7 +201,7 @@ Socket open_group_socket(const sockaddr_in6& group, const std::vector<Interface>
         joined |= setsockopt(out.fd, IPPROTO_IPV6, IPV6_JOIN_GROUP, &request, sizeof(request)) == 0;
     }
   }
-  if (!joined || !bind_to(out, group)) close(std::exchange(out.fd, -1));
+  if (!joined || !bind_to(out, group)) close_socket(&out);
   return out;
 }
 

@@ -28,12 +28,14 @@ struct Interface {
 // there are none, loopback. Empty, with the reason and the remedy in *why.
 std::vector<Interface> usable_interfaces(const std::string& wanted, std::string* why);
 
-// A socket that sleeps never and dies with exec. All addresses are sockaddr_in6; on a system
-// without IPv6 the socket is an IPv4 one, and `ipv6` false.
+// A socket that sleeps never and is closed in children of this process. All addresses are
+// sockaddr_in6; on a system without IPv6 the socket is an IPv4 one, and `ipv6` false.
 struct Socket {
   int fd = -1;
   bool ipv6 = false;
 };
+
+void close_socket(Socket* socket);  // fd becomes -1; nothing happens if it is
 
 // Opens a socket at a port of the system's choice; fd -1 and the reason in *why.
 Socket open_socket(uint16_t* port, std::string* why);

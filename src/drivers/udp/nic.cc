@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
-#include "drivers/udp/nic.h"
+#include "drivers/udp/outbox.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -76,14 +76,15 @@ UdpDriver::UdpDriver(const DriverEnv& env, std::vector<Interface> interfaces)
       counters_(*env.counters),
       interfaces_(std::move(interfaces)),
       random_(draw()),
-      paths_by_interface_(interfaces_.size()) {}
+      paths_by_interface_(interfaces_.size()),
+      outbox_(std::make_unique<Outbox>(*this)) {}
 
 UdpDriver::~UdpDriver() {
-  for (const PeerId id : groups_) close(peers_[id].inbox.fd);
-  for (const auto& [id, rail] : direct_) close(peers_[id].rails[rail].direct.fd);
-  for (const Source& one : retired_) close(one.socket.fd);
+  for (const PeerId id : groups_) udp::close_socket(&peers_[id].inbox);
+  for (const auto& [id, rail] : direct_) udp::close_socket(&peers_[id].rails[rail].direct);
+  for (Source& one : retired_) udp::close_socket(&one.socket);
   if (sleep_fd_ >= 0) close(sleep_fd_);
-  if (socket_.fd >= 0) close(socket_.fd);
+  udp::close_socket(&socket_);
 }
 
 bool UdpDriver::open(std::string* why) {
@@ -171,7 +172,7 @@ PeerId UdpDriver::new_peer(uint64_t number) {
 
 void UdpDriver::forget(PeerId id) {
   std::erase(probing_, id);
-  for (Rail& rail : peers_[id].rails) close_socket(&rail.direct);
+  for (Rail& rail : peers_[id].rails) end_socket(&rail.direct);
   if (std::erase_if(direct_, [&](const auto& one) { return one.first == id; })) list_sources();
   if (last_sender_ == id) last_sender_ = kNoPeer;
   peers_[id] = Peer{};
@@ -245,12 +246,12 @@ Status UdpDriver::join(std::span<const std::byte> group, PeerId* out) {
   const bool ipv6 = std::none_of(interfaces_.begin(), interfaces_.end(),
                                  [](const Interface& one) { return !one.ipv4.empty(); });
   const sockaddr_in6 where = group_address(number, ipv6);
-  const Socket inbox = open_group_socket(where, interfaces_);
+  Socket inbox = open_group_socket(where, interfaces_);
   const PeerId id = inbox.fd >= 0 ? new_peer(number) : kNoPeer;
   if (id == kNoPeer) {
     TORII_INFO("udp: joining the group %s failed: %s", to_text(where).c_str(),
                std::strerror(errno));
-    if (inbox.fd >= 0) close(inbox.fd);
+    udp::close_socket(&inbox);
     return Status::io_error;
   }
   Peer& peer = peers_[id];
@@ -268,7 +269,7 @@ Status UdpDriver::join(std::span<const std::byte> group, PeerId* out) {
 void UdpDriver::leave(PeerId id) {
   TORII_ASSERT(peer_at(id).group);
   std::erase(groups_, id);
-  close_socket(&peers_[id].inbox);
+  end_socket(&peers_[id].inbox);
   list_sources();
   forget(id);
 }

@@ -172,7 +172,7 @@ class UdpDriver final : public Driver {
   void choose_source();
   bool list_sleepers();
   void woken();
-  void close_socket(Socket* socket);
+  void end_socket(Socket* socket);
 
   // receive.cc
   unsigned receive(unsigned budget);
@@ -217,6 +217,7 @@ class UdpDriver final : public Driver {
   bool slept_ = false;          // on that, since the last look
   std::vector<int> armed_;      // which of them it still tells of
   std::vector<unsigned> paths_by_interface_;  // how many lead over each; for groups
+  std::unique_ptr<Outbox> outbox_;            // empty outside of send()
 };
 
 }  // namespace torii::udp

@@ -14,7 +14,7 @@
 namespace torii::udp {
 namespace {
 
-constexpr size_t kAnswerMax = 4096;
+constexpr size_t kAnswerMax = 2048;
 
 struct RouteRequest {
   nlmsghdr header;

@@ -81,7 +81,7 @@ void UdpDriver::list_sources() {
 bool UdpDriver::fill(size_t most) {
   while (!retired_.empty()) {
     if (inbox_.fill(retired_.back(), most)) return true;
-    close_socket(&retired_.back().socket);
+    end_socket(&retired_.back().socket);
     retired_.pop_back();
   }
   if (slept_) woken();
@@ -147,10 +147,10 @@ void UdpDriver::woken() {
   if (n > 1) asks_ = kAsksOfOne;
 }
 
-void UdpDriver::close_socket(Socket* socket) {
-  if (socket->fd < 0) return;
+// Closes it; it is slept on no more.
+void UdpDriver::end_socket(Socket* socket) {
   std::erase(armed_, socket->fd);
-  close(std::exchange(socket->fd, -1));
+  close_socket(socket);
 }
 
 }  // namespace torii::udp

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+#pragma once
+
+#include <netinet/udp.h>
+
+#include <cstring>
+#include <iterator>
+
+#include "drivers/udp/nic.h"
+
+namespace torii::udp {
+
+inline constexpr size_t kOutboxPieces = 2 + 16;  // of a frame: header and head, body, padding
+
+// The frames of one system call. Frames of the same size to the same peer, in a row, travel through
+// the kernel as one buffer; only the last of them may be shorter.
+class UdpDriver::Outbox {
+ public:
+  struct Message {
+    PeerId peer;
+    uint8_t rail;
+    size_t frames;
+    size_t bytes;
+    size_t size;  // of the first frame
+    bool closed;
+  };
+
+  explicit Outbox(UdpDriver& nic) : nic_(nic) {}
+  void clear() { frames_ = pieces_used_ = count_ = 0; }
+
+  // By that rail. False: it is full.
+  bool add(const Tx& tx, uint8_t rail) {
+    if (frames_ == kBatchMax || pieces_used_ + kOutboxPieces > std::size(pieces_)) return false;
+    const Peer& peer = nic_.peers_[tx.peer];
+    const Socket& direct = peer.rails[rail].direct;
+    const Socket& socket = direct.fd >= 0 ? direct : nic_.socket_;
+    if (frames_ && socket.fd != socket_.fd) return false;
+    socket_ = socket;
+    const size_t size = kHeaderBytes + tx.head_bytes + tx.body_bytes;
+    if (size > nic_.datagram_max_) return add_longer(tx, rail);
+    Message* m = count_ ? &messages_[count_ - 1] : nullptr;
+    const bool joins = m && m->peer == tx.peer && m->rail == rail && peer.rails[rail].segments &&
+                       !m->closed && size <= m->size && m->bytes + m->size <= kBufferMax;
+    if (!joins) m = begin(tx.peer, rail, size);
+    // A few bytes less would end the buffer.
+    const size_t missing = m->size - size;
+    Header header;
+    if (missing <= kPaddingMax) header.padding = static_cast<uint8_t>(missing);
+    header.kind = peer.group ? Kind::group : Kind::data;
+    header.to = tag_of(peer.number);
+    header.from = nic_.own_.number;
+    // Few long pieces: each of them costs the kernel as much as copying some hundred bytes.
+    std::byte* bytes = headers_[frames_++];
+    write_header(header, bytes);
+    std::memcpy(bytes + kHeaderBytes, tx.head, tx.head_bytes);
+    add_piece(bytes, kHeaderBytes + tx.head_bytes);
+    for (uint32_t i = 0; i < tx.piece_count; i++)
+      add_piece(tx.pieces[i].iov_base, tx.pieces[i].iov_len);
+    add_piece(const_cast<std::byte*>(kZeros), header.padding);
+    m->frames++;
+    m->bytes += size + header.padding;
+    m->closed = size + header.padding < m->size;
+    return true;
+  }
+
+  // Returns how many messages the kernel took, or -1 with errno.
+  int flush() {
+    for (size_t i = 0; i < count_; i++) {
+      if (messages_[i].bytes <= messages_[i].size) continue;
+      msghdr& h = native_[i].msg_hdr;
+      h.msg_control = &control_[i];
+      h.msg_controllen = sizeof(control_[i]);
+      cmsghdr* c = CMSG_FIRSTHDR(&h);
+      c->cmsg_level = SOL_UDP;
+      c->cmsg_type = UDP_SEGMENT;
+      c->cmsg_len = CMSG_LEN(sizeof(uint16_t));
+      const auto size = static_cast<uint16_t>(messages_[i].size);
+      std::memcpy(CMSG_DATA(c), &size, sizeof(size));
+    }
+    constexpr int kFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
+    const msghdr& first = native_[0].msg_hdr;
+    if (count_ > 1) return sendmmsg(socket_.fd, native_, static_cast<unsigned>(count_), kFlags);
+    if (frames_ > 1 || first.msg_iovlen > 1)
+      return sendmsg(socket_.fd, &first, kFlags) < 0 ? -1 : 1;
+    // The shortest way into the kernel, for short frames.
+    const ssize_t bytes = sendto(socket_.fd, pieces_[0].iov_base, pieces_[0].iov_len, kFlags,
+                                 static_cast<sockaddr*>(first.msg_name), first.msg_namelen);
+    return bytes < 0 ? -1 : 1;
+  }
+
+  size_t count() const { return count_; }
+  const Message& message(size_t i) const { return messages_[i]; }
+
+ private:
+  static constexpr std::byte kZeros[kPaddingMax]{};
+
+  // A buffer of its own, whose first datagram alone has a header.
+  bool add_longer(const Tx& tx, uint8_t rail) {
+    const Peer& peer = nic_.peers_[tx.peer];
+    Message* m = begin(tx.peer, rail, nic_.datagram_max_);
+    Header header;
+    header.kind = Kind::longer;
+    header.to = tag_of(peer.number);
+    header.from = nic_.own_.number;
+    header.size = tx.head_bytes + tx.body_bytes;
+    std::byte* bytes = headers_[frames_++];
+    write_header(header, bytes);
+    std::memcpy(bytes + kLongerBytes, tx.head, tx.head_bytes);
+    add_piece(bytes, kLongerBytes + tx.head_bytes);
+    for (uint32_t i = 0; i < tx.piece_count; i++)
+      add_piece(tx.pieces[i].iov_base, tx.pieces[i].iov_len);
+    m->frames = 1;
+    m->bytes = kLongerBytes + header.size;
+    m->closed = true;
+    return true;
+  }
+
+  Message* begin(PeerId id, uint8_t rail, size_t size) {
+    msghdr& h = native_[count_].msg_hdr;
+    h = {};
+    if (nic_.peers_[id].rails[rail].direct.fd < 0) {
+      to_native(nic_.peers_[id].rails[rail].path, socket_.ipv6, &to_[count_]);
+      h.msg_name = &to_[count_].ipv6;
+      h.msg_namelen = to_[count_].length;
+    }
+    h.msg_iov = &pieces_[pieces_used_];
+    Message* m = &messages_[count_++];
+    *m = Message{id, rail, 0, 0, size, false};
+    return m;
+  }
+
+  void add_piece(void* base, size_t bytes) {
+    if (!bytes) return;
+    pieces_[pieces_used_++] = {base, bytes};
+    native_[count_ - 1].msg_hdr.msg_iovlen++;
+  }
+
+  struct alignas(cmsghdr) Control {
+    std::byte bytes[CMSG_SPACE(sizeof(uint16_t))];
+  };
+
+  UdpDriver& nic_;
+  Socket socket_;
+  size_t frames_ = 0;
+  size_t pieces_used_ = 0;
+  size_t count_ = 0;
+  std::byte headers_[kBatchMax][kLongerBytes + kHeadMax];
+  iovec pieces_[kBatchMax * 3];
+  Message messages_[kBatchMax];
+  mmsghdr native_[kBatchMax];
+  NativeAddress to_[kBatchMax];
+  Control control_[kBatchMax];
+};
+
+}  // namespace torii::udp
