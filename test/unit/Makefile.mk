@@ -156,6 +156,9 @@ api_programs = \
 	test/unit/fork_api_test \
 	test/unit/group_api_test \
 	test/unit/memory_api_test
+if !SANITIZED
+api_programs += test/unit/stack_api_test # sanitizers need longer stacks
+endif
 check_PROGRAMS += $(api_programs)
 test_programs += $(api_programs)
 test_unit_fork_api_test_SOURCES = test/unit/fork_api_test.c
@@ -167,6 +170,9 @@ test_unit_group_api_test_LINK = $(API_LINK)
 test_unit_memory_api_test_SOURCES = test/unit/memory_api_test.c
 test_unit_memory_api_test_LDADD = libtorii.la
 test_unit_memory_api_test_LINK = $(API_LINK)
+test_unit_stack_api_test_SOURCES = test/unit/stack_api_test.c
+test_unit_stack_api_test_LDADD = libtorii.la -lpthread
+test_unit_stack_api_test_LINK = $(API_LINK)
 if SANITIZED
 API_LINK = $(CXXLINK) # brings the sanitizers' functions for C++
 else

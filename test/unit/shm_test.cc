@@ -119,8 +119,9 @@ TEST(Shm, WhatADeadProcessSentArrivesFirst) {
     });
     EXPECT_EQ(child.finish(), 7);  // before the target has looked even once
     size_t packets_before = 0;
-    target.sink.on_packet = [&](PeerId, const std::string&) {
+    target.sink.on_packet = [&](PeerId from, const std::string&) {
       packets_before += target.sink.downs.empty();
+      target.send(from, "nobody reads the answer");
     };
     EXPECT_TRUE(poll_until(target, [&] { return !target.sink.downs.empty(); }));
     EXPECT_EQ(packets_before, 100u);
@@ -339,7 +340,7 @@ TEST(Shm, PutAndGetMoveManyPiecesAndStayInBounds) {
   for (size_t i = 0; i < local.size(); i++) local[i] = static_cast<char>(i * 7 % 251);
   std::vector<iovec> pieces;
   for (size_t at = 0; at < local.size();) {
-    const size_t n = std::min<size_t>(pieces.size() % 2 ? 700 : 33, local.size() - at);
+    const size_t n = std::min<size_t>(pieces.size() % 2 ? 3300 : 33, local.size() - at);
     pieces.push_back({&local[at], n});
     at += n;
   }

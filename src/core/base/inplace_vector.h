@@ -26,6 +26,7 @@ class InplaceVector {
   T& emplace_back(Arguments&&... arguments) {
     return *new (bytes_ + sizeof(T) * size_++) T{arguments...};
   }
+  void clear() { size_ = 0; }
   size_t size() const { return size_; }
   T* data() { return std::launder(reinterpret_cast<T*>(bytes_)); }
   T& operator[](size_t i) { return data()[i]; }

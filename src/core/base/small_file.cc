@@ -16,7 +16,7 @@ bool read_beginning(const std::string& path, size_t most, std::string* out) {
   if (fd < 0) return false;
   struct stat facts;
   int error = fstat(fd, &facts) ? errno : S_ISREG(facts.st_mode) ? 0 : EINVAL;
-  char buffer[4096];
+  char buffer[2048];
   while (error == 0 && most > 0) {
     const ssize_t n = read(fd, buffer, std::min(most, sizeof(buffer)));
     if (n == 0) break;

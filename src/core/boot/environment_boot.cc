@@ -204,7 +204,7 @@ class EnvironmentBoot final : public Boot {
 
   // Reads what a client has sent. *gone: it left before it said who it is.
   Status hear(Client* c, std::vector<Entry>* table, bool* gone, std::string* why) {
-    std::byte buffer[4096];
+    std::byte buffer[2048];
     ssize_t n = recv(c->fd.get(), buffer, sizeof buffer, 0);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return Status::ok;
     if (n <= 0) {

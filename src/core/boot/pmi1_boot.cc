@@ -282,7 +282,7 @@ class Pmi1Boot final : public Boot {
     size_t end;
     while ((end = input_.find('\n')) == std::string::npos) {
       if (input_.size() > kLineMax) return refuse("it sent a line without end", why);
-      char buffer[4096];
+      char buffer[2048];
       Status s = wait_for(fd_, POLLIN, deadline);
       if (s != Status::ok) return lost(s, errno, why);
       ssize_t n = recv(fd_, buffer, sizeof buffer, MSG_DONTWAIT);

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/inplace_vector.h"
 #include "core/link/congestion.h"
 #include "core/link/header.h"
 #include "core/link/link.h"
@@ -242,6 +243,13 @@ class LinkDriver final : public Decorator {
     size_t count;
     uint64_t asked = 0;  // Peer::asked when it has left
   };
+  // What is handed to the driver below at a time; too much for the stacks of some threads.
+  struct Outgoing {
+    InplaceVector<Tx, kBatchMax> batch;
+    InplaceVector<Group, kBatchMax> groups;
+    InplaceVector<Numbered, kBatchMax> headers;
+    iovec pieces[kBatchMax];
+  };
   bool starts_long(Peer& peer, const Rail& rail, size_t at) const;
   size_t room_for(Peer& peer, const Rail& rail, size_t at) const;
   void send_waiting(PeerId id, Peer& peer, size_t most);
@@ -316,6 +324,7 @@ class LinkDriver final : public Decorator {
   Alarm alarm_;
   std::unordered_map<uint64_t, Operation> operations_;
   uint64_t next_operation_ = 1;
+  const std::unique_ptr<Outgoing> outgoing_ = std::make_unique<Outgoing>();
 };
 
 }  // namespace torii::link

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <utility>
 
-#include "core/base/inplace_vector.h"
 #include "core/base/log.h"
 #include "core/link/crc32c.h"
 #include "core/link/link_driver.h"
@@ -307,10 +306,10 @@ Header LinkDriver::prepare(Peer& peer, const Rail& rail, const Group& group, iov
 // Hands frames of the window to the driver below; returns how many it took.
 size_t LinkDriver::transmit(PeerId id, Peer& peer, uint8_t number,
                             std::span<const size_t> indices) {
-  InplaceVector<Tx, kBatchMax> batch;
-  InplaceVector<Group, kBatchMax> groups;
-  iovec pieces[kBatchMax];
-  InplaceVector<Numbered, kBatchMax> headers;
+  auto& [batch, groups, headers, pieces] = *outgoing_;
+  batch.clear();
+  groups.clear();
+  headers.clear();
   Rail& rail = peer.rails[number];
   const DriverCaps& below = below_->caps();
   const uint64_t asked = peer.asked;

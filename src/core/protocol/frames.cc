@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "core/base/inplace_vector.h"
 #include "core/base/log.h"
 #include "core/protocol/protocol.h"
 
@@ -196,9 +195,8 @@ uint32_t Protocol::send_run(Op* op, wire::Kind kind, uint32_t most) {
   Peer& peer = *op->peer;
   Driver& driver = *peer.driver;
   const DriverCaps& caps = driver.caps();
-  std::byte heads[kRunMost][sizeof(wire::Control)];
-  iovec pieces[kRunMost];
-  InplaceVector<Tx, kRunMost> frames;
+  auto& [heads, pieces, frames] = *run_;
+  frames.clear();
   const uint32_t frame_max = longest(op, caps);
   most = std::max(std::min(most, caps.batch_max) * caps.mtu / frame_max, 1u);
   uint64_t at = op->moved;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/base/counters.h"
+#include "core/base/inplace_vector.h"
 #include "core/base/slot_pool.h"
 #include "core/protocol/op.h"
 #include "core/protocol/peer.h"
@@ -281,6 +282,11 @@ class Protocol final {
   static constexpr int kGivenUpAtOnce = 8;
   static constexpr uint64_t kMovedAtOnce = 256 << 10;
   static constexpr uint32_t kRunMost = 64;  // frames of a message for the driver at a time
+  struct Run {  // those of one call: too much for the stacks of some threads
+    std::byte heads[kRunMost][sizeof(wire::Control)];
+    iovec pieces[kRunMost];
+    InplaceVector<Tx, kRunMost> frames;
+  };
   static constexpr uint8_t kRun = 16;
   static constexpr uint8_t kRunUnread = 255;  // after one that was announced in vain
 
@@ -420,6 +426,7 @@ class Protocol final {
   std::unordered_multimap<uint64_t, Peer*> by_identity_;
   std::unordered_map<uint64_t, Peer*> by_process_;
   SlotPool<Op> ops_;
+  const std::unique_ptr<Run> run_ = std::make_unique<Run>();
   SlotPool<RemoteAccess>
       accesses_;  // their handles, with kAccessCookie, are cookies for drivers, too
   SlotPool<Region> regions_;

@@ -16,7 +16,7 @@
 
 namespace torii::shm {
 
-inline constexpr uint32_t kAttachPieces = 256;  // most local ranges of one transfer
+inline constexpr uint32_t kAttachPieces = 64;  // most local ranges of one transfer
 
 // Whose memory is reached. The process must have this cookie at this address, which proves that the
 // pid still names the process it was: on a read in the same call, on a write in a call before.

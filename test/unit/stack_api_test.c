@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026, the Torii authors
+ *
+ * A thread with a stack of 32 KiB opens, sends, receives and closes, over each driver.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "torii.h"
+
+enum { kRanks = 2, kMessages = 40, kStack = 32 << 10 };
+
+#define CHECK(condition)                                                                  \
+  do {                                                                                    \
+    if (!(condition)) {                                                                   \
+      fprintf(stderr, "%s:%d: %s (%s)\n", __FILE__, __LINE__, #condition, torii_error()); \
+      exit(1);                                                                            \
+    }                                                                                     \
+  } while (0)
+
+static torii_ni_t* ni[kRanks];
+static torii_peer_t* peer[kRanks];
+static torii_port_t* port[kRanks];
+static char out[300000], in[kMessages][300000];
+
+static void count(void* arg, const torii_result_t* result) {
+  CHECK(result->code == TORII_OK);
+  ++*(int*)arg;
+}
+
+/* So many at once that each driver sends as many frames by a call as it can. */
+static void exchange(size_t bytes) {
+  static torii_result_t results[kMessages];
+  const torii_data_t sent = {.bytes = bytes, .base = out};
+  int done = 0, due = 0;
+  memset(in, 0, sizeof(in));
+  for (int i = 0; i < kMessages; ++i) {
+    const torii_data_t got = {.bytes = bytes, .base = in[i]};
+    const int code = torii_recv(port[1], peer[1], 5, 0, &got, count, &done, NULL, &results[i]);
+    CHECK(code == TORII_PENDING);
+    ++due;
+  }
+  for (int i = 0; i < kMessages; ++i) {
+    const int code = torii_send(port[0], peer[0], TORII_STANDARD, 5, 0, &sent, count, &done, NULL);
+    CHECK(code == TORII_OK || code == TORII_PENDING);
+    due += code == TORII_PENDING;
+  }
+  for (long round = 0; round < 20000000 && done < due; ++round)
+    for (int i = 0; i < kRanks; ++i) torii_progress(ni[i]);
+  CHECK(done == due);
+  for (int i = 0; i < kMessages; ++i) CHECK(memcmp(in[i], out, bytes) == 0);
+}
+
+static void* over(void* drivers) {
+  static char address[512];
+  CHECK(torii_param_set("drivers", drivers, "stack_api_test") == TORII_OK);
+  for (uint32_t i = 0; i < kRanks; ++i) {
+    torii_options_t options = {.struct_bytes = sizeof(options),
+                               .job = 7,
+                               .rank = i,
+                               .size = kRanks,
+                               .local_rank = i,
+                               .local_size = kRanks};
+    CHECK(torii_open(&options, &ni[i]) == TORII_OK);
+  }
+  for (int i = 0; i < kRanks; ++i) {
+    const size_t bytes = torii_address(ni[1 - i], address, sizeof(address));
+    CHECK(torii_connect(ni[i], address, bytes, &peer[i]) == TORII_OK);
+    CHECK(torii_port_open(ni[i], 0, &port[i]) == TORII_OK);
+  }
+  exchange(8);
+  exchange(3000);
+  exchange(sizeof(out));
+  for (int i = 0; i < kRanks; ++i) CHECK(torii_close(ni[i]) == TORII_OK);
+  return NULL;
+}
+
+int main(void) {
+  static char* const drivers[] = {"shm,self", "udp,self"};
+  pthread_attr_t attributes;
+  memset(out, 77, sizeof(out));
+  CHECK(pthread_attr_init(&attributes) == 0);
+  CHECK(pthread_attr_setstacksize(&attributes, kStack) == 0);
+  for (int i = 0; i < 2; ++i) {
+    pthread_t thread;
+    CHECK(pthread_create(&thread, &attributes, over, drivers[i]) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+  }
+  puts("ok");
+  return 0;
+}
