@@ -9,21 +9,21 @@ install     200  packages; builds with g++ -Werror; installs
 tree         15  includes, lengths of files and functions, licence lines, format
 dist         10  a release holds every file
 library      10  what a program meets: headers, symbols, pkg-config
-unit        300  in-process tests, tools and start-up
+unit        150  in-process tests that find more at full speed, tools and start-up
 clang       300  builds everything with clang++ -Werror and the sanitizers
-asan        150  the in-process tests with address and undefined-behaviour sanitizer
+asan        150  all in-process tests with address and undefined-behaviour sanitizer
 tsan        120  those with threads, with the thread sanitizer
 fuzz         30  five seconds for each parser of what comes from outside
 readme       10  the README's commands
 compare      20  contrib/compare in short
 mpi         250  Open MPI: messages, windows, errors, deaths
-programs     70  LAMMPS, HPCC, NetPIPE and mpi4py: results as over Open MPI's own transports
 cluster     250  virtual nodes: udp, launchers, paths, failures, intruders
 faces        20  Open MPI's components compile against 5.0's headers
-suite       200  MPICH's point-to-point programs over Open MPI
+programs     70  LAMMPS, HPCC, NetPIPE and mpi4py: results as over Open MPI's own transports
 mpich       600  MPICH with the netmod: its own programs, and ours"
 
 long_table="\
+suite      MPICH's programs over Open MPI: mpich runs them over the netmod, mpi tests Open MPI
 distcheck  make distcheck builds all once more
 valgrind   the sanitizers find the same kinds of defect, many times as fast
 trixie     all of it once more, in Debian 13 with Open MPI 5.0
@@ -31,13 +31,13 @@ vcis       one more MPICH, for one switch of its own
 defects    builds a copy with each of twelve defects, to show that the parts find them"
 
 longer_table="\
+unit       the other in-process tests without sanitizers, too
 asan       as many seeds of the simulations as without sanitizers
 tsan       also the tests of the conformance kit itself
 fuzz       a minute for each target
 compare    every figure of contrib/compare
 mpi        also with 7 ranks, and messages of 5 GiB, which need 13 GiB of memory
 programs   also with 7 ranks
-suite      every program over Open MPI's own transport, too, not only those that fail
 mpich      all programs of MPICH's lists"
 
 # Builds, in this order, and those that go on beside them; the parts that use each.
@@ -53,9 +53,9 @@ declare -A build_title=(
   [mpich]="MPICH builds with the netmod"
   [vcis]="MPICH builds with the netmod and several virtual interfaces")
 
-# MPICH's programs wait more than they compute, and none of them measures time: with Open MPI they run
-# beside the part that follows.
-beside_next=suite
+# Its programs wait more than they compute, and none of them measures time: it runs beside the part that
+# follows.
+beside_next=programs
 
 # configured FOLDER OPTIONS...: an out-of-tree build in build-check/FOLDER. GNU ld takes seconds for each
 # sanitized program, lld a fraction of one.
@@ -133,10 +133,16 @@ part_library() {
 
 # --- in-process tests ------------------------------------------------------------------------------
 
-# The build of contrib/setup, with the tests beside it.
-build_unit() { test/join --tests build && make -C build -j"$jobs" check TESTS=; }
+# The build of contrib/setup, with tests beside it.
+build_unit() {
+  local wanted="check TESTS="
+  [ -n "$long" ] || wanted="all $(make -s -C build print-plain_programs print-helper_programs)"
+  test/join --tests build && make -C build -j"$jobs" $wanted
+}
 
-part_unit() { built unit && suite unit 1200 test/run --build build; }
+part_unit() {
+  built unit && suite unit 1200 test/run --build build $([ -n "$long" ] && echo programs || echo plain) scripts
+}
 
 # One build for three parts: its warnings are errors, and the fuzzers need the sanitizers too.
 build_clang() {

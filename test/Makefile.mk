@@ -32,6 +32,11 @@ CLEANFILES += test/precompiled.h.gch test/precompiled.flags test/precompiled.d
 # side by side if make may do several things at once; scripts start launchers and jobs and measure
 # time, so they run alone.
 test_programs =
+# Those of them that find more at full speed, or are not built with sanitizers; the others are run with
+# sanitizers, and by contrib/check --long without them, too.
+plain_programs =
+# What scripts start.
+helper_programs = $(filter-out $(test_programs),$(check_PROGRAMS))
 test_scripts =
 # For the thread sanitizer.
 threaded_programs =

@@ -14,6 +14,7 @@ test_conformance_libkit_a_CXXFLAGS = $(TEST_CXXFLAGS)
 conformance_programs = test/conformance/torii-conformance test/conformance/kit_test
 check_PROGRAMS += $(conformance_programs)
 test_programs += $(conformance_programs)
+plain_programs += test/conformance/torii-conformance
 threaded_programs += test/conformance/torii-conformance
 long_threaded_programs = test/conformance/kit_test
 test_conformance_torii_conformance_SOURCES = test/conformance/main.cc test/conformance/rigs.cc

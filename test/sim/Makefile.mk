@@ -3,11 +3,13 @@
 if !SANITIZED
 check_PROGRAMS += test/sim/peers_memory
 test_programs += test/sim/peers_memory
+plain_programs += test/sim/peers_memory
 test_sim_peers_memory_SOURCES = test/sim/peers_memory.cc
 test_sim_peers_memory_LDADD = libtorii_internal.la -lpthread -ldl
 endif
 check_PROGRAMS += test/sim/portals_model
 test_programs += test/sim/portals_model
+plain_programs += test/sim/portals_model
 test_sim_portals_model_SOURCES = \
 	test/sim/portals_model.cc \
 	test/sim/portals_model.h \

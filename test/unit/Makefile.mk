@@ -33,8 +33,10 @@ unit_programs = \
 	test/unit/base_tests \
 	test/unit/param_test \
 	test/unit/tools_tests
+plain_programs += test/unit/threads_tests test/unit/waiting_tests test/unit/shm_tests
 if !SANITIZED
 unit_programs += test/unit/hotpath_test
+plain_programs += test/unit/hotpath_test
 endif
 check_PROGRAMS += $(unit_programs)
 test_programs += $(unit_programs)
@@ -161,6 +163,7 @@ api_programs += test/unit/stack_api_test # sanitizers need longer stacks
 endif
 check_PROGRAMS += $(api_programs)
 test_programs += $(api_programs)
+plain_programs += $(api_programs)
 test_unit_fork_api_test_SOURCES = test/unit/fork_api_test.c
 test_unit_fork_api_test_LDADD = libtorii.la
 test_unit_fork_api_test_LINK = $(API_LINK)
