@@ -14,7 +14,7 @@ namespace {
 
 // Portals process ids count from 1 on each node.
 struct Launched final : Directory {
-  const OwnerProcess owner;
+  OwnerProcess owner;
   std::unique_ptr<Boot> boot;
   NiPointer ni;
   const ProcessMap* map = nullptr;
@@ -38,7 +38,7 @@ struct Launched final : Directory {
 // In a child of a fork it is the parent's, and stays as it is.
 struct EndLaunched {
   void operator()(Launched* launched) const {
-    [[gnu::used]] static Launched* parents = nullptr;  // not lost, for leak checkers
+    [[maybe_unused]] static Launched* volatile parents = nullptr;  // not lost, for leak checkers
     if (launched->owner.forked()) {
       parents = launched;
     } else {
