@@ -29,6 +29,7 @@ class Decorator : public Driver, protected Sink {
   unsigned poll(uint64_t now_ns, unsigned budget) override { return below_->poll(now_ns, budget); }
   std::string path_text(PeerId peer) const override { return below_->path_text(peer); }
   uint32_t rails(PeerId peer) const override { return below_->rails(peer); }
+  Life life(PeerId peer) override { return below_->life(peer); }
   uint32_t long_max(PeerId peer) const override { return below_->long_max(peer); }
   bool delivered() const override { return below_->delivered(); }
   std::vector<PeerAddress> peer_addresses(PeerId peer) const override {

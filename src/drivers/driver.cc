@@ -19,6 +19,7 @@ bool Driver::send_short(PeerId peer, uint64_t word0, uint64_t word1, const void*
 }
 std::string Driver::path_text(PeerId) const { return {}; }
 uint32_t Driver::rails(PeerId) const { return 1; }
+Life Driver::life(PeerId) { return Life::unknown; }
 uint32_t Driver::long_max(PeerId) const { return caps().long_max; }
 bool Driver::delivered() const { return true; }
 std::vector<PeerAddress> Driver::peer_addresses(PeerId) const { return {}; }

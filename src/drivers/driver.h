@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What a NIC must do to carry Torii: six required functions, twenty-one optional ones. A driver
+// What a NIC must do to carry Torii: six required functions, twenty-two optional ones. A driver
 // moves frames (of caps().mtu bytes; see long_max) between processes and, if it can, reads, writes
 // and updates a peer's memory. It knows nothing of matching, messages or MPI, and keeps no retry
 // policy.
@@ -44,6 +44,9 @@ namespace torii {
 // driver, valid from connect() (or the first packet of that process) until disconnect().
 using PeerId = uint32_t;
 inline constexpr PeerId kNoPeer = ~PeerId{0};
+
+// What can be known of a silent peer's process without its help; see Driver::life().
+enum class Life : uint8_t { unknown, there, gone };
 
 enum Cap : uint32_t {
   kReliable = 1u << 0,   // no loss, duplication or corruption
@@ -245,6 +248,10 @@ class Driver {
   // number while the peer is connected. They may differ in speed, and end and come back at any
   // time.
   virtual uint32_t rails(PeerId peer) const;
+  // Is the process of a peer that is silent still there, as its kernel or a neighbour says? The
+  // first question may begin to find out. `gone` is a hint, for others on the network may have made
+  // it up. Few peers are watched at a time: those that are asked about. Not for hot paths.
+  virtual Life life(PeerId peer);
   // The largest frame as of caps().long_max that gains something on the way to this peer now:
   // longer ones than mtu, or 0. It may fall at any time; frames of what it once was are taken
   // nevertheless.

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026, the Torii authors
  *
- * silence SECONDS [kill | stop SECONDS]: every rank exchanges with every other one for so long.
- * After half a second of it rank 0 says "exchanging", and rank 1 kills itself or is stopped for a
- * while. Who gets an error says so and when the last exchange had gone well, and ends; else rank 0
- * says "ok".
+ * silence SECONDS [kill | stop SECONDS | compute SECONDS]: every rank exchanges with every other
+ * one for so long. After half a second of it rank 0 says "exchanging", and rank 1 kills itself, is
+ * stopped for a while, or makes no calls for a while. Who gets an error says so and when the last
+ * exchange had gone well, and ends; else rank 0 says "ok".
  */
 #include <mpi.h>
 #include <signal.h>
@@ -23,6 +23,12 @@ static void stop_for(double seconds) {
     _exit(0);
   }
   raise(SIGSTOP);
+}
+
+static void compute_for(double seconds) {
+  const double end = MPI_Wtime() + seconds;
+  while (MPI_Wtime() < end) {
+  }
 }
 
 /* With all others in turn; whatever fails first. */
@@ -68,6 +74,7 @@ int main(int argc, char** argv) {
     if (1 != rank || argc < 3 || good - begin < 0.5) continue;
     if (0 == strcmp(argv[2], "kill")) raise(SIGKILL);
     if (0 == strcmp(argv[2], "stop") && argc > 3) stop_for(atof(argv[3]));
+    if (0 == strcmp(argv[2], "compute") && argc > 3) compute_for(atof(argv[3]));
     argc = 2;
   }
   if (0 == rank) printf("ok\n");

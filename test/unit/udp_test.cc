@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <memory>
+#include <vector>
 
 #include "core/base/param.h"
 #include "drivers/random.h"
@@ -247,6 +249,54 @@ TEST_F(Udp, FramesForAPeerThatHasGoneAreTaken) {
     EXPECT_TRUE(a.send(ab, "frame")) << i;
     poll({&a}, 1);
   }
+}
+
+class UdpLife : public Udp {
+ protected:
+  // Asks until the answer is not `unknown`.
+  Life life_of(End& end, PeerId peer) {
+    Life life = Life::unknown;
+    for (int i = 0; i < 1000 && life == Life::unknown; i++) {
+      poll({&end}, 1);
+      life = end.driver->life(peer);
+      if (life == Life::unknown) usleep(1000);
+    }
+    return life;
+  }
+};
+
+TEST_F(UdpLife, TheKernelTellsWhetherAPeerIsThere) {
+  End a(open), b(open), c(open);
+  const PeerId ab = a.connect(b), ac = a.connect(c);
+  EXPECT_EQ(a.driver->life(ab), Life::unknown) << "no way to it is known";
+  ASSERT_TRUE(reaches(a, ab, b));
+  ASSERT_TRUE(reaches(a, ac, c));
+  EXPECT_EQ(life_of(a, ab), Life::there) << "it makes no calls";
+  EXPECT_EQ(life_of(a, ab), Life::there);
+  c.driver.reset();
+  EXPECT_EQ(life_of(a, ac), Life::gone) << "its port is closed";
+  b.driver.reset();
+  EXPECT_EQ(life_of(a, ab), Life::gone) << "the connection was reset";
+  EXPECT_EQ(life_of(a, ab), Life::gone) << "a new one is refused";
+}
+
+TEST_F(UdpLife, SixteenPeersAreWatchedInTurn) {
+  constexpr size_t kMost = 16;
+  End a(open);
+  std::vector<std::unique_ptr<End>> others;
+  std::vector<PeerId> peers;
+  for (size_t i = 0; i <= kMost; i++) {
+    others.push_back(std::make_unique<End>(open));
+    peers.push_back(a.connect(*others.back()));
+    ASSERT_TRUE(reaches(a, peers.back(), *others.back()));
+  }
+  for (size_t i = 0; i < kMost; i++) EXPECT_EQ(life_of(a, peers[i]), Life::there) << i;
+  for (size_t i = 0; i < kMost; i++) EXPECT_EQ(a.driver->life(peers[i]), Life::there) << i;
+  EXPECT_EQ(a.driver->life(peers[kMost]), Life::unknown) << "the others were asked about just now";
+  poll({&a}, 3, 1'000'000'000);
+  EXPECT_EQ(life_of(a, peers[kMost]), Life::there);
+  a.driver->disconnect(peers[kMost]);
+  EXPECT_EQ(a.driver->life(peers[1]), Life::there);
 }
 
 // What a peer sent before it went is received, whatever the system tells of it afterwards.

@@ -22,6 +22,11 @@ TEST(UdpWire, AddressesAreReadAsTheyWereWritten) {
   const Bytes bytes = written(in);
   EXPECT_EQ(bytes[6], std::byte{0x12}) << "the port is in network order";
   EXPECT_EQ(bytes[8], std::byte{0x88}) << "the number is little-endian";
+  EXPECT_FALSE(out.listens);
+  Address listening = in;
+  listening.listens = true;
+  ASSERT_TRUE(parse_address(written(listening), &out));
+  EXPECT_TRUE(out.listens);
 }
 
 TEST(UdpWire, AnAddressHasRoomForSoManyHosts) {

@@ -24,7 +24,11 @@ constexpr uint64_t kQuietPart = 2;          // a peer is probed after this part 
 constexpr uint32_t kLendMin = 512;          // shorter bodies are copied as quickly
 constexpr uint32_t kBytesUnderWay = 1 << 20;
 constexpr uint32_t kWindowLeast = 64;
-constexpr int kByes = 8;  // nobody answers a bye, so it goes more than once
+constexpr uint64_t kSilentNs = 250000000;  // then the driver below is asked about the peer
+constexpr uint64_t kAskEveryNs = 100000000;
+constexpr uint64_t kConfirmNs = 500000000;  // for a peer to contradict who says that it has gone
+constexpr unsigned kAskedMost = 16;         // peers at a time
+constexpr int kByes = 8;                    // nobody answers a bye, so it goes more than once
 
 }  // namespace
 
@@ -210,6 +214,7 @@ unsigned LinkDriver::poll(uint64_t now_ns, unsigned budget) {
     active_[i] = active_.back();
     active_.pop_back();
   }
+  if (probes_ && now_ns_ >= next_lives_ns_) ask_after_silent_peers();
   if (probes_ && now_ns_ >= next_probes_ns_) probe_quiet_peers();
   // Upcalls last: they may change active_.
   std::vector<PeerId> down;
@@ -265,11 +270,52 @@ void LinkDriver::probe_quiet_peers() {
     if (quiet_ns < deadline_ns_ / kQuietPart) continue;
     peer.sent.release();
     if (!peer.slots.any()) peer.slots.clear();  // they have memory for frames out of order
-    if (quiet_ns - deadline_ns_ / kQuietPart >= deadline_ns_) {
+    if (quiet_ns >= deadline_ns_) {
       end(id, peer, Status::peer_dead);
-    } else if (send_control(id, peer, Kind::probe, kFirstRail)) {
-      counters_.link_probes++;
+      continue;
     }
+    if (send_control(id, peer, Kind::probe, kFirstRail)) counters_.link_probes++;
+    learn_life(id, peer);
+  }
+}
+
+// Few of them: first those that owe an acknowledgement.
+void LinkDriver::ask_after_silent_peers() {
+  next_lives_ns_ = now_ns_ + kAskEveryNs;
+  unsigned left = kAskedMost;
+  for (const bool owing : {true, false}) {
+    for (PeerId id = 0; id < peers_.size() && left > 0; id++) {
+      if (!peers_[id]) continue;
+      Peer& peer = *peers_[id];
+      const bool asked = owing ? !peer.sent.empty() : peer.sent.empty() && peer.watched;
+      if (!asked || peer.down != Status::ok) continue;
+      if (now_ns_ - peer.waiting_since_ns < std::min(kSilentNs, deadline_ns_ / kTriesPerDeadline))
+        continue;
+      left--;
+      learn_life(id, peer);
+    }
+  }
+}
+
+// A process that is there is waited for, whether it computes or was stopped. One that has gone had
+// its time to contradict: who says so may be an impostor.
+void LinkDriver::learn_life(PeerId id, Peer& peer) {
+  const uint32_t now = coarse(now_ns_) | 1;
+  switch (below_->life(id)) {
+    case Life::unknown:
+      return;
+    case Life::there:
+      peer.waiting_since_ns = now_ns_;
+      peer.gone_since = 0;
+      return;
+    case Life::gone:
+      if (peer.gone_since == 0) peer.gone_since = now;
+      if (now - peer.gone_since >= coarse(std::min(kConfirmNs, deadline_ns_ / kQuietPart))) {
+        end(id, peer, Status::peer_dead);
+      } else if (send_control(id, peer, Kind::probe, kFirstRail)) {
+        counters_.link_probes++;
+      }
+      return;
   }
 }
 

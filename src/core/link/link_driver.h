@@ -125,6 +125,8 @@ struct Peer {
 
   // Receiving: frames before `expected` were handed up; slot seq % kWindow holds those after it.
   uint32_t session = 0;  // the peer's; 0: never heard of it
+  // coarse(): since then the driver below says that it has gone, and nothing came; 0: neither
+  uint32_t gone_since = 0;
   uint64_t expected = 0;
   Slots slots;
   std::unique_ptr<std::vector<std::byte>> assembly;  // the first parts of a long frame
@@ -212,6 +214,8 @@ class LinkDriver final : public Decorator {
   void advance(uint64_t now_ns);
   void watch(Peer& peer);
   void probe_quiet_peers();
+  void ask_after_silent_peers();
+  void learn_life(PeerId id, Peer& peer);
   void activate(PeerId id, Peer& peer);
   bool service(PeerId id, Peer& peer);
   unsigned tell_completed();
@@ -230,6 +234,7 @@ class LinkDriver final : public Decorator {
   size_t numbers_of(const Tx& tx) const;
   static void set_crc(Sent* frame);
   void read_lent(Sent* frame);
+  bool leaves_at_once(Peer& peer);
   size_t send_to(PeerId id, std::span<const Tx> batch);
   Header header_for(const Peer& peer, Kind kind, uint64_t seq) const;
   const Key& key_for(const Peer& peer) const { return peer.has_key ? peer.key : key_; }
@@ -310,6 +315,7 @@ class LinkDriver final : public Decorator {
   Key key_{};            // peers learn it with the address
   bool probes_ = false;  // the driver below does not report dead peers
   uint64_t next_probes_ns_ = 0;
+  uint64_t next_lives_ns_ = 0;
   unsigned budget_ = 0;                       // of the present poll(), for frames that were waiting
   std::vector<std::unique_ptr<Peer>> peers_;  // by PeerId; null: nothing was ever exchanged
   uint32_t window_ = kWindow;                 // most frames under way to a peer

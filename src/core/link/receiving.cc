@@ -116,6 +116,7 @@ void LinkDriver::take_genuine(const Packet& packet, const Header& header) {
   }
   peer.session = header.session;
   peer.waiting_since_ns = peer.heard_ns = now_ns_;
+  peer.gone_since = 0;
   if (acknowledges && header.ack - peer.first <= kWindow)
     acknowledged(peer, header, read_more(frame.subspan(kHeaderBytes)));
   // What has arrived is told before the peer's next words, which may be its last.

@@ -20,6 +20,7 @@ constexpr uint32_t kAcksPerWindow = 2;
 constexpr uint32_t kAskedLeast = 4;  // frames that share a question, if the window has room
 constexpr size_t kBatches = 4;       // in a window that is used in whole batches
 constexpr uint64_t kShunNs = 200000000;
+constexpr uint64_t kBurstNs = 50000;  // longer between two frames: they are no burst
 
 }  // namespace
 
@@ -133,8 +134,17 @@ size_t LinkDriver::send(std::span<const Tx> batch) {
   return taken;
 }
 
-// Frames that come together leave together: at once if little is under way; else the next poll
-// sends them with others.
+// Little is under way, or nothing has left for a while: then this is no burst, and the next poll
+// may be far away.
+bool LinkDriver::leaves_at_once(Peer& peer) {
+  const bool little = peer.flying < kAtOnce;
+  const bool all_left = peer.next == peer.first + peer.sent.size();
+  if (!little && !all_left) return false;
+  look_at_clock();
+  return little || now_ns_ - peer.sent.back().sent_ns >= kBurstNs;
+}
+
+// Frames that come together leave together: at once, or the next poll sends them with others.
 size_t LinkDriver::send_to(PeerId id, std::span<const Tx> batch) {
   Peer& peer = peer_of(id);
   if (peer.down != Status::ok) {
@@ -142,8 +152,7 @@ size_t LinkDriver::send_to(PeerId id, std::span<const Tx> batch) {
       if (tx.cookie) completed_.push_back({tx.cookie, peer.down});
     return batch.size();
   }
-  const bool at_once = peer.flying < kAtOnce;
-  if (at_once) look_at_clock();
+  const bool at_once = leaves_at_once(peer);
   if (peer.sent.empty()) peer.waiting_since_ns = now_ns_;
   peer.refused = false;
   size_t taken = 0;

@@ -104,6 +104,7 @@ class SimDriver final : public Driver {
   void disconnect(PeerId peer) override;
   size_t send(std::span<const Tx> batch) override;
   unsigned poll(uint64_t now_ns, unsigned budget) override;
+  Life life(PeerId peer) override;
   Status reg(void* base, uint64_t bytes, uint32_t access, Region* out) override;
   void dereg(Region& region) override;
   Status import(PeerId peer, std::span<const std::byte> key, uint32_t* remote) override;

@@ -106,6 +106,13 @@ PeerId SimDriver::add_peer(uint32_t number, const std::string& group) {
   return slot;
 }
 
+Life SimDriver::life(PeerId peer) {
+  if (!net_.options.tells_lives || dead()) return Life::unknown;
+  const auto there = net_.endpoints.find(peers_[peer].number);
+  const bool ended = there != net_.endpoints.end() && there->second.end != Status::ok;
+  return ended ? Life::gone : Life::there;
+}
+
 void SimDriver::disconnect(PeerId slot) {
   TORII_ASSERT(slot < peers_.size() && peers_[slot].connected);
   peers_[slot].connected = false;

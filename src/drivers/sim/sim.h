@@ -30,6 +30,7 @@ struct SimOptions {
   bool pending_rma = false;  // put and get answer `pending` and move the bytes later
   bool denied_rma = false;   // put and get turn out to be forbidden: all end with `denied`
   uint32_t again_ppm = 0;    // send, put, get and atomic refuse this often, times in a million
+  bool tells_lives = false;  // life() knows of every peer whether its endpoint has ended
   uint32_t endpoints = 0;    // endpoints 0..n-1 can be connected to before they are opened
 };
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libtorii_internal_la_SOURCES += \
+	src/drivers/udp/lifelines.cc \
+	src/drivers/udp/lifelines.h \
 	src/drivers/udp/net.cc \
 	src/drivers/udp/net.h \
 	src/drivers/udp/nic.cc \

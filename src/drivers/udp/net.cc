@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <netinet/tcp.h>
 #include <netinet/udp.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -202,6 +203,39 @@ Socket open_group_socket(const sockaddr_in6& group, const std::vector<Interface>
     }
   }
   if (!joined || !bind_to(out, group)) close_socket(&out);
+  return out;
+}
+
+Socket open_stream_socket(bool ipv6, uint16_t port) {
+  Socket out;
+  out.fd = socket(ipv6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  out.ipv6 = ipv6;
+  if (out.fd < 0) return out;
+  close_in_children(out.fd);
+  if (port == 0) return out;
+  if (ipv6) set_int(out.fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+  set_int(out.fd, SOL_SOCKET, SO_REUSEADDR, 1);  // connections that ended may still be remembered
+  sockaddr_in6 here{};
+  here.sin6_family = AF_INET6;
+  here.sin6_port = htons(port);
+  if (!ipv6) here.sin6_addr = mapped(in_addr{INADDR_ANY});
+  if (!bind_to(out, here)) close_socket(&out);
+  return out;
+}
+
+void keep_alive(const Socket& socket, int seconds) {
+  constexpr int kProbesMost = 127;
+  set_int(socket.fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_int(socket.fd, IPPROTO_TCP, TCP_KEEPIDLE, seconds);
+  set_int(socket.fd, IPPROTO_TCP, TCP_KEEPINTVL, seconds);
+  set_int(socket.fd, IPPROTO_TCP, TCP_KEEPCNT, kProbesMost);
+}
+
+Socket accept_stream(const Socket& listener) {
+  Socket out;
+  out.fd = accept4(listener.fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  out.ipv6 = listener.ipv6;
+  if (out.fd >= 0) close_in_children(out.fd);
   return out;
 }
 

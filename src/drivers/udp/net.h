@@ -45,6 +45,12 @@ Socket open_group_socket(const sockaddr_in6& group, const std::vector<Interface>
 // `to` arrives at it only, and sending costs the system no search for the way. fd -1 if that fails.
 Socket open_connected_socket(std::span<const Socket> at_port, uint16_t port,
                              const sockaddr_in6& to);
+// Opens a TCP socket at this port, 0: at none yet; fd -1 and errno if that fails.
+Socket open_stream_socket(bool ipv6, uint16_t port);
+// The kernel asks the other end for a sign of life when so long nothing came, and goes on asking.
+void keep_alive(const Socket& socket, int seconds);
+Socket accept_stream(const Socket& listener);  // fd -1: nobody has connected
+
 // What goes to groups leaves by this interface.
 void set_multicast_interface(const Socket& socket, unsigned index);
 // The kernel puts datagrams that arrive together into one buffer. False: it cannot.

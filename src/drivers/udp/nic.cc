@@ -32,6 +32,7 @@ constexpr uint32_t kDatagramMax = 9216 - kIpBytes;  // longer ones on loopback g
 constexpr uint32_t kDatagramMin = 512 + 64 + kHeaderBytes;
 constexpr uint32_t kPeersMax = 1 << 20;
 constexpr size_t kGroupsMax = 64;
+constexpr int kPortsTried = 16;
 
 uint64_t draw() {
   uint64_t number = 0;
@@ -87,6 +88,18 @@ UdpDriver::~UdpDriver() {
   udp::close_socket(&socket_);
 }
 
+// The TCP port of the same number may be taken.
+bool UdpDriver::open_sockets(std::string* why) {
+  for (int i = 0; i < kPortsTried; i++) {
+    udp::close_socket(&socket_);
+    socket_ = open_socket(&own_.port, why);
+    if (socket_.fd < 0) return false;
+    own_.listens = lifelines_.listen(socket_.ipv6, own_.port);
+    if (own_.listens) break;
+  }
+  return true;
+}
+
 bool UdpDriver::open(std::string* why) {
   const auto smallest =
       std::min_element(interfaces_.begin(), interfaces_.end(),
@@ -101,8 +114,7 @@ bool UdpDriver::open(std::string* why) {
     return false;
   }
   datagram_max_ = std::min(packet - kIpBytes, kDatagramMax);
-  socket_ = open_socket(&own_.port, why);
-  if (socket_.fd < 0) return false;
+  if (!open_sockets(why)) return false;
   list_sources();
   while (tag_of(own_.number) == 0) own_.number = draw();
   for (const Interface& one : interfaces_)
@@ -175,6 +187,7 @@ void UdpDriver::forget(PeerId id) {
   for (Rail& rail : peers_[id].rails) end_socket(&rail.direct);
   if (std::erase_if(direct_, [&](const auto& one) { return one.first == id; })) list_sources();
   if (last_sender_ == id) last_sender_ = kNoPeer;
+  lifelines_.forget(id);
   peers_[id] = Peer{};
   free_.push_back(id);
 }
@@ -197,6 +210,7 @@ Status UdpDriver::connect(std::span<const std::byte> address, PeerId* out, std::
     }
     by_number_[theirs.number] = id;
   }
+  peers_[id].listens = theirs.listens;
   for (size_t i = 0; i < theirs.count; i++) {
     sockaddr_in6 where{};
     where.sin6_family = AF_INET6;
@@ -222,6 +236,12 @@ Status UdpDriver::connect(std::span<const std::byte> address, PeerId* out, std::
   }
   *out = id;
   return Status::ok;
+}
+
+Life UdpDriver::life(PeerId id) {
+  const Peer& peer = peer_at(id);
+  if (!peer.listens || !peer.has_path()) return Life::unknown;
+  return lifelines_.ask(id, peer.rails[peer.first].path, now_ns_);
 }
 
 void UdpDriver::disconnect(PeerId id) {

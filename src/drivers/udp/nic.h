@@ -17,6 +17,7 @@
 
 #include "drivers/driver.h"
 #include "drivers/random.h"
+#include "drivers/udp/lifelines.h"
 #include "drivers/udp/net.h"
 #include "drivers/udp/wire.h"
 
@@ -86,6 +87,7 @@ class UdpDriver final : public Driver {
   Status arm(int* fd) override;
   std::string path_text(PeerId peer) const override;
   uint32_t rails(PeerId peer) const override;
+  Life life(PeerId peer) override;
   std::vector<PeerAddress> peer_addresses(PeerId peer) const override;
 
  private:
@@ -112,6 +114,7 @@ class UdpDriver final : public Driver {
   struct Peer {
     bool used = false;
     bool group = false;
+    bool listens = false;      // as its address says
     bool probing = false;      // rounds of pings are under way; listed in probing_
     uint8_t rounds = 0;        // begun since then
     uint8_t first = kNoRail;   // the lowest rail that answers; kNoRail: there is no path yet
@@ -132,6 +135,7 @@ class UdpDriver final : public Driver {
   };
   class Outbox;
 
+  bool open_sockets(std::string* why);
   Peer& peer_at(PeerId id);
   PeerId new_peer(uint64_t number);
   PeerId known(uint64_t number) const;
@@ -218,6 +222,7 @@ class UdpDriver final : public Driver {
   std::vector<int> armed_;      // which of them it still tells of
   std::vector<unsigned> paths_by_interface_;  // how many lead over each; for groups
   std::unique_ptr<Outbox> outbox_;            // empty outside of send()
+  Lifelines lifelines_;
 };
 
 }  // namespace torii::udp

@@ -133,6 +133,7 @@ unsigned UdpDriver::poll(uint64_t now_ns, unsigned budget) {
   polled_ns_ = now_ns;
   count += receive(budget - count);
   if (!probing_.empty()) ping_again();
+  lifelines_.tend(now_ns);
   return count;
 }
 

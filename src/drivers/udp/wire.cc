@@ -92,6 +92,7 @@ void write_address(const Address& address, std::byte* out) {
   std::memset(out, 0, kAddressBytes);
   store_little<uint16_t>(out, kMagic);
   store_little<uint8_t>(out + 2, kVersion);
+  store_little<uint8_t>(out + 5, address.listens);
   store_little<uint8_t>(out + 6, static_cast<uint8_t>(address.port >> 8));
   store_little<uint8_t>(out + 7, static_cast<uint8_t>(address.port));
   store_little<uint64_t>(out + 8, address.number);
@@ -117,7 +118,9 @@ bool parse_address(std::span<const std::byte> bytes, Address* out) {
   out->port =
       static_cast<uint16_t>(load_little<uint8_t>(in + 6) << 8 | load_little<uint8_t>(in + 7));
   out->number = load_little<uint64_t>(in + 8);
-  if (load_little<uint8_t>(in + 5) != 0 || out->port == 0 || out->number == 0) return false;
+  const auto listens = load_little<uint8_t>(in + 5);
+  if (listens > 1 || out->port == 0 || out->number == 0) return false;
+  out->listens = listens;
   if (ipv4 + ipv6 == 0 || ipv4 + ipv6 > kCandidatesMax) return false;
   const size_t used = 4 * ipv4 + 16 * ipv6;
   if (used > kAddressBytes - kHostsAt || !zeros(bytes.subspan(kHostsAt + used))) return false;

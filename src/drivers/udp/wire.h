@@ -22,7 +22,8 @@
 // pong          nonce (8), candidate (1), zeros (3), size of the ping (4)
 //
 // An address, 64 bytes: magic (2), version (1), number of IPv4 addresses (1), of IPv6 addresses
-// (1), zero (1), port (2, in network order), number of the process (8), the addresses, zeros.
+// (1), 1 if the process listens at the TCP port of the same number, else 0 (1), port (2, in network
+// order), number of the process (8), the addresses, zeros.
 #pragma once
 
 #include <netinet/in.h>
@@ -68,6 +69,7 @@ bool parse_header(std::span<const std::byte> datagram, Header* out);
 struct Address {
   uint64_t number = 0;
   uint16_t port = 0;  // host order
+  bool listens = false;
   uint8_t count = 0;
   std::array<in6_addr, kCandidatesMax> hosts{};
 };
