@@ -151,7 +151,11 @@ void Ni::after_fork() {
 NiPointer Ni::open(const NiConfig& config, std::string* why) {
   NiPointer ni(new Ni(config));
   if (!ni->open_drivers(why)) return nullptr;
-  if (params().progress_thread) ni->start_progress_thread();
+  if (params().progress_thread) {
+    ni->start_progress_thread();
+  } else if (ni->on_network_) {
+    ni->start_progress_thread(ProgressThread::Kind::standby);
+  }
   return ni;
 }
 
@@ -189,6 +193,8 @@ bool Ni::open_drivers(std::string* why) {
     std::string reason;
     std::unique_ptr<Driver> driver = open_with_link(name, env, &reason);
     if (driver) {
+      const DriverInfo* const info = find_driver(name);
+      on_network_ |= info && info->network;
       protocol_.add_driver(name, std::move(driver));
     } else {
       refused_.push_back(name + ": " + reason);
@@ -425,23 +431,23 @@ Status Ni::open_group(std::string_view name, std::span<Peer* const> members, Gro
   return status;
 }
 
-bool Ni::start_progress_thread() {
+bool Ni::start_progress_thread(ProgressThread::Kind kind) {
+  const char* const name = kind == ProgressThread::Kind::full ? "progress" : "standby";
   lock_.use(NiLock::kind_for(users_, true));
-  auto thread = std::make_unique<ProgressThread>(*this);
+  auto thread = std::make_unique<ProgressThread>(*this, kind);
   if (const int error = thread->start()) {
     lock_.use(NiLock::kind_for(users_, false));
     TORII_WARN(
-        "the progress thread could not be started: %s; running without it (raise the limit "
-        "of processes, ulimit -u)",
-        strerror(error));
+        "the %s thread could not be started: %s; running without it (raise the limit of "
+        "processes, ulimit -u)",
+        name, strerror(error));
     return false;
   }
   progress_thread_ = std::move(thread);
   if (params().report)
     std::fprintf(stderr,
-                 "torii report: rank %u: a progress thread works while the application "
-                 "computes\n",
-                 config_.self.rank);
+                 "torii report: rank %u: a %s thread works while the application computes\n",
+                 config_.self.rank, name);
   return true;
 }
 
@@ -456,10 +462,11 @@ bool Ni::stop_progress_thread() {
 
 void Ni::enable_threads() {
   if (users_ == NiLock::Users::threads) return;
+  const auto kind = progress_thread_ ? progress_thread_->kind() : ProgressThread::Kind::full;
   const bool with_thread = stop_progress_thread();
   users_ = NiLock::Users::threads;
   lock_.use(NiLock::kind_for(users_, false));
-  if (with_thread) start_progress_thread();
+  if (with_thread) start_progress_thread(kind);
 }
 
 // Callbacks stay queued: they are the application's to run. A remote read is done in small pieces,

@@ -178,7 +178,7 @@ class Ni final : public Upper, public PortalsHost {
                     std::string* why);
   // Starts the thread that makes progress while the application computes. Once, and while nobody
   // uses the interface. False, with the reason in the log: there is none.
-  bool start_progress_thread();
+  bool start_progress_thread(ProgressThread::Kind kind = ProgressThread::Kind::full);
   // Ends it. False: there was none.
   bool stop_progress_thread();
   // The application has begun an operation of so many bytes, which goes on: the progress thread
@@ -284,7 +284,7 @@ class Ni final : public Upper, public PortalsHost {
   void report_counters();
 
   NiConfig config_;
-  const OwnerProcess owner_;
+  OwnerProcess owner_;
   Counters counters_;
   Protocol protocol_;
   Ports ports_;
@@ -321,6 +321,7 @@ class Ni final : public Upper, public PortalsHost {
   Directory* directory_ = nullptr;
   torii_peer_down_t peer_down_ = nullptr;
   void* peer_down_arg_ = nullptr;
+  bool on_network_ = false;  // one of the drivers is
   std::unique_ptr<ProgressThread> progress_thread_;
 };
 

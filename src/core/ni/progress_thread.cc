@@ -88,10 +88,18 @@ int ProgressThread::start() {
 void ProgressThread::wake() { eventfd_write(wake_fd_, 1); }
 
 void* ProgressThread::main(void* self) {
-  prctl(PR_SET_NAME, "torii-progress");
-  prctl(PR_SET_TIMERSLACK, kSlackNs);
-  static_cast<ProgressThread*>(self)->run();
+  auto* const thread = static_cast<ProgressThread*>(self);
+  const bool standby = thread->kind_ == Kind::standby;
+  prctl(PR_SET_NAME, standby ? "torii-standby" : "torii-progress");
+  if (!standby) prctl(PR_SET_TIMERSLACK, kSlackNs);
+  thread->run();
   return nullptr;
+}
+
+// How long until the next look for the application; 0: it is elsewhere.
+uint64_t ProgressThread::pause(uint32_t turns) {
+  const uint64_t pause = watch_.look(turns, called_.exchange(false));
+  return pause && kind_ == Kind::standby ? Watch::kStandby : pause;
 }
 
 // Nothing arrives unseen meanwhile: the application looks by itself.
@@ -99,7 +107,7 @@ void ProgressThread::run() {
   std::vector<int> none;
   while (!stop_.load()) {
     const uint32_t turns = ni_.turns();
-    const uint64_t pause = watch_.look(turns, called_.exchange(false));
+    const uint64_t pause = this->pause(turns);
     if (pause == 0) {
       stand_in(turns);
       continue;

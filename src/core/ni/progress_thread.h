@@ -6,6 +6,10 @@
 // queued for the application's threads. While the application is inside Torii now and then, the
 // thread only looks rarely whether it still is; once it is not, the thread polls until there is
 // nothing to do and sleeps until a frame arrives.
+//
+// On a network there is always one, if only a standby: it looks every ten milliseconds whether the
+// application is there, and does its work while it is not. So peers that ask are answered, and
+// frames that the window allows leave, however long the application computes.
 #pragma once
 
 #include <pthread.h>
@@ -31,7 +35,8 @@ class Watch {
   static constexpr uint64_t kGlance = 15000;  // after a call
   static constexpr uint64_t kLeast = 50000;   // otherwise, at first
   static constexpr uint64_t kMost = 5000000;  // and in the end
-  static constexpr unsigned kGlances = 4;     // in a row
+  static constexpr uint64_t kStandby = 10000000;
+  static constexpr unsigned kGlances = 4;  // in a row
 
  private:
   uint32_t seen_ = 0;
@@ -46,7 +51,10 @@ class Ni;
 
 class ProgressThread {
  public:
-  explicit ProgressThread(Ni& ni) : ni_(ni) {}
+  enum class Kind : uint8_t { standby, full };
+
+  ProgressThread(Ni& ni, Kind kind) : ni_(ni), kind_(kind) {}
+  Kind kind() const { return kind_; }
   // Ends the thread. In a process that was forked since there is none.
   ~ProgressThread();
   ProgressThread(const ProgressThread&) = delete;
@@ -56,7 +64,7 @@ class ProgressThread {
   // The application has begun something in which the thread should be ready to help soon. Cheap
   // if repeated.
   void call() {
-    if (called_.exchange(true)) return;
+    if (kind_ == Kind::standby || called_.exchange(true)) return;
     if (hearing_.exchange(false)) wake();
   }
   // Ends a sleep.
@@ -65,10 +73,12 @@ class ProgressThread {
  private:
   static void* main(void* self);
   void run();
+  uint64_t pause(uint32_t turns);
   void stand_in(uint32_t turns);
   void sleep(std::vector<int>& descriptors, uint64_t ns);
 
   Ni& ni_;
+  const Kind kind_;
   Watch watch_;
   pthread_t thread_{};
   pid_t pid_ = 0;  // of the process that has the thread; 0: not started

@@ -141,7 +141,8 @@ std::string cores_fact() {
 }
 
 std::string progress_thread_fact() {
-  if (!params().progress_thread) return "none; TORII_PROGRESS_THREAD=1 starts one";
+  if (!params().progress_thread)
+    return "none, on a network a standby; TORII_PROGRESS_THREAD=1 starts one";
   const bool biased = NiLock::kind_for(NiLock::Users::one_thread, true) == NiLock::Kind::biased;
   return biased ? "runs; calls from one thread take no lock for it"
                 : "runs; every call takes a lock for it (this kernel has no membarrier)";
