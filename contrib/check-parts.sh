@@ -53,10 +53,6 @@ declare -A build_title=(
   [mpich]="MPICH builds with the netmod"
   [vcis]="MPICH builds with the netmod and several virtual interfaces")
 
-# Its programs wait more than they compute, and none of them measures time: it runs beside the part that
-# follows.
-beside_next=programs
-
 # configured FOLDER OPTIONS...: an out-of-tree build in build-check/FOLDER. GNU ld takes seconds for each
 # sanitized program, lld a fraction of one.
 configured() {

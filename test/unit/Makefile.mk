@@ -57,6 +57,7 @@ test_unit_drivers_tests_SOURCES = \
 test_unit_hotpath_test_SOURCES = test/unit/hotpath_test.cc
 test_unit_link_tests_SOURCES = \
 	test/unit/link_ack_test.cc \
+	test/unit/link_life_test.cc \
 	test/unit/link_long_test.cc \
 	test/unit/link_parts_test.cc \
 	test/unit/link_rails_test.cc \
