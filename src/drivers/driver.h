@@ -47,6 +47,7 @@ inline constexpr PeerId kNoPeer = ~PeerId{0};
 
 // What can be known of a silent peer's process without its help; see Driver::life().
 enum class Life : uint8_t { unknown, there, gone };
+inline constexpr uint64_t kLifeAgeNs = 1250000000;
 
 enum Cap : uint32_t {
   kReliable = 1u << 0,   // no loss, duplication or corruption
@@ -248,9 +249,10 @@ class Driver {
   // number while the peer is connected. They may differ in speed, and end and come back at any
   // time.
   virtual uint32_t rails(PeerId peer) const;
-  // Is the process of a peer that is silent still there, as its kernel or a neighbour says? The
-  // first question may begin to find out. `gone` is a hint, for others on the network may have made
-  // it up. Few peers are watched at a time: those that are asked about. Not for hot paths.
+  // Is the process of a silent peer there, as its kernel or a neighbour says, or was it at most
+  // kLifeAgeNs ago? The first question may begin to find out. `gone` is a hint: others on the
+  // network may have made it up. Few peers are watched at a time, those that are asked about. Not
+  // for hot paths.
   virtual Life life(PeerId peer);
   // The largest frame as of caps().long_max that gains something on the way to this peer now:
   // longer ones than mtu, or 0. It may fall at any time; frames of what it once was are taken

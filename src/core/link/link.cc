@@ -305,7 +305,8 @@ void LinkDriver::learn_life(PeerId id, Peer& peer) {
     case Life::unknown:
       return;
     case Life::there:
-      peer.waiting_since_ns = now_ns_;
+      peer.waiting_since_ns = std::max(peer.waiting_since_ns,
+                                       now_ns_ - std::min({kLifeAgeNs, deadline_ns_ / 2, now_ns_}));
       peer.gone_since = 0;
       return;
     case Life::gone:

@@ -340,7 +340,8 @@ bool Ni::wait_in_turns(Waiter& waiter, bool patient, uint64_t now, int* events) 
   const Turns::View view = look_at_turns(now);
   unlock();
   if (view.whose == Turns::View::Whose::nobodys) return false;
-  const bool alone = !several_threads() && !progress_thread_;
+  const bool helped = progress_thread_ && progress_thread_->kind() == ProgressThread::Kind::full;
+  const bool alone = !several_threads() && !helped;
   const Waiter::Rest what = waiter.rest_in_turns(view, patient && alone, now, thread_use);
   *events = what != Waiter::Rest::none;
   if (what == Waiter::Rest::none) {

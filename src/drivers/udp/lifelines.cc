@@ -16,8 +16,8 @@ constexpr int kBacklog = 1024;
 constexpr size_t kAcceptedMost = 64;  // the others wait in the kernel
 constexpr uint64_t kTendNs = 1'000'000'000;
 constexpr uint64_t kTryAgainNs = 1'000'000'000;
-constexpr uint64_t kIdleNs = 2'000'000'000;  // then another peer may have the line
-constexpr uint32_t kFreshMs = 3000;          // since the kernel there has answered
+constexpr uint64_t kLineIdleNs = 2'000'000'000;  // then another peer may have the line
+constexpr uint32_t kFreshMs = 1200;              // since the kernel there has answered
 constexpr int kProbeSeconds = 1;
 
 // The other end has closed, reset, or is not reached any more.
@@ -57,7 +57,7 @@ Lifelines::Line* Lifelines::find(PeerId peer, uint64_t now_ns) {
   if (known != lines_.end()) return &*known;
   if (lines_.size() < kMost) return &lines_.emplace_back();
   const auto oldest = std::ranges::min_element(lines_, {}, &Line::asked_ns);
-  if (now_ns - oldest->asked_ns < kIdleNs) return nullptr;
+  if (now_ns - oldest->asked_ns < kLineIdleNs) return nullptr;
   close_socket(&oldest->socket);
   *oldest = Line{};
   return &*oldest;

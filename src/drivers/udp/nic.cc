@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 
 #include "core/base/log.h"
 #include "core/base/param.h"
@@ -33,6 +34,7 @@ constexpr uint32_t kDatagramMin = 512 + 64 + kHeaderBytes;
 constexpr uint32_t kPeersMax = 1 << 20;
 constexpr size_t kGroupsMax = 64;
 constexpr int kPortsTried = 16;
+constexpr uint32_t kMtuLeast = 1280;  // RFC 8200, section 5
 
 uint64_t draw() {
   uint64_t number = 0;
@@ -100,10 +102,13 @@ bool UdpDriver::open_sockets(std::string* why) {
   return true;
 }
 
+// Frames fit all of them, but not those with less than every IP network has to carry: there the
+// system cuts packets.
 bool UdpDriver::open(std::string* why) {
-  const auto smallest =
-      std::min_element(interfaces_.begin(), interfaces_.end(),
-                       [](const Interface& a, const Interface& b) { return a.mtu < b.mtu; });
+  const auto smallest = std::min_element(
+      interfaces_.begin(), interfaces_.end(), [](const Interface& a, const Interface& b) {
+        return std::tuple(a.mtu < kMtuLeast, a.mtu) < std::tuple(b.mtu < kMtuLeast, b.mtu);
+      });
   const uint32_t limit = params().udp_mtu ? static_cast<uint32_t>(params().udp_mtu) : ~0u;
   const uint32_t packet = std::min(smallest->mtu, limit);
   if (packet < kDatagramMin + kIpBytes) {
