@@ -280,6 +280,15 @@ TEST_F(UdpLife, TheKernelTellsWhetherAPeerIsThere) {
   EXPECT_EQ(life_of(a, ab), Life::gone) << "a new one is refused";
 }
 
+TEST_F(UdpLife, APeerThatSpokeFirstIsWatched) {
+  End a(open), b(open);
+  ASSERT_TRUE(reaches(b, b.connect(a), a));
+  const PeerId ab = a.sink.packets[0].from;
+  EXPECT_EQ(life_of(a, ab), Life::there) << "nobody told its address";
+  b.driver.reset();
+  EXPECT_EQ(life_of(a, ab), Life::gone);
+}
+
 TEST_F(UdpLife, SixteenPeersAreWatchedInTurn) {
   constexpr size_t kMost = 16;
   End a(open);

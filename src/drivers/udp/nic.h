@@ -114,7 +114,7 @@ class UdpDriver final : public Driver {
   struct Peer {
     bool used = false;
     bool group = false;
-    bool listens = false;      // as its address says
+    bool listens = true;       // unless its address says that it does not
     bool probing = false;      // rounds of pings are under way; listed in probing_
     uint8_t rounds = 0;        // begun since then
     uint8_t first = kNoRail;   // the lowest rail that answers; kNoRail: there is no path yet
