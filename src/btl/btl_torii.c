@@ -336,11 +336,10 @@ static void on_peer_down(void* arg, torii_peer_t* peer, int code) {
   btl_torii_endpoint_t* endpoint;
   char text[256];
   (void)arg;
-  if (TORII_ERR_PEER_DEAD != code) return;
+  if (TORII_ERR_PEER_DEAD != code || NULL == btl_torii.error) return;
   endpoint = btl_torii_known_endpoint(peer);
   if (NULL == endpoint || endpoint->dead) return;
   endpoint->dead = true;
-  if (NULL == btl_torii.error) return;
   snprintf(text, sizeof text, "%s died", torii_peer_text(btl_torii.ni, peer));
   btl_torii.error(&btl_torii.super, MCA_BTL_ERROR_FLAGS_FATAL, endpoint->proc, text);
 }

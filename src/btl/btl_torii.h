@@ -63,7 +63,7 @@ struct mca_btl_base_endpoint_t {
   opal_list_item_t super;
   opal_proc_t* proc;
   torii_peer_t* peer;
-  bool dead; /* reported to the upper layer, if that asked for it */
+  bool dead; /* reported to the upper layer */
   btl_torii_imports_t imports[BTL_TORII_IMPORTS];
   btl_torii_import_t* recent; /* one of these, with an import; null: none */
 };

@@ -5,10 +5,8 @@
  */
 #include "btl_torii.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 OBJ_CLASS_INSTANCE(btl_torii_operation_t, opal_free_list_item_t, NULL, NULL);
 
@@ -122,23 +120,6 @@ void btl_torii_drop_imports(btl_torii_endpoint_t* endpoint) {
   endpoint->recent = NULL;
 }
 
-/* Nobody but ob1 asks to be told of errors, and it ends the job. Without it osc/rdma repeats for
- * ever what was refused, and takes for done what ended with an error: so this process ends. */
-static void end_if_dead(const btl_torii_endpoint_t* endpoint, int code) {
-  const bool dead = TORII_ERR_PEER_DEAD == code || (NULL != endpoint && endpoint->dead);
-  if (!dead || NULL != btl_torii.error) return;
-  opal_output(0,
-              "btl/torii: a process died with which this one shares windows; osc/rdma cannot tell "
-              "the program, so this process ends");
-  fflush(NULL);
-  _exit(1);
-}
-
-static inline int answer_of(const btl_torii_endpoint_t* endpoint, int code) {
-  if (OPAL_UNLIKELY(TORII_OK != code)) end_if_dead(endpoint, code);
-  return btl_torii_code(code);
-}
-
 static btl_torii_operation_t* take_operation(btl_torii_endpoint_t* endpoint, void* local,
                                              mca_btl_base_registration_handle_t* local_handle,
                                              mca_btl_base_rdma_completion_fn_t done, void* context,
@@ -162,9 +143,8 @@ static void over(void* arg, const torii_result_t* result) {
   if (OPAL_LIKELY(NULL != operation->done)) {
     operation->done(&btl_torii.super, operation->endpoint, operation->local,
                     operation->local_handle, operation->context, operation->data,
-                    answer_of(operation->endpoint, result->code));
+                    btl_torii_code(result->code));
   } else if (OPAL_UNLIKELY(TORII_OK != result->code)) {
-    end_if_dead(operation->endpoint, result->code);
     /* The caller flushes: nobody waits for this one by itself, so the flush tells what failed. */
     __atomic_store_n(&btl_torii.failed, result->code, __ATOMIC_RELAXED);
   }
@@ -181,9 +161,8 @@ static int answer(int code, btl_torii_operation_t* operation) {
     over(operation, &result);
     return OPAL_SUCCESS;
   }
-  const int told = answer_of(operation->endpoint, code);
   opal_free_list_return(&btl_torii.operations, &operation->super);
-  return told;
+  return btl_torii_code(code);
 }
 
 /* What is complete inside the call takes no operation. */
@@ -198,7 +177,7 @@ static inline int transfer(btl_torii_endpoint_t* endpoint, void* local, uint64_t
   endpoint = btl_torii_endpoint(endpoint);
   if (OPAL_UNLIKELY(NULL == endpoint)) return OPAL_ERR_UNREACH;
   code = btl_torii_accumulate_other(endpoint);
-  if (OPAL_UNLIKELY(TORII_OK != code)) return answer_of(endpoint, code);
+  if (OPAL_UNLIKELY(TORII_OK != code)) return btl_torii_code(code);
   if (!put && sizeof(uint64_t) == size) btl_torii_relock_get(endpoint, remote_address);
   OPAL_THREAD_LOCK(&btl_torii.lock);
   place = btl_torii_import(endpoint, remote_handle);
@@ -229,7 +208,7 @@ static inline int transfer(btl_torii_endpoint_t* endpoint, void* local, uint64_t
     __atomic_store_n(&btl_torii.looks, BTL_TORII_LOOKS - 1, __ATOMIC_RELAXED);
   if (OPAL_LIKELY(TORII_OK == code) && NULL != done)
     done(&btl_torii.super, endpoint, local, local_handle, context, data, OPAL_SUCCESS);
-  return answer_of(endpoint, code);
+  return btl_torii_code(code);
 }
 
 int btl_torii_put(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* endpoint,
@@ -282,7 +261,7 @@ static int update(btl_torii_endpoint_t* endpoint, void* local_address, uint64_t 
     if (OPAL_LIKELY(TORII_OK == code) && NULL != cbfunc)
       cbfunc(&btl_torii.super, endpoint, local_address, local_handle, cbcontext, cbdata,
              OPAL_SUCCESS);
-    return answer_of(endpoint, code);
+    return btl_torii_code(code);
   }
   operation = take_operation(endpoint, local_address, local_handle, cbfunc, cbcontext, cbdata);
   if (OPAL_UNLIKELY(NULL == operation)) return OPAL_ERR_OUT_OF_RESOURCE;
@@ -372,7 +351,7 @@ int btl_torii_flush(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* endpoin
   int code;
   (void)btl;
   code = btl_torii_accumulate_other(endpoint);
-  if (OPAL_UNLIKELY(TORII_OK != code)) return answer_of(endpoint, code);
+  if (OPAL_UNLIKELY(TORII_OK != code)) return btl_torii_code(code);
   code = torii_flush(btl_torii.ni, NULL == endpoint ? NULL : endpoint->peer, torii_flag, &flag);
   if (TORII_PENDING == code) {
     code = btl_torii_wait(code, &flag);
@@ -387,5 +366,5 @@ int btl_torii_flush(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* endpoin
     const int failed = __atomic_exchange_n(&btl_torii.failed, TORII_OK, __ATOMIC_RELAXED);
     if (TORII_OK == code) code = failed;
   }
-  return answer_of(endpoint, code);
+  return btl_torii_code(code);
 }

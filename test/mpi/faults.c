@@ -2,9 +2,8 @@
  * Copyright (c) 2026, the Torii authors
  *
  * "kill": rank 1 kills itself without warning amid traffic of every kind; the others go on
- * until MPI reports an error, and say so. "windows": the same amid puts, and who lives ends by
- * itself or by an error. "fork": children come and go during transfers, as of system() and popen().
- */
+ * until MPI reports an error, and say so. "fork": children come and go during transfers, as of
+ * system() and popen(). */
 #include <signal.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -54,29 +53,6 @@ static void traffic_until_error(void) {
   _exit(8);
 }
 
-static void puts_until_error(void) {
-  char *base, *out = calloc(1, kBytes);
-  MPI_Win win;
-  CHECK(out, "no memory");
-  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  MPI_Win_allocate(kBytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
-  MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
-  MPI_Win_lock_all(0, win);
-  double begin = seconds();
-  for (int i = 0; seconds() - begin < 60; ++i) {
-    int bytes = i % 2 ? 8 : 60000, code = MPI_SUCCESS;
-    for (int r = 0; r < world_size && MPI_SUCCESS == code; ++r) {
-      code = MPI_Put(out, bytes, MPI_BYTE, r, 0, bytes, MPI_BYTE, win);
-      if (MPI_SUCCESS == code) code = MPI_Win_flush(r, win);
-    }
-    if (1 == world_rank && seconds() - begin > 0.7) raise(SIGKILL);
-    if (MPI_SUCCESS != code) _exit(0);
-  }
-  printf("rank %d: no error after 60 s\n", world_rank);
-  fflush(stdout);
-  _exit(8);
-}
-
 static void forks(void) {
   int partner = world_rank ^ 1;
   char *out = malloc(kBytes), *in = malloc(kBytes);
@@ -109,9 +85,8 @@ static void forks(void) {
 
 int main(int argc, char** argv) {
   start(&argc, &argv, MPI_THREAD_SINGLE);
-  CHECK(argc == 2, "say kill, windows or fork");
+  CHECK(argc == 2, "say kill or fork");
   if (0 == strcmp(argv[1], "kill")) traffic_until_error();
-  if (0 == strcmp(argv[1], "windows")) puts_until_error();
   forks();
   return finish();
 }
