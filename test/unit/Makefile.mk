@@ -3,6 +3,7 @@
 # their own, which the thread sanitizer runs. Four want their own process: boot_test starts jobs,
 # hotpath_test replaces malloc, link_peers_test measures memory, param_test must be the first to read the parameters.
 EXTRA_DIST += \
+	test/unit/api_kit.h \
 	test/unit/boot_launchers.sh \
 	test/unit/check_kit.h \
 	test/unit/exports_kit.h \

@@ -12,18 +12,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "api_kit.h"
 #include "portals3.h"
-#include "torii.h"
 
 enum { kRanks = 2, kBytes = 200000 };
-
-#define CHECK(condition)                                                                  \
-  do {                                                                                    \
-    if (!(condition)) {                                                                   \
-      fprintf(stderr, "%s:%d: %s (%s)\n", __FILE__, __LINE__, #condition, torii_error()); \
-      exit(1);                                                                            \
-    }                                                                                     \
-  } while (0)
 
 /* What threads of the parent had is lost to its children: no leak of theirs. */
 const char* __asan_default_options(void);
@@ -35,26 +27,13 @@ static torii_port_t* port[kRanks];
 static ptl_handle_ni_t portals;
 
 static void open_all(void) {
-  char address[512];
   for (uint32_t i = 0; i < kRanks; ++i) {
-    torii_options_t options = {.struct_bytes = sizeof(options),
-                               .job = 7,
-                               .rank = i,
-                               .size = kRanks,
-                               .local_rank = i,
-                               .local_size = kRanks};
-    CHECK(torii_open(&options, &ni[i]) == TORII_OK);
+    open_rank(i, kRanks, &ni[i]);
   }
   for (int i = 0; i < kRanks; ++i) {
-    const size_t bytes = torii_address(ni[1 - i], address, sizeof(address));
-    CHECK(torii_connect(ni[i], address, bytes, &peer[i]) == TORII_OK);
+    connect_rank(ni[i], ni[1 - i], &peer[i]);
     CHECK(torii_port_open(ni[i], 0, &port[i]) == TORII_OK);
   }
-}
-
-static void count(void* arg, const torii_result_t* result) {
-  CHECK(result->code == TORII_OK);
-  ++*(int*)arg;
 }
 
 /* Both ways, so that each end would notice that the other one went away. */

@@ -7,27 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "torii.h"
+#include "api_kit.h"
 
 enum { kRanks = 4, kRounds = 100 };
-
-#define CHECK(condition)                                                                  \
-  do {                                                                                    \
-    if (!(condition)) {                                                                   \
-      fprintf(stderr, "%s:%d: %s (%s)\n", __FILE__, __LINE__, #condition, torii_error()); \
-      exit(1);                                                                            \
-    }                                                                                     \
-  } while (0)
 
 static torii_ni_t* ni[kRanks];
 static torii_peer_t* peer[kRanks][kRanks];
 static torii_port_t* port[kRanks];
 static torii_group_t* group[kRanks];
-
-static void count(void* arg, const torii_result_t* result) {
-  CHECK(result->code == TORII_OK);
-  ++*(int*)arg;
-}
 
 static void progress(void) {
   for (int round = 0; round < 200; ++round)
@@ -44,20 +31,12 @@ static uint64_t counter(torii_ni_t* of, const char* name) {
 static void open_all(void) {
   CHECK(torii_param_set("drivers", "sim", "group_api_test") == TORII_OK);
   for (uint32_t i = 0; i < kRanks; ++i) {
-    torii_options_t options = {.struct_bytes = sizeof(options),
-                               .job = 7,
-                               .rank = i,
-                               .size = kRanks,
-                               .local_rank = i,
-                               .local_size = kRanks};
-    CHECK(torii_open(&options, &ni[i]) == TORII_OK);
+    open_rank(i, kRanks, &ni[i]);
     CHECK(torii_port_open(ni[i], 2, &port[i]) == TORII_OK);
   }
   for (int i = 0; i < kRanks; ++i) {
     for (int k = 0; k < kRanks; ++k) {
-      char address[512];
-      const size_t bytes = torii_address(ni[k], address, sizeof(address));
-      CHECK(torii_connect(ni[i], address, bytes, &peer[i][k]) == TORII_OK);
+      connect_rank(ni[i], ni[k], &peer[i][k]);
     }
     CHECK(torii_group_open(ni[i], "c", 1, peer[i], kRanks, &group[i]) == TORII_OK);
   }

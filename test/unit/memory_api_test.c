@@ -8,17 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "torii.h"
+#include "api_kit.h"
 
 enum { kRanks = 2, kBytes = 1 << 20 };
-
-#define CHECK(condition)                                                                  \
-  do {                                                                                    \
-    if (!(condition)) {                                                                   \
-      fprintf(stderr, "%s:%d: %s (%s)\n", __FILE__, __LINE__, #condition, torii_error()); \
-      exit(1);                                                                            \
-    }                                                                                     \
-  } while (0)
 
 static torii_ni_t* ni[kRanks];
 static torii_peer_t* peer[kRanks];
@@ -35,22 +27,14 @@ static void open_all(const char* drivers) {
   CHECK(torii_param_set("drivers", drivers, "memory_api_test") == TORII_OK);
   CHECK(torii_current() == NULL);
   for (uint32_t i = 0; i < kRanks; ++i) {
-    torii_options_t options = {.struct_bytes = sizeof(options),
-                               .job = 7,
-                               .rank = i,
-                               .size = kRanks,
-                               .local_rank = i,
-                               .local_size = kRanks};
-    CHECK(torii_open(&options, &ni[i]) == TORII_OK);
+    open_rank(i, kRanks, &ni[i]);
     CHECK(torii_current() == ni[0]);
   }
 }
 
 static void connect_all(void) {
   for (int i = 0; i < kRanks; ++i) {
-    char address[512];
-    const size_t bytes = torii_address(ni[1 - i], address, sizeof(address));
-    CHECK(torii_connect(ni[i], address, bytes, &peer[i]) == TORII_OK);
+    connect_rank(ni[i], ni[1 - i], &peer[i]);
     CHECK(torii_port_open(ni[i], 0, &port[i]) == TORII_OK);
   }
 }
@@ -58,11 +42,6 @@ static void connect_all(void) {
 static void close_all(void) {
   for (int i = 0; i < kRanks; ++i) CHECK(torii_close(ni[i]) == TORII_OK);
   CHECK(torii_current() == NULL);
-}
-
-static void count(void* arg, const torii_result_t* result) {
-  CHECK(result->code == TORII_OK);
-  ++*(int*)arg;
 }
 
 static char value(size_t i, int seed) { return (char)(i * 31 + (i >> 12) + (size_t)seed); }

@@ -8,27 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "torii.h"
+#include "api_kit.h"
 
 enum { kRanks = 2, kMessages = 40, kStack = 32 << 10 };
-
-#define CHECK(condition)                                                                  \
-  do {                                                                                    \
-    if (!(condition)) {                                                                   \
-      fprintf(stderr, "%s:%d: %s (%s)\n", __FILE__, __LINE__, #condition, torii_error()); \
-      exit(1);                                                                            \
-    }                                                                                     \
-  } while (0)
 
 static torii_ni_t* ni[kRanks];
 static torii_peer_t* peer[kRanks];
 static torii_port_t* port[kRanks];
 static char out[300000], in[kMessages][300000];
-
-static void count(void* arg, const torii_result_t* result) {
-  CHECK(result->code == TORII_OK);
-  ++*(int*)arg;
-}
 
 /* So many at once that each driver sends as many frames by a call as it can. */
 static void exchange(size_t bytes) {
@@ -54,20 +41,12 @@ static void exchange(size_t bytes) {
 }
 
 static void* over(void* drivers) {
-  static char address[512];
   CHECK(torii_param_set("drivers", drivers, "stack_api_test") == TORII_OK);
   for (uint32_t i = 0; i < kRanks; ++i) {
-    torii_options_t options = {.struct_bytes = sizeof(options),
-                               .job = 7,
-                               .rank = i,
-                               .size = kRanks,
-                               .local_rank = i,
-                               .local_size = kRanks};
-    CHECK(torii_open(&options, &ni[i]) == TORII_OK);
+    open_rank(i, kRanks, &ni[i]);
   }
   for (int i = 0; i < kRanks; ++i) {
-    const size_t bytes = torii_address(ni[1 - i], address, sizeof(address));
-    CHECK(torii_connect(ni[i], address, bytes, &peer[i]) == TORII_OK);
+    connect_rank(ni[i], ni[1 - i], &peer[i]);
     CHECK(torii_port_open(ni[i], 0, &port[i]) == TORII_OK);
   }
   exchange(8);
