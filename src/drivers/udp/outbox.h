@@ -50,13 +50,7 @@ class UdpDriver::Outbox {
     header.kind = peer.group ? Kind::group : Kind::data;
     header.to = tag_of(peer.number);
     header.from = nic_.own_.number;
-    // Few long pieces: each of them costs the kernel as much as copying some hundred bytes.
-    std::byte* bytes = headers_[frames_++];
-    write_header(header, bytes);
-    std::memcpy(bytes + kHeaderBytes, tx.head, tx.head_bytes);
-    add_piece(bytes, kHeaderBytes + tx.head_bytes);
-    for (uint32_t i = 0; i < tx.piece_count; i++)
-      add_piece(tx.pieces[i].iov_base, tx.pieces[i].iov_len);
+    add_frame(header, tx);
     add_piece(const_cast<std::byte*>(kZeros), header.padding);
     m->frames++;
     m->bytes += size + header.padding;
@@ -104,12 +98,7 @@ class UdpDriver::Outbox {
     header.to = tag_of(peer.number);
     header.from = nic_.own_.number;
     header.size = tx.head_bytes + tx.body_bytes;
-    std::byte* bytes = headers_[frames_++];
-    write_header(header, bytes);
-    std::memcpy(bytes + kLongerBytes, tx.head, tx.head_bytes);
-    add_piece(bytes, kLongerBytes + tx.head_bytes);
-    for (uint32_t i = 0; i < tx.piece_count; i++)
-      add_piece(tx.pieces[i].iov_base, tx.pieces[i].iov_len);
+    add_frame(header, tx);
     m->frames = 1;
     m->bytes = kLongerBytes + header.size;
     m->closed = true;
@@ -128,6 +117,16 @@ class UdpDriver::Outbox {
     Message* m = &messages_[count_++];
     *m = Message{id, rail, 0, 0, size, false};
     return m;
+  }
+
+  // Few long pieces: each of them costs the kernel as much as copying some hundred bytes.
+  void add_frame(const Header& header, const Tx& tx) {
+    std::byte* bytes = headers_[frames_++];
+    const size_t head = write_header(header, bytes);
+    std::memcpy(bytes + head, tx.head, tx.head_bytes);
+    add_piece(bytes, head + tx.head_bytes);
+    for (uint32_t i = 0; i < tx.piece_count; i++)
+      add_piece(tx.pieces[i].iov_base, tx.pieces[i].iov_len);
   }
 
   void add_piece(void* base, size_t bytes) {
