@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What the user frees is kept for the next call, within bounds, and goes back to the driver that it
-// came from.
+// Freed memory is kept for the next call, within bounds. In the end it goes back to its driver.
 #include "core/memory/allocations.h"
 
 #include <gtest/gtest.h>

@@ -3,8 +3,8 @@
 //
 // Memory handed out to the user: a driver's that peers reach cheaply, where one has any, else
 // ordinary memory. A driver gives whole pages, so short pieces are cut from a larger one, which
-// stays until the end. Of what the user frees, some is kept for the next call: the system takes
-// long to map pages and to clear them. The caller holds the interface's lock.
+// stays until the end. Some freed memory is kept for the next call, because the system takes long
+// to map pages and to clear them. The caller holds the interface's lock.
 #pragma once
 
 #include <array>

@@ -2,9 +2,10 @@
 // Copyright (c) 2026, the Torii authors
 //
 // Is the process of a silent peer still there? Each process listens at the TCP port that has the
-// number of its UDP port. Who misses a peer connects to it: the peer's kernel accepts and answers
-// keepalive probes whether the process computes or is stopped, and resets the connection when the
-// process ends. Nothing is ever sent by these connections, and nothing read from them is used.
+// number of its UDP port. A process that misses a peer connects there: the peer's kernel accepts
+// and answers keepalive probes whether the process computes or is stopped, and resets the
+// connection when the process ends. Nothing is ever sent by these connections, and nothing read
+// from them is used.
 #pragma once
 
 #include <netinet/in.h>
