@@ -8,6 +8,9 @@
 
 #include <unistd.h>
 
+#include <atomic>
+#include <cstddef>
+
 namespace torii {
 
 // The process that made something.
@@ -18,6 +21,35 @@ class OwnerProcess {
 
  private:
   pid_t pid_ = getpid();
+};
+
+// What this process has open, for the handler that runs in its children. A table and no list, so
+// that a child finds it whole whatever another thread of its parent was doing. A Value of 0 is
+// none.
+template <typename Value, size_t kPlaces>
+class ForkTable {
+ public:
+  // False: the table is full.
+  bool add(Value value) { return replace(Value{}, value); }
+  void remove(Value value) { replace(value, Value{}); }
+  template <typename Function>
+  void each(Function function) {
+    for (auto& place : places_)
+      if (const Value value = place.load()) function(value);
+  }
+
+ private:
+  bool replace(Value from, Value to) {
+    for (auto& place : places_) {
+      Value expected = from;
+      if (place.load(std::memory_order_relaxed) == from &&
+          place.compare_exchange_strong(expected, to))
+        return true;
+    }
+    return false;
+  }
+
+  std::atomic<Value> places_[kPlaces] = {};
 };
 
 // The descriptor is closed in every child of a later fork(). At most some thousand; further ones

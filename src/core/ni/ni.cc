@@ -77,7 +77,7 @@ struct WaitingThread {
 };
 
 // Of this process, for its children; a program has one or two, a simulation may have more.
-std::atomic<Ni*> g_interfaces[256];
+ForkTable<Ni*, 256> g_interfaces;
 
 NiLock::Users users_of(const NiConfig& config) {
   if (config.threads) return NiLock::Users::threads;
@@ -121,10 +121,7 @@ Ni::Ni(const NiConfig& config)
 }
 
 Ni::~Ni() {
-  for (auto& place : g_interfaces) {
-    Ni* expected = this;
-    if (place.compare_exchange_strong(expected, nullptr)) break;
-  }
+  g_interfaces.remove(this);
   stop_progress_thread();
   if (wake_fd_ >= 0) ::close(wake_fd_);
 }
@@ -133,19 +130,14 @@ void EndNi::operator()(Ni* ni) const {
   if (!ni->forked()) delete ni;
 }
 
-// Children of a fork are refused by the lock. A table and no list, so that a child finds it whole
-// whatever another thread of its parent was doing.
+// Children of a fork are refused by the lock.
 void Ni::watch_forks() {
   static const bool watched = pthread_atfork(nullptr, nullptr, after_fork) == 0;
-  for (auto& place : g_interfaces) {
-    Ni* expected = nullptr;
-    if (watched && place.compare_exchange_strong(expected, this)) return;
-  }
+  if (watched) g_interfaces.add(this);
 }
 
 void Ni::after_fork() {
-  for (auto& place : g_interfaces)
-    if (Ni* const ni = place.load()) ni->lock_.use(NiLock::Kind::forked);
+  g_interfaces.each([](Ni* ni) { ni->lock_.use(NiLock::Kind::forked); });
 }
 
 NiPointer Ni::open(const NiConfig& config, std::string* why) {

@@ -16,6 +16,7 @@
 #include <new>
 #include <utility>
 
+#include "core/base/forked.h"
 #include "core/base/log.h"
 #include "core/base/small_file.h"
 
@@ -28,22 +29,7 @@ constexpr uint64_t kArenaMax = 1ull << 44;  // addresses are not unlimited eithe
 constexpr size_t kArenasMax = 256;          // in one process: as many as it has drivers open
 
 // All arenas of this process, for the child of a fork.
-std::atomic<Arena*> g_arenas[kArenasMax];
-
-bool enlist(Arena* arena) {
-  for (auto& place : g_arenas) {
-    Arena* expected = nullptr;
-    if (place.compare_exchange_strong(expected, arena)) return true;
-  }
-  return false;
-}
-
-void strike_off(Arena* arena) {
-  for (auto& place : g_arenas) {
-    Arena* expected = arena;
-    if (place.compare_exchange_strong(expected, nullptr)) return;
-  }
-}
+ForkTable<Arena*, kArenasMax> g_arenas;
 
 uint64_t round_up(uint64_t n, uint64_t unit) { return (n + unit - 1) / unit * unit; }
 
@@ -72,7 +58,7 @@ bool memory_is_promised() {
 ArenaPointer Arena::make(const Cookie& cookie, std::string* why) {
   static const bool watched = pthread_atfork(nullptr, nullptr, after_fork) == 0;
   ArenaPointer arena(new (std::nothrow) Arena);
-  if (!arena || !watched || !enlist(arena.get())) {
+  if (!arena || !watched || !g_arenas.add(arena.get())) {
     *why = "shm: no more memory can be shared in this process; close network interfaces";
     return nullptr;
   }
@@ -119,7 +105,7 @@ bool Arena::reserve(std::string* why) {
 }
 
 Arena::~Arena() {
-  strike_off(this);
+  g_arenas.remove(this);
   if (base_) munmap(base_, bytes_);
 }
 
@@ -274,9 +260,8 @@ void Arena::unguard(uint32_t slot) {
 // In the child of a fork: what it writes must not reach its parent's memory, which is its own from
 // now on like any other memory. Allocates nothing; the maps may be in the middle of a change.
 void Arena::after_fork() {
-  for (auto& place : g_arenas) {
-    const Arena* arena = place.load();
-    if (!arena || !arena->header_) continue;
+  g_arenas.each([](const Arena* arena) {
+    if (!arena->header_) return;
     for (uint32_t n = 0; n < arena->slots_used_; n++) {
       const ArenaSlot& slot = arena->header_->slots[n];
       if (slot.serial.load(std::memory_order_acquire) == 0) continue;
@@ -290,7 +275,7 @@ void Arena::after_fork() {
         mmap(arena->base_ + first, bytes, PROT_NONE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     }
-  }
+  });
 }
 
 // --- a peer's ------------------------------------------------------------------------------
