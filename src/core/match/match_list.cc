@@ -124,6 +124,10 @@ void GroupTable::clear() {
   links_ = 0;
 }
 
+[[gnu::hot]] MatchNode* MatchList::find(uint64_t source, uint64_t bits) {
+  return find(source, bits, [](MatchNode*) { return true; });
+}
+
 void MatchList::label(MatchNode* node) {
   const MatchNode* before = node->prev;
   const MatchNode* after = node->next;

@@ -68,7 +68,7 @@ struct MatchNode {
   GroupLink link;  // link.order is the order label; nothing is set while the list is not indexed
 
   bool matches(uint64_t from, uint64_t with) const {
-    return ((source ^ from) & ~source_ignore) == 0 && ((bits ^ with) & ~ignore) == 0;
+    return ((bits ^ with) & ~ignore) == 0 && ((source ^ from) & ~source_ignore) == 0;
   }
 };
 
@@ -99,9 +99,7 @@ class MatchList {
   }
 
   // The first node in list order with matches(source, bits).
-  MatchNode* find(uint64_t source, uint64_t bits) {
-    return find(source, bits, [](MatchNode*) { return true; });
-  }
+  MatchNode* find(uint64_t source, uint64_t bits);
   // The same if it is the first of all, which most are; else null.
   MatchNode* find_first(uint64_t source, uint64_t bits) const {
     return head_ && head_->matches(source, bits) ? head_ : nullptr;

@@ -297,16 +297,21 @@ void Ports::matched(Port& port, Receive* r, Arrival& a) {
   if (status != Status::pending) complete(r, status, status == Status::ok ? accepted : 0);
 }
 
-void Ports::on_tagged_any(Peer& peer, wire::Tagged header, std::span<const std::byte> payload) {
+void Ports::on_tagged_any(Port* port, Receive* r, Peer& peer, wire::Tagged header,
+                          std::span<const std::byte> payload) {
   Arrival a = tagged_arrival(peer, header, payload);
-  on_put(a);
+  if (!port) return protocol_.drop(a);
+  r ? matched(*port, r, a) : unexpected(*port, a);
 }
 
 [[gnu::hot]] void Ports::on_put(Arrival& a) {
   if (a.env.index > TORII_PORT_MAX) return protocol_.drop(a);
   Port& port = ports_[a.env.index];
-  if (MatchNode* node = port.posted.find(a.peer->number, a.env.bits))
-    return matched(port, static_cast<Receive*>(node), a);
+  MatchNode* const node = port.posted.find(a.peer->number, a.env.bits);
+  node ? matched(port, static_cast<Receive*>(node), a) : unexpected(port, a);
+}
+
+[[gnu::hot]] void Ports::unexpected(Port& port, Arrival& a) {
   if (a.env.ready) ++counters_.ready_unexpected;
   Unexpected* message = keep(a);
   if (!message) {

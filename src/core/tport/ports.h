@@ -139,7 +139,8 @@ class Ports {
     const unsigned index = header_port & ~unsigned{wire::kReadyBit};
     return index <= TORII_PORT_MAX ? &ports_[index] : nullptr;
   }
-  [[gnu::noinline, gnu::hot]] void on_tagged_any(Peer& peer, wire::Tagged header,
+  [[gnu::noinline, gnu::hot]] void on_tagged_any(Port* port, Receive* receive, Peer& peer,
+                                                 wire::Tagged header,
                                                  std::span<const std::byte> payload);
   Receive* new_receive(torii_done_t done, void* arg) {
     Receive* r = receives_.get();
@@ -167,6 +168,7 @@ class Ports {
   Owner owner_of(Receive* receive);
   void matched(Port& port, Receive* receive, Arrival& arrival);
   Unexpected* find(Port& port, const MatchSpec& want);
+  void unexpected(Port& port, Arrival& arrival);
   Unexpected* keep(Arrival& arrival);
   void discard(Unexpected* message);
   void fail_receives(Port& port, Peer& peer, Status why);
@@ -180,15 +182,17 @@ class Ports {
   Port ports_[TORII_PORT_MAX + 1];
 };
 
-// Most messages match the receive that has waited longest, and go into one piece.
+// Most messages match a posted receive, the one that has waited longest, and go into one piece.
 [[gnu::hot]] inline void Ports::on_tagged(Peer& peer, wire::Tagged h,
                                           std::span<const std::byte> payload) {
   Port* const port = port_of(h.port);
-  MatchNode* const node = port ? port->posted.find_first(peer.number, h.bits) : nullptr;
+  MatchNode* node = port ? port->posted.find_first(peer.number, h.bits) : nullptr;
+  const bool first = node != nullptr;
+  if (__builtin_expect(!first && port, 0)) node = port->posted.find(peer.number, h.bits);
   auto* const r = static_cast<Receive*>(node);
   if (__builtin_expect(!r || !r->data.contiguous() || !port->under_way.empty(), 0))
-    return on_tagged_any(peer, h, payload);
-  port->posted.remove_first();
+    return on_tagged_any(port, r, peer, h, payload);
+  __builtin_expect(first, 1) ? port->posted.remove_first() : port->posted.remove(r);
   r->posted = false;
   const uint64_t sent = payload.size();
   const uint64_t accepted = std::min(sent, r->data.bytes());
