@@ -94,7 +94,7 @@ run_program() {
     else verdict=fail
     fi
   fi
-  case $verdict in fail|timeout) { echo "not ok: $1: $2"; cat "$output"; } >>"$results.failed" ;; esac
+  case $verdict in fail|timeout) printf '%s\n' "not ok: $1: $2" "$(<"$output")" >>"$results.failed" ;; esac
   rm -f "$output"
   printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$verdict" $((SECONDS - begin)) >>"$results"
 }
@@ -123,15 +123,20 @@ judge() {
   esac
 }
 
-# run_folder FOLDER: those of its programs that the results do not have
+# run_folder FOLDER: those of its programs that the results do not have, several at a time
 run_folder() {
-  local lines line verdict begin=$SECONDS before=$passed
+  local lines line running=0 begin=$SECONDS before=$passed
   lines=$(programs "$1")
   [ -n "$lines" ] || return
   while IFS= read -r line; do
-    verdict=$(verdict_of "$1" "$line")
-    [ -n "$verdict" ] || { run_program "$1" "$line"; verdict=$(verdict_of "$1" "$line"); }
-    judge "$1" "$line" "$verdict"
+    [ -z "$(verdict_of "$1" "$line")" ] || continue
+    [ $running -lt "$at_once" ] || { wait -n; running=$((running - 1)); }
+    run_program "$1" "$line" &
+    running=$((running + 1))
+  done <<<"$lines"
+  wait
+  while IFS= read -r line; do
+    judge "$1" "$line" "$(verdict_of "$1" "$line")"
   done <<<"$lines"
   echo "$1: $((passed - before)) passed in $((SECONDS - begin)) s"
 }
