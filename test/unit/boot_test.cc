@@ -294,6 +294,24 @@ TEST(Pmi1, ABadLauncherIsAnError) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3));
 }
 
+// Portals counts nodes from 1 on, and the largest number means any node.
+TEST(Pmi1, NumbersOfNodesLeaveRoomForOneMore) {
+  for (const auto& [node, good] : {std::pair(kNodeMax, true), std::pair(kNodeMax + 1, false)}) {
+    FakeLauncher launcher([node = node](const std::string& line, std::string* answer) {
+      if (line.find("key=PMI_process_mapping") == std::string::npos) return;
+      *answer = format_text("cmd=get_result rc=0 value=(vector,(%u,1,2))\n", node);
+    });
+    std::string why;
+    const ProcessMap* map = nullptr;
+    auto boot = open_boot(&why);
+    ASSERT_TRUE(boot) << why;
+    ASSERT_EQ(boot->publish({}, &why), Status::ok) << why;
+    EXPECT_EQ(boot->process_map(&map, &why) == Status::ok, good) << why;
+    if (good) continue;
+    EXPECT_NE(why.find("rank 0 is on node 4294967294; the largest"), std::string::npos) << why;
+  }
+}
+
 TEST(Pmi1, BadVariablesAreErrors) {
   std::string why;
   FakeLauncher launcher;

@@ -91,6 +91,13 @@ Status Boot::process_map(const ProcessMap** map, std::string* why) {
     std::vector<uint32_t> nodes(info_.size);
     Status s = list_nodes(&nodes, why);
     if (s != Status::ok) return s;
+    const auto beyond =
+        std::find_if(nodes.begin(), nodes.end(), [](auto n) { return n > kNodeMax; });
+    if (beyond != nodes.end()) {
+      *why = format_text("rank %td is on node %u; the largest number of a node is %u",
+                         beyond - nodes.begin(), *beyond, kNodeMax);
+      return Status::corrupt;
+    }
     auto made = std::make_unique<ProcessMap>(std::move(nodes));
     if (made->node(info_.rank) != info_.node || made->local_rank(info_.rank) != info_.local_rank ||
         made->local_size(info_.node) != info_.local_size) {

@@ -18,13 +18,14 @@
 
 namespace torii {
 
-inline constexpr size_t kBootAddressMax = 4096;  // bytes that a process can publish
+inline constexpr size_t kBootAddressMax = 4096;       // bytes that a process can publish
+inline constexpr uint32_t kNodeMax = UINT32_MAX - 2;  // so that 1 may be added to a node's number
 
 struct BootInfo {
   uint64_t job = 0;           // the same in all processes of the job; never 0
   uint32_t rank = 0;          // 0 .. size-1
   uint32_t size = 1;          // processes in the job
-  uint32_t node = 0;          // number of this node within the job; numbers need not be dense
+  uint32_t node = 0;          // number of this node within the job, at most kNodeMax; not dense
   uint32_t local_rank = 0;    // position among the job's ranks on this node, ascending
   uint32_t local_size = 1;    // processes of the job on this node
   std::string host;           // host name of this node

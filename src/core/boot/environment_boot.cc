@@ -115,7 +115,7 @@ class EnvironmentBoot final : public Boot {
     if (!getenv("TORII_NODE") && !getenv("TORII_LOCAL_RANK") && !getenv("TORII_LOCAL_SIZE")) {
       return true;
     }
-    return read_number("TORII_NODE", 0, UINT32_MAX - 1, &info_.node, why) &&
+    return read_number("TORII_NODE", 0, kNodeMax, &info_.node, why) &&
            read_number("TORII_LOCAL_SIZE", 1, info_.size, &info_.local_size, why) &&
            read_number("TORII_LOCAL_RANK", 0, info_.local_size - 1, &info_.local_rank, why);
   }

@@ -149,8 +149,8 @@ class PmixBoot final : public Boot {
     info_.job = job_number(std::string("pmix:") + self_.nspace);
     info_.rank = self_.rank;
     Status s = get_number(PMIX_RANK_WILDCARD, PMIX_JOB_SIZE, &info_.size, why);
-    if (s == Status::ok) s = get_number(self_.rank, PMIX_NODEID, &info_.node, why);
     if (s == Status::ok) s = find_local_peers(why);
+    info_.node = own_node();
     if (s == Status::ok && info_.rank >= info_.size) {
       *why = format_text("the PMIx launcher gives rank %u of %u", info_.rank, info_.size);
       s = Status::corrupt;
@@ -179,12 +179,18 @@ class PmixBoot final : public Boot {
   }
 
  private:
+  // Launchers tell a process the number of its own node, but not always those of the others: so
+  // each process publishes its own, in front of its address.
   Status exchange(std::span<const std::byte> address, std::string* why) override {
     key_ = name_ + "." + std::to_string(exchanges_);
+    std::vector<char> card(kNodeBytes + address.size());
+    for (size_t i = 0; i < kNodeBytes; ++i) card[i] = static_cast<char>(info_.node >> 8 * i);
+    std::transform(address.begin(), address.end(), card.begin() + kNodeBytes,
+                   [](std::byte b) { return static_cast<char>(b); });
     pmix_value_t value = {};
     value.type = PMIX_BYTE_OBJECT;
-    value.data.bo.bytes = const_cast<char*>(reinterpret_cast<const char*>(address.data()));
-    value.data.bo.size = address.size();
+    value.data.bo.bytes = card.data();
+    value.data.bo.size = card.size();
     pmix_status_t rc = pmix_.put(PMIX_GLOBAL, key_.c_str(), &value);
     if (rc != PMIX_SUCCESS) return failed("PMIx_Put", rc, why);
     rc = pmix_.commit();
@@ -193,24 +199,48 @@ class PmixBoot final : public Boot {
   }
 
   Status fetch(uint32_t rank, std::vector<std::byte>* address, std::string* why) override {
-    SharedResult result;
-    Status s = get(rank, key_.c_str(), &result, why);
+    std::string card;
+    Status s = fetch_card(rank, &card, why);
     if (s != Status::ok) return s;
-    if (result->type != PMIX_BYTE_OBJECT || result->bytes.size() > kBootAddressMax) {
-      *why = format_text("the address that the launcher has of rank %u is malformed", rank);
-      return Status::corrupt;
-    }
-    const auto* bytes = reinterpret_cast<const std::byte*>(result->bytes.data());
-    address->assign(bytes, bytes + result->bytes.size());
+    const auto* bytes = reinterpret_cast<const std::byte*>(card.data());
+    address->assign(bytes + kNodeBytes, bytes + card.size());
     return Status::ok;
   }
 
   Status list_nodes(std::vector<uint32_t>* nodes, std::string* why) override {
     for (uint32_t r = 0; r < info_.size; ++r) {
-      Status s = get_number(r, PMIX_NODEID, &(*nodes)[r], why);
+      std::string card;
+      Status s = fetch_card(r, &card, why);
       if (s != Status::ok) return s;
+      (*nodes)[r] = 0;
+      for (size_t i = 0; i < kNodeBytes; ++i)
+        (*nodes)[r] |= static_cast<uint32_t>(static_cast<unsigned char>(card[i])) << 8 * i;
     }
     return Status::ok;
+  }
+
+  // What `rank` published: the number of its node and its address.
+  Status fetch_card(uint32_t rank, std::string* card, std::string* why) {
+    SharedResult result;
+    Status s = get(rank, key_.c_str(), &result, why);
+    if (s != Status::ok) return s;
+    if (result->type != PMIX_BYTE_OBJECT || result->bytes.size() < kNodeBytes ||
+        result->bytes.size() > kNodeBytes + kBootAddressMax) {
+      *why = format_text("the address that the launcher has of rank %u is malformed", rank);
+      return Status::corrupt;
+    }
+    *card = std::move(result->bytes);
+    return Status::ok;
+  }
+
+  // The launcher's number of this node; without one, a number made of its name.
+  uint32_t own_node() {
+    Result result;
+    if (get_at_hand(self_, PMIX_NODEID, &result) &&
+        (result.type == PMIX_UINT32 || result.type == PMIX_UINT16) && result.number <= kNodeMax) {
+      return static_cast<uint32_t>(result.number);
+    }
+    return static_cast<uint32_t>(job_number(info_.host) % kNodeMax);
   }
 
   Status find_local_peers(std::string* why) {
@@ -288,6 +318,8 @@ class PmixBoot final : public Boot {
     *why = call + ": " + pmix_.error_string(rc);
     return rc == PMIX_ERR_TIMEOUT ? Status::timed_out : Status::io_error;
   }
+
+  static constexpr size_t kNodeBytes = 4;  // little-endian
 
   Pmix pmix_ = {};
   pmix_proc_t self_ = {};
