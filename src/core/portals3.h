@@ -61,7 +61,12 @@ typedef enum {
   PTL_PT_FULL,
   PTL_PT_INDEX_INVALID,
   PTL_SEGV,
-  PTL_SR_INDEX_INVALID
+  PTL_SR_INDEX_INVALID,
+  /* Torii returns none of these. Programs for other implementations compare with them. */
+  PTL_IFACE_DUP, /* PTL_OK in Portals 3.3: a second PtlNIInit succeeds */
+  PTL_EQ_IN_USE,
+  PTL_VAL_FAILED,
+  PTL_UNKNOWN_ERROR
 } ptl_err_t;
 
 /* --- base types ----------------------------------------------------------------------------- */
@@ -89,7 +94,9 @@ typedef uint64_t ptl_match_bits_t;
 typedef uint64_t ptl_hdr_data_t;
 
 typedef uint32_t ptl_interface_t;
+#ifndef PTL_IFACE_DEFAULT /* a program may have named one of those below */
 #define PTL_IFACE_DEFAULT ((ptl_interface_t)0)
+#endif
 
 typedef uint32_t ptl_nid_t;
 typedef uint32_t ptl_pid_t;
@@ -148,12 +155,15 @@ PTL_PUBLIC int PtlInit(int* max_interfaces);
 /* The last PtlFini closes every interface. */
 PTL_PUBLIC void PtlFini(void);
 
-/* Opens an interface (PTL_IFACE_DEFAULT is the only one) as process `pid` of this node, or with
- * PTL_PID_ANY as whatever the launcher says. A value of *desired that is not positive takes the
- * default, one too large the largest possible. `desired` and `actual` may be null. A further call
- * gives the same handle, ignores `desired`, and wants a PtlNIFini of its own.
- * Errors: PTL_IFACE_INVALID, PTL_PID_INVALID (another process, or this one, has another pid),
- * PTL_NO_SPACE, PTL_SEGV, PTL_FAIL (the log has the reason). */
+/* Opens an interface (PTL_IFACE_DEFAULT is the only one) as process `pid` of this node. All
+ * processes of the job call it. With PTL_PID_ANY the pid is the one of PtlSetPIDMap, else the
+ * process's number among those of its node, from 1 on, or the next free one. Node ids count from
+ * 1, too. Two processes of a node that ask for one pid: the one of the lower rank has it. A value
+ * of *desired that is not positive takes the default, one too large the largest possible. `desired`
+ * and `actual` may be null. A further call gives the same handle, ignores `desired`, and wants a
+ * PtlNIFini of its own. Errors: PTL_IFACE_INVALID, PTL_PID_INVALID (another process has that pid,
+ * or this one another), PTL_NO_SPACE, PTL_SEGV, PTL_FAIL (the log has the reason; or PtlSetNIDMap
+ * named another node). */
 PTL_PUBLIC int PtlNIInit(ptl_interface_t iface, ptl_pid_t pid, ptl_ni_limits_t* desired,
                          ptl_ni_limits_t* actual, ptl_handle_ni_t* ni);
 /* Releases the interface with its entries, descriptors and event queues. What becomes of pending
@@ -320,7 +330,7 @@ typedef struct {
  * this interface, with no lock held. It may call any function but PtlNIFini and PtlFini, and must
  * not block. */
 typedef void (*ptl_eq_handler_t)(ptl_event_t* event);
-#define PTL_EQ_HANDLER_NONE ((ptl_eq_handler_t)NULL)
+#define PTL_EQ_HANDLER_NONE NULL
 
 /* Makes a queue for at least `count` events; with count 0 and no handler *eq is PTL_EQ_NONE. When
  * it is full the newest events are lost (their data is not), which the next PtlEQGet, PtlEQWait or
@@ -391,12 +401,12 @@ PTL_PUBLIC int PtlGetPut(ptl_handle_md_t get_md, ptl_handle_md_t put_md, ptl_pro
 
 /* --- helpers outside the standard ----------------------------------------------------------- */
 
-/* Texts, never null. The arrays are indexed by return code and by event kind. */
+/* Texts, never null. ptl_err_str is indexed by return code. There is an array ptl_event_str, too,
+ * indexed by event kind; programs declare it themselves, as char* or const char*. */
 PTL_PUBLIC const char* PtlErrorStr(unsigned int ptl_errno);
 PTL_PUBLIC const char* PtlEventKindStr(ptl_event_kind_t kind);
 PTL_PUBLIC const char* PtlNIFailStr(ptl_handle_ni_t ni, ptl_ni_fail_t fail_type);
-PTL_PUBLIC extern const char* const ptl_err_str[];
-PTL_PUBLIC extern const char* const ptl_event_str[];
+PTL_PUBLIC extern const char* ptl_err_str[];
 
 /* The job: rank, number of processes, and the ids of a rank. The launcher sets them; a program
  * that distributes ids itself may overrule rank and size with PtlSetRank, where ~0 for both asks
@@ -404,6 +414,18 @@ PTL_PUBLIC extern const char* const ptl_event_str[];
 PTL_PUBLIC int PtlSetRank(ptl_handle_ni_t ni, unsigned int rank, unsigned int group_size);
 PTL_PUBLIC int PtlGetRank(ptl_handle_ni_t ni, unsigned int* rank, unsigned int* group_size);
 PTL_PUBLIC int PtlGetRankId(ptl_handle_ni_t ni, unsigned int rank, ptl_process_id_t* id);
+
+/* Names the nodes or the pids of all ranks, in the order of ranks; afterwards PtlGetRankId goes by
+ * them. group_size is that of PtlGetRank. The entry of this process must be its own id. With
+ * PTL_INVALID_HANDLE they are for the interface that the next PtlNIInit opens.
+ * Errors: PTL_NI_INVALID, PTL_SEGV, PTL_FAIL (another size or node), PTL_PID_INVALID. */
+PTL_PUBLIC int PtlSetNIDMap(ptl_handle_ni_t ni, const ptl_nid_t* map, unsigned int group_size);
+PTL_PUBLIC int PtlSetPIDMap(ptl_handle_ni_t ni, const ptl_pid_t* map, unsigned int group_size);
+/* Fill map[0 .. group_size-1] with the ids of all ranks, those of the launcher or of the calls
+ * above. Errors: PTL_NI_INVALID, PTL_SEGV, PTL_FAIL (not the size of PtlGetRank, or a rank without
+ * ids). */
+PTL_PUBLIC int PtlGetNIDMap(ptl_handle_ni_t ni, ptl_nid_t* map, unsigned int group_size);
+PTL_PUBLIC int PtlGetPIDMap(ptl_handle_ni_t ni, ptl_pid_t* map, unsigned int group_size);
 
 /* Moves what can be moved; if there is nothing, waits for at most `timeout` for something.
  * Takes any handle. Errors: PTL_HANDLE_INVALID. */
@@ -415,6 +437,8 @@ PTL_PUBLIC unsigned int PtlNIDebug(ptl_handle_ni_t ni, unsigned int mask);
 #define PTL_DBG_DROP 0x1U   /* requests dropped, with the reason */
 #define PTL_DBG_ACCEPT 0x2U /* requests accepted */
 #define PTL_DBG_HELD 0x4U   /* requests held by flow control */
+#define PTL_DBG_ALL 0x0000ffffU
+#define PTL_DBG_NI_ALL 0xffff0000U /* kinds of the network interface: none */
 /* Write a portal's list, or one entry, to standard error.
  * Errors: PTL_NI_INVALID, PTL_PT_INDEX_INVALID; PTL_ME_INVALID. */
 PTL_PUBLIC int PtlTblDump(ptl_handle_ni_t ni, int pt_index);
@@ -422,10 +446,20 @@ PTL_PUBLIC int PtlMEDump(ptl_handle_me_t me);
 
 /* --- names that existing programs use ------------------------------------------------------- */
 
-#define PTL_IFACE_DUP PTL_OK /* a second PtlNIInit simply succeeds */
 #define PTL_NOACK_REQ PTL_NO_ACK_REQ
-#define PTL_IFACE_UTCP PTL_IFACE_DEFAULT
-/* UNLINK events come for every descriptor that unlinks itself, and for no other. */
+#define PTL_DEBUG_ALL PTL_DBG_ALL
+#define PTL_DEBUG_NI_ALL PTL_DBG_NI_ALL
+/* Interfaces of other implementations, and bridges to them: all are the one that Torii has. */
+#define PTL_IFACE_UTCP ((ptl_interface_t)0)
+#define PTL_IFACE_SS ((ptl_interface_t)0)
+#define CRAY_USER_NAL ((ptl_interface_t)0)
+#define CRAY_KERN_NAL ((ptl_interface_t)0)
+#define CRAY_QK_NAL ((ptl_interface_t)0)
+#define PTL_BRIDGE_UK 0
+#define PTL_BRIDGE_QK 1
+#define IFACE_FROM_BRIDGE_AND_NALID(bridge, nalid) ((ptl_interface_t)((nalid) + 0 * (bridge)))
+/* UNLINK events come for every descriptor that unlinks itself, and for no other; with the
+ * parameter portals_unlink_events=no (TORII_PORTALS_UNLINK_EVENTS) for none. */
 #define PTL_MD_EVENT_AUTO_UNLINK_ENABLE 0
 #define PTL_MD_EVENT_MANUAL_UNLINK_ENABLE 0
 #define PTL_MD_FLAG_AUTO_UNLINK 0

@@ -9,6 +9,7 @@ EXTRA_DIST += \
 	test/unit/exports_kit.h \
 	test/unit/link_fixture.h \
 	test/unit/link_kit.h \
+	test/unit/portals_clients.h \
 	test/unit/portals_kit.h \
 	test/unit/protocol_kit.h \
 	test/unit/shm_ask_kit.h \
@@ -76,6 +77,7 @@ test_unit_portals_tests_SOURCES = \
 	test/unit/portals_behaviour_test.cc \
 	test/unit/portals_conformance_test.cc \
 	test/unit/portals_events_test.cc \
+	test/unit/portals_ids_test.cc \
 	test/unit/portals_matching_test.cc \
 	test/unit/portals_pressure_test.cc
 test_unit_ports_tests_SOURCES = \
@@ -159,7 +161,10 @@ endif
 api_programs = \
 	test/unit/fork_api_test \
 	test/unit/group_api_test \
-	test/unit/memory_api_test
+	test/unit/memory_api_test \
+	test/unit/portals_clients_cxx_test \
+	test/unit/portals_clients_test \
+	test/unit/portals_pids_test
 if !SANITIZED
 api_programs += test/unit/stack_api_test # sanitizers need longer stacks
 endif
@@ -175,6 +180,16 @@ test_unit_group_api_test_LINK = $(API_LINK)
 test_unit_memory_api_test_SOURCES = test/unit/memory_api_test.c
 test_unit_memory_api_test_LDADD = libtorii.la
 test_unit_memory_api_test_LINK = $(API_LINK)
+test_unit_portals_clients_cxx_test_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/core/portals3
+test_unit_portals_clients_cxx_test_LDADD = libtorii.la
+test_unit_portals_clients_cxx_test_SOURCES = test/unit/portals_clients_cxx_test.cc
+test_unit_portals_clients_test_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/core/portals3
+test_unit_portals_clients_test_LDADD = libtorii.la
+test_unit_portals_clients_test_LINK = $(API_LINK)
+test_unit_portals_clients_test_SOURCES = test/unit/portals_clients_test.c
+test_unit_portals_pids_test_LDADD = libtorii.la
+test_unit_portals_pids_test_LINK = $(API_LINK)
+test_unit_portals_pids_test_SOURCES = test/unit/portals_pids_test.c
 test_unit_stack_api_test_SOURCES = test/unit/stack_api_test.c
 test_unit_stack_api_test_LDADD = libtorii.la -lpthread
 test_unit_stack_api_test_LINK = $(API_LINK)

@@ -6,6 +6,8 @@ libtorii_internal_la_SOURCES += \
 	src/core/api/ni_registry.cc \
 	src/core/api/ni_registry.h \
 	src/core/api/portals_api.cc \
+	src/core/api/process_ids.cc \
+	src/core/api/process_ids.h \
 	src/core/api/portals_text.cc \
 	src/core/api/memory_api.cc \
 	src/core/api/torii_api.cc \

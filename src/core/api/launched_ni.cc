@@ -3,8 +3,10 @@
 #include "core/api/launched_ni.h"
 
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "core/api/process_ids.h"
 #include "core/base/log.h"
 #include "core/boot/boot.h"
 #include "core/ni/ni.h"
@@ -12,25 +14,24 @@
 namespace torii {
 namespace {
 
-// Portals process ids count from 1 on each node.
 struct Launched final : Directory {
   OwnerProcess owner;
   std::unique_ptr<Boot> boot;
   NiPointer ni;
-  const ProcessMap* map = nullptr;
+  std::optional<ProcessIds> all;
 
   bool address(uint32_t nid, uint32_t pid, std::vector<std::byte>* out, std::string* why) override {
     uint32_t rank = 0;
-    if (pid == 0 || !map->rank_at(nid, pid - 1, &rank)) {
+    if (!all->rank_of(nid, pid, &rank)) {
       *why = format_text("the job has no process %u on node %u", pid, nid);
       return false;
     }
     return boot->lookup(rank, out, why) == Status::ok;
   }
   bool ids(uint32_t rank, uint32_t* nid, uint32_t* pid) override {
-    if (rank >= map->size()) return false;
-    *nid = map->node(rank);
-    *pid = map->local_rank(rank) + 1;
+    if (rank >= all->size() || !all->has_ids(rank)) return false;
+    *nid = all->nid(rank);
+    *pid = all->pid(rank);
     return true;
   }
 };
@@ -48,36 +49,76 @@ struct EndLaunched {
 };
 std::unique_ptr<Launched, EndLaunched> g_launched;  // PtlNIInit's lock guards it
 
-Status start(Launched* out, ptl_pid_t pid, std::string* why) {
+constexpr size_t kPidBytes = 4;  // little-endian
+
+// Tells all processes which pid this one asks for, hears theirs, and computes the ids of all.
+Status agree_on_ids(Launched* out, ptl_pid_t pid, std::string* why) {
+  std::vector<std::byte> bytes(kPidBytes);
+  for (size_t i = 0; i < kPidBytes; ++i) bytes[i] = static_cast<std::byte>(pid >> 8 * i);
+  const ProcessMap* map = nullptr;
+  Status status = out->boot->publish(bytes, why);
+  if (status == Status::ok) status = out->boot->process_map(&map, why);
+  if (status != Status::ok) return status;
+  std::vector<uint32_t> wanted(map->size());
+  for (uint32_t rank = 0; rank < map->size(); ++rank) {
+    status = out->boot->lookup(rank, &bytes, why);
+    if (status != Status::ok) return status;
+    if (bytes.size() != kPidBytes) {
+      *why = format_text("rank %u asks for a pid of %zu bytes; %zu were expected", rank,
+                         bytes.size(), kPidBytes);
+      return Status::corrupt;
+    }
+    for (size_t i = 0; i < kPidBytes; ++i) wanted[rank] |= static_cast<uint32_t>(bytes[i]) << 8 * i;
+  }
+  out->all.emplace(*map, wanted);
+  return Status::ok;
+}
+
+// The others need not wait for an address that does not come.
+Status refuse_pid(Launched* out, ptl_pid_t pid, std::string* why) {
+  const BootInfo& info = out->boot->info();
+  uint32_t owner = 0;
+  out->all->rank_of(info.node + 1, pid, &owner);
+  (void)out->boot->publish({}, why);
+  *why = format_text(
+      "rank %u asked for pid %u, which rank %u of the same node (%s) has; ask for another one, or "
+      "for PTL_PID_ANY",
+      info.rank, pid, owner, info.host.c_str());
+  return Status::invalid;
+}
+
+Status start(Launched* out, ptl_pid_t pid, std::span<const ptl_pid_t> pid_map, std::string* why) {
   out->boot = open_boot(why);
   if (!out->boot) return Status::unreachable;
   const BootInfo& info = out->boot->info();
+  if (pid == PTL_PID_ANY && !pid_map.empty()) {
+    if (pid_map.size() != info.size) {
+      *why = format_text("PtlSetPIDMap named %zu processes, but the job has %u", pid_map.size(),
+                         info.size);
+      return Status::invalid;
+    }
+    pid = pid_map[info.rank];
+  }
+  Status status = agree_on_ids(out, pid, why);
+  if (status != Status::ok) return status;
+  if (!out->all->has_ids(info.rank)) return refuse_pid(out, pid, why);
   NiConfig config;
   config.self = own_identity();
   config.self.job = info.job;
   config.self.rank = info.rank;
-  config.self.nid = info.node;
-  config.self.pid = info.local_rank + 1;
+  config.self.nid = out->all->nid(info.rank);
+  config.self.pid = out->all->pid(info.rank);
   config.size = info.size;
   config.local_size = info.local_size;
   config.threads = true;
-  if (pid != PTL_PID_ANY && pid != config.self.pid) {
-    *why = format_text(
-        "pid %u was asked for, but the launcher numbers the processes of a node and this is pid "
-        "%u; ask for PTL_PID_ANY",
-        pid, config.self.pid);
-    return Status::invalid;
-  }
   out->ni = Ni::open(config, why);
   if (!out->ni) return Status::unreachable;
   std::byte address[Protocol::kAddressBytes];
   const size_t bytes = out->ni->protocol().address(address, sizeof(address));
-  Status status = out->boot->publish({address, bytes}, why);
-  if (status == Status::ok) status = out->boot->process_map(&out->map, why);
-  return status;
+  return out->boot->publish({address, bytes}, why);
 }
 
-Status open(ptl_pid_t pid, Portals** out, std::string* why) {
+Status open(ptl_pid_t pid, std::span<const ptl_pid_t> pid_map, Portals** out, std::string* why) {
   if (g_launched) {
     *why =
         "this process is a child of the one that opened the network interface; start another "
@@ -85,7 +126,7 @@ Status open(ptl_pid_t pid, Portals** out, std::string* why) {
     return Status::unsupported;
   }
   decltype(g_launched) launched(new Launched);
-  const Status status = start(launched.get(), pid, why);
+  const Status status = start(launched.get(), pid, pid_map, why);
   if (status != Status::ok) return status;
   launched->ni->set_directory(launched.get());
   g_launched = std::move(launched);

@@ -13,6 +13,7 @@ struct RegisteredNi {
   std::atomic<Portals*> portals{nullptr};
   std::atomic<uint32_t> epoch{0};  // how often this number was given out
   RankOverride rank;               // under the interface's lock
+  RankMaps maps;                   // likewise
 };
 
 std::mutex g_lock;  // registering only; finding is free of locks
@@ -33,6 +34,7 @@ ptl_handle_ni_t register_ni(Portals& portals, const ptl_ni_limits_t* desired) {
     const uint32_t epoch = ni.epoch.load() + 1;
     ni.epoch.store(epoch, std::memory_order_release);
     ni.rank = {};
+    ni.maps = {};
     const NiTag tag = make_tag(i, epoch);
     portals.host().lock();
     portals.open(tag, Portals::grant(desired));
@@ -68,6 +70,10 @@ Portals* find_ni(ptl_handle_any_t handle) {
 
 RankOverride* rank_override(ptl_handle_ni_t handle) {
   return &g_interfaces[tag_ni(handle_tag(handle))].rank;
+}
+
+RankMaps* rank_maps(ptl_handle_ni_t handle) {
+  return &g_interfaces[tag_ni(handle_tag(handle))].maps;
 }
 
 }  // namespace torii

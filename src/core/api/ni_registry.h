@@ -5,7 +5,9 @@
 // and in simulations any number of others.
 #pragma once
 
+#include <span>
 #include <string>
+#include <vector>
 
 #include "core/base/status.h"
 #include "core/portals/portals.h"
@@ -24,9 +26,11 @@ ptl_handle_ni_t ni_handle(NiTag tag);
 
 // How PtlNIInit comes to its interface.
 struct NiOpener {
-  // Opens the interface as process `pid` of this node, or as the launcher says for PTL_PID_ANY.
+  // Opens the interface as process `pid` of this node. With PTL_PID_ANY, `pid_map` has the pid of
+  // each rank; if it is empty, the launcher says.
   // `invalid`: that pid cannot be had; *why has one sentence for the user.
-  Status (*open)(ptl_pid_t pid, Portals** out, std::string* why);
+  Status (*open)(ptl_pid_t pid, std::span<const ptl_pid_t> pid_map, Portals** out,
+                 std::string* why);
   void (*close)(Portals* portals);
 };
 // Replaces the opener; null: PtlNIInit finds no interface. Returns the former one.
@@ -39,5 +43,12 @@ struct RankOverride {
   uint32_t size = 0;
 };
 RankOverride* rank_override(ptl_handle_ni_t ni);
+
+// The ids that PtlSetNIDMap and PtlSetPIDMap gave to the ranks; empty: those of the launcher.
+struct RankMaps {
+  std::vector<ptl_nid_t> nids;
+  std::vector<ptl_pid_t> pids;
+};
+RankMaps* rank_maps(ptl_handle_ni_t ni);
 
 }  // namespace torii

@@ -5,6 +5,9 @@
 // gives up the lock, runs event handlers.
 #include <atomic>
 #include <mutex>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "core/api/launched_ni.h"
 #include "core/api/ni_registry.h"
@@ -22,6 +25,7 @@ const NiOpener* g_opener = &kLaunchedNi;
 ptl_handle_ni_t g_default = PTL_INVALID_HANDLE;
 Portals* g_default_portals = nullptr;
 unsigned g_default_users = 0;
+RankMaps g_next_maps;  // of the next interface
 
 // One call on the interface that a handle names: holds its lock and runs handlers at the end.
 class Call {
@@ -89,7 +93,7 @@ int open_default(ptl_pid_t pid, const ptl_ni_limits_t* desired) {
   if (!g_opener) return PTL_IFACE_INVALID;
   std::string why;
   Portals* portals = nullptr;
-  const Status s = g_opener->open(pid, &portals, &why);
+  const Status s = g_opener->open(pid, g_next_maps.pids, &portals, &why);
   if (s != Status::ok) {
     TORII_ERROR("PtlNIInit: %s", why.c_str());
     if (s == Status::invalid) return PTL_PID_INVALID;
@@ -102,6 +106,63 @@ int open_default(ptl_pid_t pid, const ptl_ni_limits_t* desired) {
   g_opener->close(portals);
   g_default_portals = nullptr;
   return PTL_NO_SPACE;
+}
+
+// Rank and number of processes of this process's group.
+RankOverride group_of(const Call& call, ptl_handle_ni_t ni) {
+  const RankOverride& own = *rank_override(ni);
+  if (own.set) return own;
+  return {true, call->self().rank, call->host().job_size()};
+}
+
+// Two of the maps agree with what the interface has been opened as.
+int check_nids(const Call& call, const RankOverride& group, std::span<const ptl_nid_t> nids) {
+  return nids.size() == group.size && nids[group.rank] == call->self().nid ? PTL_OK : PTL_FAIL;
+}
+int check_pids(const Call& call, const RankOverride& group, std::span<const ptl_pid_t> pids) {
+  if (pids.size() != group.size) return PTL_FAIL;
+  return pids[group.rank] == call->self().pid ? PTL_OK : PTL_PID_INVALID;
+}
+
+// Gives the interface that has just been opened the maps that were set before.
+int adopt_maps(RankMaps maps) {
+  Call call(g_default, HandleKind::ni);
+  const RankOverride group = group_of(call, g_default);
+  int rc = maps.nids.empty() ? PTL_OK : check_nids(call, group, maps.nids);
+  if (rc == PTL_OK && !maps.pids.empty()) rc = check_pids(call, group, maps.pids);
+  *rank_maps(g_default) = std::move(maps);
+  return rc;
+}
+
+// The ids of a rank; false if nobody has told them.
+bool find_rank(const Call& call, ptl_handle_ni_t ni, uint32_t rank, ptl_process_id_t* id) {
+  const RankMaps& maps = *rank_maps(ni);
+  const bool has_nid = rank < maps.nids.size(), has_pid = rank < maps.pids.size();
+  if (!(has_nid && has_pid) && !call->host().rank_ids(rank, &id->nid, &id->pid)) return false;
+  if (has_nid) id->nid = maps.nids[rank];
+  if (has_pid) id->pid = maps.pids[rank];
+  return true;
+}
+
+int set_next_map(std::vector<uint32_t> RankMaps::*which, const uint32_t* map, unsigned size) {
+  std::lock_guard guard(g_default_lock);
+  if (g_inits.load() <= 0) return PTL_NO_INIT;
+  if (!map) return PTL_SEGV;
+  (g_next_maps.*which).assign(map, map + size);
+  return PTL_OK;
+}
+
+int get_map(ptl_handle_ni_t ni, uint32_t ptl_process_id_t::*which, uint32_t* map, unsigned size) {
+  Call call(ni, HandleKind::ni);
+  if (!call) return call.error(PTL_NI_INVALID);
+  if (!map) return PTL_SEGV;
+  if (size != group_of(call, ni).size) return PTL_FAIL;
+  for (unsigned rank = 0; rank < size; ++rank) {
+    ptl_process_id_t id{};
+    if (!find_rank(call, ni, rank, &id)) return PTL_FAIL;
+    map[rank] = id.*which;
+  }
+  return PTL_OK;
 }
 
 }  // namespace
@@ -143,7 +204,13 @@ int PtlNIInit(ptl_interface_t iface, ptl_pid_t pid, ptl_ni_limits_t* desired,
   if (!ni) return PTL_SEGV;
   if (iface != PTL_IFACE_DEFAULT) return PTL_IFACE_INVALID;
   if (!g_default_portals) {
-    if (int rc = open_default(pid, desired); rc != PTL_OK) return rc;
+    int rc = open_default(pid, desired);
+    RankMaps maps = std::exchange(g_next_maps, {});
+    if (rc != PTL_OK) return rc;
+    if (rc = adopt_maps(std::move(maps)); rc != PTL_OK) {
+      close_default();
+      return rc;
+    }
   }
   // Portals 3.3: a process has one pid on an interface.
   const ptl_pid_t own = g_default_portals->self().pid;
@@ -406,9 +473,9 @@ int PtlGetRank(ptl_handle_ni_t ni, unsigned int* rank, unsigned int* group_size)
   Call call(ni, HandleKind::ni);
   if (!call) return call.error(PTL_NI_INVALID);
   if (!rank || !group_size) return PTL_SEGV;
-  const RankOverride& own = *rank_override(ni);
-  *rank = own.set ? own.rank : call->self().rank;
-  *group_size = own.set ? own.size : call->host().job_size();
+  const RankOverride group = group_of(call, ni);
+  *rank = group.rank;
+  *group_size = group.size;
   return PTL_OK;
 }
 
@@ -416,7 +483,35 @@ int PtlGetRankId(ptl_handle_ni_t ni, unsigned int rank, ptl_process_id_t* id) {
   Call call(ni, HandleKind::ni);
   if (!call) return call.error(PTL_NI_INVALID);
   if (!id) return PTL_SEGV;
-  return call->host().rank_ids(rank, &id->nid, &id->pid) ? PTL_OK : PTL_FAIL;
+  return find_rank(call, ni, rank, id) ? PTL_OK : PTL_FAIL;
+}
+
+int PtlSetNIDMap(ptl_handle_ni_t ni, const ptl_nid_t* map, unsigned int group_size) {
+  if (ni == PTL_INVALID_HANDLE) return set_next_map(&RankMaps::nids, map, group_size);
+  Call call(ni, HandleKind::ni);
+  if (!call) return call.error(PTL_NI_INVALID);
+  if (!map) return PTL_SEGV;
+  const int rc = check_nids(call, group_of(call, ni), {map, group_size});
+  if (rc == PTL_OK) rank_maps(ni)->nids.assign(map, map + group_size);
+  return rc;
+}
+
+int PtlSetPIDMap(ptl_handle_ni_t ni, const ptl_pid_t* map, unsigned int group_size) {
+  if (ni == PTL_INVALID_HANDLE) return set_next_map(&RankMaps::pids, map, group_size);
+  Call call(ni, HandleKind::ni);
+  if (!call) return call.error(PTL_NI_INVALID);
+  if (!map) return PTL_SEGV;
+  const int rc = check_pids(call, group_of(call, ni), {map, group_size});
+  if (rc == PTL_OK) rank_maps(ni)->pids.assign(map, map + group_size);
+  return rc;
+}
+
+int PtlGetNIDMap(ptl_handle_ni_t ni, ptl_nid_t* map, unsigned int group_size) {
+  return get_map(ni, &ptl_process_id_t::nid, map, group_size);
+}
+
+int PtlGetPIDMap(ptl_handle_ni_t ni, ptl_pid_t* map, unsigned int group_size) {
+  return get_map(ni, &ptl_process_id_t::pid, map, group_size);
 }
 
 int PtlProgress(ptl_handle_any_t handle, ptl_time_t timeout) {

@@ -6,14 +6,14 @@
 
 namespace {
 
-constexpr unsigned kErrors = PTL_SR_INDEX_INVALID + 1;
+constexpr unsigned kErrors = PTL_UNKNOWN_ERROR + 1;
 constexpr unsigned kEvents = PTL_EVENT_UNLINK + 1;
 
 }  // namespace
 
 extern "C" {
 
-const char* const ptl_err_str[kErrors] = {
+const char* ptl_err_str[kErrors] = {
     "PTL_OK",
     "PTL_AC_INDEX_INVALID",
     "PTL_EQ_DROPPED",
@@ -38,9 +38,15 @@ const char* const ptl_err_str[kErrors] = {
     "PTL_PT_INDEX_INVALID",
     "PTL_SEGV",
     "PTL_SR_INDEX_INVALID",
+    "PTL_IFACE_DUP",
+    "PTL_EQ_IN_USE",
+    "PTL_VAL_FAILED",
+    "PTL_UNKNOWN_ERROR",
 };
 
-const char* const ptl_event_str[kEvents] = {
+// Not in portals3.h: programs declare it, some as char* and some as const char*.
+PTL_PUBLIC extern const char* ptl_event_str[kEvents];
+const char* ptl_event_str[kEvents] = {
     "PTL_EVENT_GET_START",   "PTL_EVENT_GET_END",      "PTL_EVENT_PUT_START",
     "PTL_EVENT_PUT_END",     "PTL_EVENT_GETPUT_START", "PTL_EVENT_GETPUT_END",
     "PTL_EVENT_REPLY_START", "PTL_EVENT_REPLY_END",    "PTL_EVENT_SEND_START",

@@ -4,6 +4,7 @@
 // From START to END to UNLINK: what all operations have in common.
 #include "core/portals/transfer.h"
 
+#include "core/base/param.h"
 #include "core/portals/portals.h"
 
 namespace torii {
@@ -104,7 +105,7 @@ void Portals::unlink_when_done(Md* md, uint32_t link) {
   if (!md->auto_unlink || md->unlink_due) return;
   md->unlink_due = true;
   md->unlink_link = link;
-  Eq* eq = eqs_.find(md->eq);
+  Eq* eq = params().portals_unlink_events ? eqs_.find(md->eq) : nullptr;
   if (!eq) return;
   if (!eq->have_room(1)) {
     ++totals_.events_lost;
