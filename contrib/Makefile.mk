@@ -7,6 +7,8 @@ EXTRA_DIST += \
 	contrib/check-tree \
 	contrib/common.sh \
 	contrib/compare \
+	contrib/examples/Makefile \
+	contrib/examples/portals_ring.c \
 	contrib/mpich/torii-netmod \
 	contrib/setup \
 	contrib/system \

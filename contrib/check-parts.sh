@@ -110,21 +110,34 @@ part_library() {
     report FAIL "library: exports its interfaces only" "also $(echo $name)"
   fi
   export PKG_CONFIG_PATH=$top/install/lib/pkgconfig
-  for header in torii portals3; do
-    printf '#include <%s.h>\nint main(void) { return 0; }\n' $header >"$work/$header.c"
-    cp "$work/$header.c" "$work/$header.cc"
-    if step "$header.h in C and C++" "$work/library.log" bash -c "
-      flags=\$(pkg-config --cflags torii) libs=\$(pkg-config --libs torii)
-      set -e
-      gcc -std=c11 -Wall -Wextra -Wpedantic -Werror \$flags -o $work/$header-c $work/$header.c \$libs
-      g++ -std=c++17 -Wall -Wextra -Wpedantic -Werror \$flags -o $work/$header-cc $work/$header.cc \$libs
-      LD_LIBRARY_PATH=$top/install/lib $work/$header-c"; then
-      report PASS "library: $header.h by pkg-config"
-    else
-      last_lines "$work/library.log"
-      report FAIL "library: $header.h by pkg-config"
-    fi
+  for header in torii portals3 p3nal_utcp p3rt/p3rt p3api/debug portals/portals3 portals/p3nal_utcp \
+    portals/p3api/debug; do
+    name=$work/alone-${header//\//-}
+    printf '#include <%s.h>\nint main(void) { return 0; }\n' $header >"$name.c"
+    cp "$name.c" "$name.cc"
+    meets "$header.h by pkg-config" "$name.c" "$name.cc"
   done
+  meets "programs for other Portals" test/unit/portals_clients_test.c \
+    test/unit/portals_clients_cxx_test.cc
+  done_or_fail "library: example by its Makefile" "the ring of three processes" "$work/library.log" bash -c "
+    set -e
+    make -B -C $work -f $top/contrib/examples/Makefile VPATH=$top/contrib/examples CFLAGS='-Wall -Wextra -Werror'
+    export TORII_JOB=check-$$ TORII_SIZE=3
+    for rank in 0 1 2; do TORII_RANK=\$rank timeout 30 $work/portals_ring & done >$work/ring.txt
+    wait
+    cat $work/ring.txt
+    test \$(sort -u $work/ring.txt | grep -c 'heard from rank') -eq 3"
+}
+
+# meets WHAT C_FILE CXX_FILE: they compile and link by pkg-config, and run
+meets() {
+  done_or_fail "library: $1" "$1 in C and C++" "$work/library.log" bash -c "
+    flags=\$(pkg-config --cflags torii) libs=\$(pkg-config --libs torii)
+    set -e
+    gcc -std=c11 -Wall -Wextra -Wpedantic -Werror \$flags -o $work/meets-c $2 \$libs
+    g++ -std=c++17 -Wall -Wextra -Wpedantic -Werror \$flags -o $work/meets-cc $3 \$libs
+    LD_LIBRARY_PATH=$top/install/lib $work/meets-c
+    LD_LIBRARY_PATH=$top/install/lib $work/meets-cc"
 }
 
 # --- in-process tests ------------------------------------------------------------------------------

@@ -161,9 +161,9 @@ PTL_PUBLIC void PtlFini(void);
  * 1, too. Two processes of a node that ask for one pid: the one of the lower rank has it. A value
  * of *desired that is not positive takes the default, one too large the largest possible. `desired`
  * and `actual` may be null. A further call gives the same handle, ignores `desired`, and wants a
- * PtlNIFini of its own. Errors: PTL_IFACE_INVALID, PTL_PID_INVALID (another process has that pid,
- * or this one another), PTL_NO_SPACE, PTL_SEGV, PTL_FAIL (the log has the reason; or PtlSetNIDMap
- * named another node). */
+ * PtlNIFini of its own.
+ * Errors: PTL_IFACE_INVALID, PTL_PID_INVALID (another process has that pid, or this one another),
+ * PTL_NO_SPACE, PTL_SEGV, PTL_FAIL (the log has the reason; or PtlSetNIDMap named another node). */
 PTL_PUBLIC int PtlNIInit(ptl_interface_t iface, ptl_pid_t pid, ptl_ni_limits_t* desired,
                          ptl_ni_limits_t* actual, ptl_handle_ni_t* ni);
 /* Releases the interface with its entries, descriptors and event queues. What becomes of pending

@@ -19,4 +19,4 @@ libtorii_internal_la_SOURCES += \
 	src/core/portals/target.cc \
 	src/core/portals/transfer.cc \
 	src/core/portals/transfer.h
-EXTRA_DIST += src/core/portals/README.md
+EXTRA_DIST += src/core/portals/PORTING.md src/core/portals/README.md
