@@ -207,7 +207,8 @@ PTL_PUBLIC int PtlMEAttachAny(ptl_handle_ni_t ni, ptl_pt_index_t* pt_index,
 PTL_PUBLIC int PtlMEInsert(ptl_handle_me_t base, ptl_process_id_t match_id,
                            ptl_match_bits_t match_bits, ptl_match_bits_t ignore_bits,
                            ptl_unlink_t unlink, ptl_ins_pos_t position, ptl_handle_me_t* me);
-/* Removes an entry and its descriptor. Makes progress before it refuses, so that a loop ends.
+/* Removes an entry and its descriptor, without an UNLINK event. Makes progress before it refuses,
+ * so that a loop ends.
  * Errors: PTL_ME_INVALID, PTL_ME_IN_USE (an operation of the descriptor is under way). */
 PTL_PUBLIC int PtlMEUnlink(ptl_handle_me_t me);
 
@@ -302,12 +303,32 @@ typedef uint32_t ptl_ni_fail_t;
 #define PTL_NI_FAIL ((ptl_ni_fail_t)1)
 #define PTL_NI_PEER_DEAD ((ptl_ni_fail_t)2) /* the other process ended or cannot be reached */
 
-/* `initiator` is the requester at a target, this process in SEND, the answering process in REPLY
- * and ACK. pt_index, match_bits and rlength of SEND, REPLY and ACK are those of the call, and so
- * are hdr_data and (as the remote offset) offset of SEND and ACK. The offset of REPLY is that in
- * the local descriptor. mlength is what was moved or, in an ACK, what the target accepted.
- * `md` is the descriptor after the operation. `link` is the same in START, END and ACK of one
- * operation and the UNLINK it caused. `sequence` counts the events of the queue. */
+/* START and END of an operation have the same fields:
+ *
+ *               PUT, GET, GETPUT      SEND           REPLY             ACK
+ *   initiator   the requester         this process   who replied       who acknowledged
+ *   pt_index    of the request        of the call    of the call       of the call
+ *   match_bits  of the request        of the call    of the call       of the call
+ *   rlength     bytes requested       bytes sent     bytes requested   the same as mlength
+ *   mlength     bytes accepted        bytes sent     bytes received    bytes the target accepted
+ *   offset      in `md`               in `md`        in `md`           in `md`
+ *   hdr_data    of the call; GET: 0   of the call    0                 of the call
+ *
+ * `offset` is always where the bytes are in the descriptor of this event, never that at the other
+ * process. SEND and ACK of PtlPutRegion and REPLY of PtlGetRegion have its local_offset; those of
+ * calls on whole descriptors have 0.
+ *
+ * rlength of ACK: Portals 3.3 returns the length of the request. Implementations returned 0 or
+ * mlength, and existing programs stop unless it equals mlength. To find a truncated put, compare
+ * mlength with the length that was sent.
+ *
+ * UNLINK follows the operation that made a PTL_UNLINK descriptor inactive, and has the fields of
+ * its event (PUT, GET, GETPUT, SEND, REPLY or ACK) with ni_fail_type PTL_NI_OK. PtlMDUnlink,
+ * PtlMEUnlink and PtlNIFini cause no UNLINK.
+ *
+ * uid and jid are those of the initiator. `md` is the descriptor after the operation. `link` is
+ * the same in START, END and ACK of one operation and the UNLINK it caused. `sequence` counts the
+ * events of the queue. */
 typedef struct {
   ptl_event_kind_t type;
   ptl_process_id_t initiator;

@@ -33,7 +33,10 @@ const char* name_of(Mutation mutation) {
                                     "access control is open",
                                     "held puts come last first",
                                     "drops are not counted",
-                                    "getput needs one permission"};
+                                    "getput needs one permission",
+                                    "SEND tells the remote offset",
+                                    "ACK tells the length that was sent",
+                                    "UNLINK tells nothing"};
   static_assert(std::size(kNames) == size_t(Mutation::kCount));
   return kNames[size_t(mutation)];
 }
@@ -389,11 +392,12 @@ int Model::put(const std::shared_ptr<Request>& r, ptl_handle_md_t handle, const 
   r->length = region.all ? md->at.size() : region.length;
   r->want_ack &= md->user.eq_handle != PTL_EQ_NONE;
   const auto link = std::make_shared<Link>();
-  consume(*md, link);
+  const bool last = consume(*md, link);
   const auto op = begin(s, Op::Role::send, r, md, PTL_EVENT_SEND_START);
   op->link = link;
-  op->event.offset = r->offset;
+  op->event.offset = is(Mutation::sends_tell_the_remote_offset) ? r->offset : local;
   op->event.hdr_data = r->hdr_data;
+  if (last) md->cause_event = op->event;
   op->at.assign(md->at.begin() + long(local), md->at.begin() + long(local + r->length));
   r->payload = read(s, op->at);
   ++s.registers.send_count;
@@ -439,11 +443,11 @@ int Model::getput(const std::shared_ptr<Request>& r, ptl_handle_md_t get_handle,
   back->writes = true;
   begin_write(s, *back);
   const auto link = std::make_shared<Link>();
-  consume(*put_md, link);
+  const bool last = consume(*put_md, link);
   const auto op = begin(s, Op::Role::send, r, put_md, PTL_EVENT_SEND_START);
   op->link = link;
-  op->event.offset = r->offset;
   op->event.hdr_data = r->hdr_data;
+  if (last) put_md->cause_event = op->event;
   ++s.registers.send_count;
   s.registers.send_length += r->length;
   if (!processes_[r->to]->dead) on_the_way_[{r->from, r->to}].push_back(r);

@@ -45,6 +45,9 @@ enum class Mutation : uint8_t {
   held_puts_come_last_first,
   drops_are_not_counted,
   getput_needs_one_permission,
+  sends_tell_the_remote_offset,
+  acks_tell_the_length_sent,
+  unlinks_tell_nothing,
   kCount
 };
 const char* name_of(Mutation mutation);
@@ -120,6 +123,7 @@ struct Md {
   unsigned busy = 0;            // operations whose bytes may be moving
   int shown_threshold = 0;      // at the last event seen
   std::shared_ptr<Link> cause;  // link of the operation that made it due
+  ptl_event_t cause_event{};    // what UNLINK must say
   Me* me = nullptr;
 };
 

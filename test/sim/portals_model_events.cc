@@ -244,7 +244,7 @@ void Model::reply(const std::shared_ptr<Op>& op, uint64_t bytes) {
   op->wants_start = queue && !(md.user.options & PTL_MD_EVENT_START_DISABLE);
   op->wants_end = queue && !(md.user.options & PTL_MD_EVENT_END_DISABLE);
   op->event.mlength = std::min<uint64_t>(bytes, op->at.size());
-  if (!is(Mutation::reply_is_free)) (void)consume(md, op->link);
+  if (!is(Mutation::reply_is_free) && consume(md, op->link)) md.cause_event = op->event;
   md.shown_threshold = md.user.threshold;
 }
 
@@ -268,7 +268,8 @@ void Model::ack_event(Process& s, ptl_handle_eq_t eq, const ptl_event_t& e) {
   expected.uid = target.uid;
   expected.jid = target.jid;
   expected.mlength = failed ? 0 : r->accepted;
-  if (!is(Mutation::ack_is_free)) (void)consume(*op->md, op->link);
+  if (!is(Mutation::acks_tell_the_length_sent)) expected.rlength = expected.mlength;
+  if (!is(Mutation::ack_is_free) && consume(*op->md, op->link)) op->md->cause_event = expected;
   if (!check_fields(s, e, expected) || !check_link(s, eq, *op->link, e) ||
       !check_md_copy(s, *op->md, e, op->md->shown_threshold))
     return;
@@ -295,12 +296,13 @@ void Model::unlink_event(Process& s, ptl_handle_eq_t eq, const ptl_event_t& e) {
     if (!may_be_over(*one)) return fail(place(s, e) + ": an operation is under way");
     finish(s, one, true);
   }
-  ptl_event_t expected{};
+  ptl_event_t expected = md->cause_event;
+  // Of replies without events nothing tells which came last, and how many bytes before a death.
+  const bool unsure = expected.type == PTL_EVENT_REPLY_START && (!md->cause->known || md->vague);
+  if (unsure) expected = e;
+  if (is(Mutation::unlinks_tell_nothing)) expected = {};
   expected.md_handle = md->handle;
-  expected.initiator = s.id;
-  expected.uid = s.uid;
-  expected.jid = s.jid;
-  expected.pt_index = md->me ? md->me->pt_index : PTL_PT_INDEX_ANY;
+  if (e.ni_fail_type != PTL_NI_OK) return fail(place(s, e) + ": ni_fail_type is set");
   if (!check_fields(s, e, expected) || !check_link(s, eq, *md->cause, e) ||
       !check_md_copy(s, *md, e, md->shown_threshold))
     return;

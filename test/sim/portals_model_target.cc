@@ -105,6 +105,7 @@ void Model::accept(Process& s, Me& me, const std::shared_ptr<Request>& r) {
   op->event.mlength = r->accepted;
   op->event.offset = offset;
   op->event.hdr_data = r->verb == Verb::get ? 0 : r->hdr_data;
+  if (was_active && !md->active) md->cause_event = op->event;
   op->at.assign(md->at.begin() + long(offset), md->at.begin() + long(offset + r->accepted));
   if (verbose)
     std::printf("              accepted by md %llx at offset %llu, memory from %u\n",

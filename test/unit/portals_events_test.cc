@@ -50,7 +50,7 @@ TEST_P(PortalsEvents, PutTruncatedToNothingIsAcknowledgedWithNothing) {
   for (const ptl_event_t& event : events_a) {
     if (event.type != PTL_EVENT_ACK) continue;
     EXPECT_EQ(event.mlength, 0u);
-    EXPECT_EQ(event.rlength, kBytes);
+    EXPECT_EQ(event.rlength, 0u);
   }
   ASSERT_EQ(at_b(), "PUT_START PUT_END");
   EXPECT_EQ(events_b[1].mlength, 0u);
@@ -135,6 +135,137 @@ TEST_P(PortalsEvents, UnlinkFollowsTheReplyThatExhausted) {
   ASSERT_EQ(PtlGet(source_md(0, 1, PTL_UNLINK), b.id(), kPortal, 0, 1, 0), PTL_OK);
   ASSERT_EQ(at_a(), "REPLY_START REPLY_END UNLINK");
   ASSERT_EQ(at_b(), "GET_START GET_END UNLINK");
+}
+
+// Whatever the offset at the other process is.
+TEST_P(PortalsEvents, OffsetsAreThoseOfTheDescriptorInTheEvent) {
+  constexpr unsigned kBoth = PTL_MD_OP_PUT | PTL_MD_OP_GET;
+  target_md(kBoth | PTL_MD_MANAGE_REMOTE);
+  const auto md = source_md();
+  const auto offsets = [&](const std::vector<ptl_event_t>& events) {
+    std::string text;
+    for (const ptl_event_t& e : events) text += std::to_string(e.offset) + ' ';
+    return text;
+  };
+  ASSERT_EQ(PtlPutRegion(md, 16, 100, PTL_ACK_REQ, b.id(), kPortal, 0, 1, 40, 0), PTL_OK);
+  at_b();
+  EXPECT_EQ(offsets(events_b), "40 40 ");
+  at_a();
+  EXPECT_EQ(offsets(events_a), "16 16 16 ");
+  ASSERT_EQ(put(md, b, 99, PTL_NO_ACK_REQ, 40), PTL_OK);
+  at_a();
+  EXPECT_EQ(offsets(events_a), "0 0 ");
+  ASSERT_EQ(PtlGetRegion(md, 16, 100, b.id(), kPortal, 0, 1, 40), PTL_OK);
+  at_b();
+  EXPECT_EQ(offsets(events_b), "40 40 ");
+  at_a();
+  EXPECT_EQ(offsets(events_a), "16 16 ");
+  const auto small = bind(a, make_md(source.data(), 64, 0, kInf, eq_a));
+  ASSERT_EQ(PtlGetPut(small, small, b.id(), kPortal, 0, 1, 40, 7), PTL_OK);
+  at_b();
+  EXPECT_EQ(offsets(events_b), "40 40 ");
+  ASSERT_EQ(at_a(), "SEND_START SEND_END REPLY_START REPLY_END");
+  EXPECT_EQ(offsets(events_a), "0 0 0 0 ");
+}
+
+// UNLINK has the fields of the event before it, which in these cases is that of its cause.
+void expect_like_the_one_before(const std::vector<ptl_event_t>& events, int threshold = 0) {
+  ASSERT_GE(events.size(), 2u);
+  const ptl_event_t& unlink = events.back();
+  const ptl_event_t& cause = events[events.size() - 2];
+  ASSERT_EQ(unlink.type, PTL_EVENT_UNLINK);
+  EXPECT_EQ(unlink.initiator.nid, cause.initiator.nid);
+  EXPECT_EQ(unlink.initiator.pid, cause.initiator.pid);
+  EXPECT_EQ(unlink.uid, cause.uid);
+  EXPECT_EQ(unlink.jid, cause.jid);
+  EXPECT_EQ(unlink.pt_index, cause.pt_index);
+  EXPECT_EQ(unlink.match_bits, cause.match_bits);
+  EXPECT_EQ(unlink.rlength, cause.rlength);
+  EXPECT_EQ(unlink.mlength, cause.mlength);
+  EXPECT_EQ(unlink.offset, cause.offset);
+  EXPECT_EQ(unlink.hdr_data, cause.hdr_data);
+  EXPECT_EQ(unlink.link, cause.link);
+  EXPECT_EQ(unlink.md_handle, cause.md_handle);
+  EXPECT_EQ(unlink.md.threshold, threshold);
+  EXPECT_EQ(unlink.ni_fail_type, PTL_NI_OK);
+}
+
+TEST_P(PortalsEvents, UnlinkTellsOfPutAndSend) {
+  target_md(PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, kBytes, 1, PTL_UNLINK);
+  ASSERT_EQ(PtlPutRegion(source_md(0, 1, PTL_UNLINK), 16, 100, PTL_NO_ACK_REQ, b.id(), kPortal, 0,
+                         1, 40, 77),
+            PTL_OK);
+  ASSERT_EQ(at_b(), "PUT_START PUT_END UNLINK");
+  expect_like_the_one_before(events_b);
+  EXPECT_EQ(events_b[2].initiator.pid, a.id().pid);
+  EXPECT_EQ(events_b[2].offset, 40u);
+  EXPECT_EQ(events_b[2].hdr_data, 77u);
+  ASSERT_EQ(at_a(), "SEND_START SEND_END UNLINK");
+  expect_like_the_one_before(events_a);
+  EXPECT_EQ(events_a[2].match_bits, 1u);
+  EXPECT_EQ(events_a[2].offset, 16u);
+}
+
+// A descriptor that fills up goes by the MAX_SIZE rule; its last put is the cause.
+TEST_P(PortalsEvents, UnlinkTellsOfThePutThatFilledTheDescriptor) {
+  ptl_md_t md = make_md(destination.data(), 100, PTL_MD_OP_PUT | PTL_MD_MAX_SIZE, kInf, eq_b);
+  md.max_size = 50;
+  make_target(b, md, PTL_UNLINK, 0, ~ptl_match_bits_t{0});
+  const auto from = source_md();
+  const auto put_30 = [&](ptl_match_bits_t bits) {
+    return PtlPutRegion(from, 0, 30, PTL_NO_ACK_REQ, b.id(), kPortal, 0, bits, 0, 0);
+  };
+  ASSERT_EQ(put_30(5), PTL_OK);
+  ASSERT_EQ(at_b(), "PUT_START PUT_END");
+  ASSERT_EQ(put_30(6), PTL_OK);
+  ASSERT_EQ(at_b(), "PUT_START PUT_END UNLINK");
+  expect_like_the_one_before(events_b, kInf);
+  EXPECT_EQ(events_b[2].match_bits, 6u);
+  EXPECT_EQ(events_b[2].offset, 30u);
+}
+
+TEST_P(PortalsEvents, UnlinkTellsOfTheAcknowledgement) {
+  target_md(PTL_MD_OP_PUT | PTL_MD_TRUNCATE, 60);
+  const unsigned quiet = PTL_MD_EVENT_START_DISABLE | PTL_MD_EVENT_END_DISABLE;
+  ASSERT_EQ(PtlPutRegion(source_md(quiet, 2, PTL_UNLINK), 16, 100, PTL_ACK_REQ, b.id(), kPortal, 0,
+                         1, 0, 77),
+            PTL_OK);
+  ASSERT_EQ(at_a(), "ACK UNLINK");
+  expect_like_the_one_before(events_a);
+  EXPECT_EQ(events_a[1].initiator.pid, b.id().pid);
+  EXPECT_EQ(events_a[1].mlength, 60u);
+}
+
+TEST_P(PortalsEvents, UnlinkTellsOfGetAndReply) {
+  target_md(PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE, kBytes, 1, PTL_UNLINK);
+  ASSERT_EQ(PtlGetRegion(source_md(0, 1, PTL_UNLINK), 16, 100, b.id(), kPortal, 0, 1, 40), PTL_OK);
+  ASSERT_EQ(at_b(), "GET_START GET_END UNLINK");
+  expect_like_the_one_before(events_b);
+  ASSERT_EQ(at_a(), "REPLY_START REPLY_END UNLINK");
+  expect_like_the_one_before(events_a);
+  EXPECT_EQ(events_a[2].initiator.pid, b.id().pid);
+  EXPECT_EQ(events_a[2].offset, 16u);
+}
+
+TEST_P(PortalsEvents, UnlinkTellsOfGetPut) {
+  target_md(PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE, kBytes, 1, PTL_UNLINK);
+  const auto put_md = bind(a, make_md(source.data(), 64, 0, 1, PTL_EQ_NONE));
+  const auto get_md = bind(a, make_md(source.data() + 64, 64, 0, 1, eq_a), PTL_UNLINK);
+  ASSERT_EQ(PtlGetPut(get_md, put_md, b.id(), kPortal, 0, 1, 40, 77), PTL_OK);
+  ASSERT_EQ(at_b(), "GETPUT_START GETPUT_END UNLINK");
+  expect_like_the_one_before(events_b);
+  EXPECT_EQ(events_b[2].hdr_data, 77u);
+  ASSERT_EQ(at_a(), "REPLY_START REPLY_END UNLINK");
+  expect_like_the_one_before(events_a);
+}
+
+TEST_P(PortalsEvents, UnlinkByTheUserIsSilent) {
+  const Target entry = target_md(PTL_MD_OP_PUT, kBytes, 1, PTL_UNLINK);
+  const auto md = source_md(0, 1, PTL_UNLINK);
+  EXPECT_EQ(PtlMEUnlink(entry.me), PTL_OK);
+  EXPECT_EQ(PtlMDUnlink(md), PTL_OK);
+  EXPECT_EQ(at_a(), "");
+  EXPECT_EQ(at_b(), "");
 }
 
 TEST_P(PortalsEvents, ZeroLength) {
@@ -234,9 +365,9 @@ TEST_P(PortalsEvents, ContentsOfPutAndAcknowledgement) {
     EXPECT_EQ(e.initiator.pid, who.id().pid);
     EXPECT_EQ(e.pt_index, kPortal);
     EXPECT_EQ(e.match_bits, 0xabu);
-    EXPECT_EQ(e.rlength, 2000u);
-    EXPECT_EQ(e.mlength, e.type == PTL_EVENT_ACK ? 1500u : 2000u);
-    EXPECT_EQ(e.offset, 1500u);
+    EXPECT_EQ(e.rlength, e.type == PTL_EVENT_ACK ? 1500u : 2000u);
+    EXPECT_EQ(e.mlength, e.rlength);
+    EXPECT_EQ(e.offset, 100u);  // in the local descriptor
     EXPECT_EQ(e.hdr_data, 0x1234u);
     EXPECT_EQ(e.md_handle, md);
     EXPECT_EQ(e.md.user_ptr, &mark_a);

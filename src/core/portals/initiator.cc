@@ -71,10 +71,7 @@ Transfer* Portals::make_transfer(Transfer::Kind kind, Md* md, const Peer& peer,
   e.pt_index = request.pt_index;
   e.match_bits = request.match_bits;
   e.rlength = e.mlength = length;
-  if (is_put) {
-    e.offset = request.remote_offset;
-    e.hdr_data = request.hdr_data;
-  }
+  if (is_put) e.hdr_data = request.hdr_data;
   return t;
 }
 
@@ -95,6 +92,7 @@ int Portals::put(ptl_handle_md_t handle, const MdRegion* region, const PortalsRe
   Transfer* t = make_transfer(Transfer::Kind::put, md, *peer, request, memory.bytes());
   if (!t) return PTL_NO_SPACE;
   t->memory = memory;
+  t->event.offset = region ? region->offset : 0;
   t->sent_due = true;
   // Portals 3.3: without an event queue there is no acknowledgement.
   t->ack_due = request.want_ack && eqs_.find(md->eq);
@@ -104,7 +102,7 @@ int Portals::put(ptl_handle_md_t handle, const MdRegion* region, const PortalsRe
   // Portals 3.3: a put uses up one operation when it is begun, and one more for its ACK.
   const bool exhausted = md->consume(false, 0);
   begin(t, PTL_EVENT_SEND_START);
-  if (exhausted) unlink_when_done(md, t->event.link);
+  if (exhausted) unlink_when_done(md, t->event);
 
   Envelope env = envelope(request, memory.bytes());
   env.want_ack = t->ack_due;
@@ -135,7 +133,8 @@ void Portals::acked(Transfer* t, uint64_t bytes, ptl_ni_fail_t fail) {
     const bool exhausted = md->consume(false, 0);
     ptl_event_t event = t->event;
     set_process(event, t->peer->id);
-    event.mlength = bytes;
+    // Not the length of the request: see ptl_event_t.
+    event.rlength = event.mlength = bytes;
     event.ni_fail_type = fail;
     if (md->eq != t->eq) event.link = eq->next_link();
     if (eq->have_room(1)) {
@@ -144,7 +143,7 @@ void Portals::acked(Transfer* t, uint64_t bytes, ptl_ni_fail_t fail) {
       ++totals_.events_lost;
       eq->lose(1);
     }
-    if (exhausted) unlink_when_done(md, event.link);
+    if (exhausted) unlink_when_done(md, event);
     settle(md);
   }
   if (!t->sent_due) free_transfer(t);
@@ -196,7 +195,7 @@ int Portals::getput(ptl_handle_md_t get_handle, ptl_handle_md_t put_handle,
   ++get_md->pending;
   const bool exhausted = put_md->consume(false, 0);
   begin(send, PTL_EVENT_SEND_START);
-  if (exhausted) unlink_when_done(put_md, send->event.link);
+  if (exhausted) unlink_when_done(put_md, send->event);
 
   Envelope env = envelope(request, length);
   const Status s = protocol_.getput(*peer, env, source.data(), Data(t->staging, length),
@@ -219,7 +218,7 @@ void Portals::replied_to(Transfer* t, uint64_t bytes, ptl_ni_fail_t fail) {
   t->event.mlength = bytes;
   const bool exhausted = md->consume(false, 0);
   begin(t, PTL_EVENT_REPLY_START);
-  if (exhausted) unlink_when_done(md, t->event.link);
+  if (exhausted) unlink_when_done(md, t->event);
   --md->pending;  // the pin of the call; begin() has its own
   end(t, PTL_EVENT_REPLY_END, fail);
   free_transfer(t);

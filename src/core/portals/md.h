@@ -56,12 +56,12 @@ struct Md {
   uint64_t eq = 0;            // pool handle of the event queue, 0: none
   Me* me = nullptr;           // null: bound, never a target
   uint32_t pending = 0;       // operations whose bytes may be moving
-  uint32_t unlink_link = 0;   // `link` of the operation that made it inactive
   uint64_t unlink_eq = 0;     // the queue with a place for UNLINK, 0: none
   bool active = false;
   bool auto_unlink = false;  // made with PTL_UNLINK
   bool unlink_due = false;   // goes when pending is 0
   bool orphan = false;       // its interface was closed: no events, goes when pending is 0
+  ptl_event_t unlink_event;  // with unlink_eq: that of the operation that made it inactive
 
   bool option(unsigned bit) const { return user.options & bit; }
   // Portals 3.3: the place and the length at which a request is accepted, if it fits.

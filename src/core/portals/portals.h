@@ -221,7 +221,7 @@ class Portals final {
   void begin(Transfer* t, ptl_event_kind_t start);
   void end(Transfer* t, ptl_event_kind_t kind, ptl_ni_fail_t fail);
   void free_transfer(Transfer* t);
-  void unlink_when_done(Md* md, uint32_t link);
+  void unlink_when_done(Md* md, const ptl_event_t& cause);
   void release(Md* md);
   void settle(Md* md);
 

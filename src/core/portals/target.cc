@@ -86,7 +86,7 @@ Transfer* Portals::accept(const Match& match, const Peer& peer, const Envelope& 
 
   const bool exhausted = md->consume(true, match.accepted);
   begin(t, start);
-  if (exhausted) unlink_when_done(md, e.link);
+  if (exhausted) unlink_when_done(md, e);
   return t;
 }
 

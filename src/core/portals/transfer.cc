@@ -101,10 +101,9 @@ void Portals::end(Transfer* t, ptl_event_kind_t kind, ptl_ni_fail_t fail) {
 
 // Portals 3.3: only a successful operation unlinks, and UNLINK is an event like END: its place
 // is reserved as soon as it is certain to come.
-void Portals::unlink_when_done(Md* md, uint32_t link) {
+void Portals::unlink_when_done(Md* md, const ptl_event_t& cause) {
   if (!md->auto_unlink || md->unlink_due) return;
   md->unlink_due = true;
-  md->unlink_link = link;
   Eq* eq = params().portals_unlink_events ? eqs_.find(md->eq) : nullptr;
   if (!eq) return;
   if (!eq->have_room(1)) {
@@ -113,6 +112,8 @@ void Portals::unlink_when_done(Md* md, uint32_t link) {
   }
   eq->promise(1);
   md->unlink_eq = md->eq;
+  md->unlink_event = cause;
+  md->unlink_event.ni_fail_type = PTL_NI_OK;
 }
 
 void Portals::release(Md* md) {
@@ -126,13 +127,7 @@ void Portals::settle(Md* md) {
   if (md->pending > 0 || !(md->unlink_due || md->orphan)) return;
   if (Eq* eq = eqs_.find(md->unlink_eq)) {
     eq->unpromise(1);
-    ptl_event_t event{};
-    event.initiator = {protocol_.self().nid, protocol_.self().pid};
-    event.uid = protocol_.self().uid;
-    event.jid = jid();
-    event.pt_index = md->me ? md->me->pt_index : PTL_PT_INDEX_ANY;
-    event.link = md->unlink_link;
-    post(eq, md->unlink_eq, event, PTL_EVENT_UNLINK, *md);
+    post(eq, md->unlink_eq, md->unlink_event, PTL_EVENT_UNLINK, *md);
     md->unlink_eq = 0;
   }
   remove_md(md);
