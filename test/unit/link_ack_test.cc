@@ -442,6 +442,26 @@ TEST_F(LinkAckTest, AWideWindowIsUsedInWholeBatches) {
   EXPECT_EQ(a.counters.link_retransmits, 0u);
 }
 
+// Who sleeps on the driver hears an answer when it comes: such a round trip is measured.
+TEST_F(LinkAckTest, TimeAsleepIsPartOfTheRoundTrip) {
+  constexpr uint64_t kWay = 20 * kMs;
+  SimFabric far({.flags = kWait, .latency_min_ns = kWay, .latency_max_ns = kWay});
+  const auto a = linked(far, "drop#2"), b = linked(far, "");
+  const PeerId peer = a->connect(*b);
+  ASSERT_TRUE(a->send(peer, "x", {}, 7));
+  a->driver->poll(now_ns, 100);
+  int fd = -1;
+  ASSERT_EQ(a->driver->arm(&fd), Status::ok);
+  b->driver->poll(now_ns += kWay, 100);
+  a->driver->poll(now_ns += kWay, 100);
+  ASSERT_EQ(a->sink.dones.size(), 1u);
+  ASSERT_TRUE(a->send(peer, "y"));
+  run({a.get(), b.get()}, now_ns + 2 * kWay);
+  EXPECT_EQ(a->counters.link_retransmits, 0u) << "no timeout is shorter than a round trip";
+  run({a.get(), b.get()}, now_ns + 4 * kWay);
+  EXPECT_EQ(b->sink.packets.size(), 2u);
+}
+
 // A sleeper is woken when a frame has to go again, and has acknowledged what it got.
 TEST_F(LinkAckTest, SleepsWhileAnAnswerIsOutstanding) {
   const auto a = linked(), b = linked();

@@ -324,6 +324,20 @@ TEST_F(LinkTest, ALongPauseBetweenPollsIsNotSilence) {
   EXPECT_EQ(a->sink.dones.size(), 1u);
 }
 
+// After a pause answers of long ago are found. Were they measured, what was lost would wait for a
+// timeout as long as the pause; a process that closes does not wait so long.
+TEST_F(LinkTest, APauseOfTheProcessIsNoRoundTrip) {
+  const auto a = linked("drop#3"), b = linked();
+  const PeerId peer = a->connect(*b);
+  for (const char* s : {"0", "1", "2"}) ASSERT_TRUE(a->send(peer, s, {}, 1));
+  a->driver->poll(now_ns, 100);
+  run({b.get()}, now_ns + 1000 * kMs, kMs);
+  EXPECT_EQ(b->sink.packets.size(), 2u);
+  run({a.get(), b.get()}, now_ns + 2 * link::RetransmitTimer::kFirstNs);
+  EXPECT_EQ(b->sink.packets.size(), 3u);
+  EXPECT_EQ(a->sink.dones.size(), 3u);
+}
+
 TEST_F(LinkTest, ClosingIsHeardThroughLoss) {
   const auto a = linked();
   auto b = linked("drop=50%");

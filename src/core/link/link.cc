@@ -197,6 +197,8 @@ unsigned LinkDriver::poll(uint64_t now_ns, unsigned budget) {
   advance(now_ns);
   looked_at_clock_ = false;
   if (!active_.empty()) look_at_clock();
+  silence_ns_ = std::exchange(listening_, false) ? 0 : now_ns_ - polled_ns_;
+  polled_ns_ = now_ns_;
   budget_ = budget;
   for (size_t i = 0; i < active_.size(); i++) hand_up_waiting(active_[i], *peers_[active_[i]]);
   unsigned count = budget - budget_;

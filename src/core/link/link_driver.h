@@ -288,6 +288,7 @@ class LinkDriver final : public Decorator {
   bool genuine(const Packet& packet, const Header& header, const uint64_t* tag);
   void take_together(std::span<const Packet> all);
   void take_genuine(const Packet& packet, const Header& header);
+  bool measures(const Sent& sent) const;
   void acknowledged(Peer& peer, const Header& header, const MoreSack& more);
   void retire(Peer& peer, Sent& sent);
   void owe_ack(Peer& peer, bool at_once);
@@ -310,6 +311,9 @@ class LinkDriver final : public Decorator {
   uint64_t (*const clock_)(void*);
   void* const clock_context_;
   bool looked_at_clock_ = false;  // in this poll()
+  uint64_t polled_ns_ = 0;        // when this poll() began
+  uint64_t silence_ns_ = 0;       // since the one before, unless a thread slept on the driver below
+  bool listening_ = false;        // a thread may sleep on it
   uint32_t disconnected_ = 0;     // how often disconnect() was called
   uint32_t session_ = 0;
   Key key_{};            // peers learn it with the address

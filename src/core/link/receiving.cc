@@ -175,6 +175,14 @@ void LinkDriver::acknowledged(Peer& peer, const Header& header, const MoreSack& 
   }
 }
 
+// After a second transmission nobody knows which one was answered. Nor when the answer came, if
+// this process has not polled for most of the time: a pause of the application is no round trip.
+bool LinkDriver::measures(const Sent& sent) const {
+  const uint64_t passed_ns = now_ns_ - sent.sent_ns;
+  return sent.transmissions == 1 &&
+         (passed_ns < RetransmitTimer::kFirstNs || 2 * silence_ns_ <= passed_ns);
+}
+
 // The frame has arrived. It stays in the window until those before it have, too: not before that
 // can it be handed up there.
 void LinkDriver::retire(Peer& peer, Sent& sent) {
@@ -190,14 +198,13 @@ void LinkDriver::retire(Peer& peer, Sent& sent) {
   if (sent.transmissions == 1 && sent.together > 1) rail.long_frames.arrived();
   sent.stage = Sent::Stage::arrived;
   rail.delivered++;
-  // After a second transmission nobody knows which one was answered, unless it is too soon for the
-  // last one.
+  // What comes too soon for the last transmission answers an earlier one.
   const bool last = sent.transmissions == 1 || now_ns_ - sent.sent_ns >= rail.speed.least_ns();
   if (last && static_cast<int32_t>(sent.turn - rail.arrived) > 0) {
     rail.arrived = sent.turn;
     rail.arrived_left = coarse(sent.sent_ns);
   }
-  if (sent.transmissions == 1 && sent.together) {
+  if (sent.together && measures(sent)) {
     rail.timer.measured(now_ns_ - sent.sent_ns);
     // What was taken for lost tells of the peer, which was late, not of the rail.
     if (flying)

@@ -66,6 +66,7 @@ Status LinkDriver::arm(int* fd) {
     if (rest_ns == 0) return Status::again;
   }
   const Status status = below_->arm(fd);
+  listening_ = status == Status::ok;
   if (status != Status::ok || rest_ns == ~uint64_t{0}) return status;
   *fd = alarm_.set(*fd, rest_ns);
   return *fd < 0 ? Status::again : Status::ok;
