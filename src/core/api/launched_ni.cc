@@ -14,10 +14,11 @@
 namespace torii {
 namespace {
 
+// The part in the job outlasts the interface, because launchers take each process once.
 struct Launched final : Directory {
   OwnerProcess owner;
   std::unique_ptr<Boot> boot;
-  NiPointer ni;
+  NiPointer ni;  // null: closed
   std::optional<ProcessIds> all;
 
   bool address(uint32_t nid, uint32_t pid, std::vector<std::byte>* out, std::string* why) override {
@@ -47,7 +48,9 @@ struct EndLaunched {
     }
   }
 };
-std::unique_ptr<Launched, EndLaunched> g_launched;  // PtlNIInit's lock guards it
+// PtlNIInit's lock guards both.
+std::unique_ptr<Launched, EndLaunched> g_launched;
+bool g_left = false;  // the job, by the last PtlFini
 
 constexpr size_t kPidBytes = 4;  // little-endian
 
@@ -88,8 +91,6 @@ Status refuse_pid(Launched* out, ptl_pid_t pid, std::string* why) {
 }
 
 Status start(Launched* out, ptl_pid_t pid, std::span<const ptl_pid_t> pid_map, std::string* why) {
-  out->boot = open_boot(why);
-  if (!out->boot) return Status::unreachable;
   const BootInfo& info = out->boot->info();
   if (pid == PTL_PID_ANY && !pid_map.empty()) {
     if (pid_map.size() != info.size) {
@@ -119,17 +120,28 @@ Status start(Launched* out, ptl_pid_t pid, std::span<const ptl_pid_t> pid_map, s
 }
 
 Status open(ptl_pid_t pid, std::span<const ptl_pid_t> pid_map, Portals** out, std::string* why) {
-  if (g_launched) {
+  if (g_launched && g_launched->owner.forked()) {
     *why =
         "this process is a child of the one that opened the network interface; start another "
         "program in it (exec)";
     return Status::unsupported;
   }
-  decltype(g_launched) launched(new Launched);
-  const Status status = start(launched.get(), pid, pid_map, why);
-  if (status != Status::ok) return status;
-  launched->ni->set_directory(launched.get());
-  g_launched = std::move(launched);
+  if (!g_launched) {
+    std::unique_ptr<Boot> boot = open_boot(why);
+    if (!boot) {
+      if (g_left)
+        *why += "; PtlFini has ended this process's part in the job, call it once, at the end";
+      return Status::unreachable;
+    }
+    g_launched.reset(new Launched);
+    g_launched->boot = std::move(boot);
+  }
+  const Status status = start(g_launched.get(), pid, pid_map, why);
+  if (status != Status::ok) {
+    g_launched->ni.reset();
+    return status;
+  }
+  g_launched->ni->set_directory(g_launched.get());
   *out = &g_launched->ni->portals();
   return Status::ok;
 }
@@ -137,11 +149,16 @@ Status open(ptl_pid_t pid, std::span<const ptl_pid_t> pid_map, Portals** out, st
 void close(Portals*) {
   if (g_launched->owner.forked()) return;
   g_launched->ni->close();
+  g_launched->ni.reset();
+}
+
+void leave() {
+  g_left |= g_launched != nullptr;
   g_launched.reset();
 }
 
 }  // namespace
 
-const NiOpener kLaunchedNi = {open, close};
+const NiOpener kLaunchedNi = {open, close, leave};
 
 }  // namespace torii

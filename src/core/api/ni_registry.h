@@ -32,6 +32,8 @@ struct NiOpener {
   Status (*open)(ptl_pid_t pid, std::span<const ptl_pid_t> pid_map, Portals** out,
                  std::string* why);
   void (*close)(Portals* portals);
+  // The last PtlFini, with the interface closed: this process has no part in the job any more.
+  void (*leave)();
 };
 // Replaces the opener; null: PtlNIInit finds no interface. Returns the former one.
 const NiOpener* set_ni_opener(const NiOpener* opener);

@@ -25,7 +25,9 @@ const NiOpener* g_opener = &kLaunchedNi;
 ptl_handle_ni_t g_default = PTL_INVALID_HANDLE;
 Portals* g_default_portals = nullptr;
 unsigned g_default_users = 0;
-RankMaps g_next_maps;  // of the next interface
+// Of the interface that PtlNIInit opens next.
+RankOverride g_next_rank;
+RankMaps g_next_maps;
 
 // One call on the interface that a handle names: holds its lock and runs handlers at the end.
 class Call {
@@ -102,7 +104,10 @@ int open_default(ptl_pid_t pid, const ptl_ni_limits_t* desired) {
   portals->debug_mask = g_debug_mask;
   g_default = register_ni(*portals, desired);
   g_default_portals = portals;
-  if (g_default != PTL_INVALID_HANDLE) return PTL_OK;
+  if (g_default != PTL_INVALID_HANDLE) {
+    *rank_override(g_default) = std::exchange(g_next_rank, {});
+    return PTL_OK;
+  }
   g_opener->close(portals);
   g_default_portals = nullptr;
   return PTL_NO_SPACE;
@@ -193,7 +198,12 @@ void PtlFini(void) {
   std::lock_guard guard(g_default_lock);
   const int before = g_inits.load();
   if (before <= 0) return;
-  if (before == 1 && g_default_portals) close_default();
+  if (before == 1) {
+    if (g_default_portals) close_default();
+    if (g_opener) g_opener->leave();
+    g_next_rank = {};
+    g_next_maps = {};
+  }
   --g_inits;
 }
 
@@ -461,12 +471,19 @@ int PtlGetPut(ptl_handle_md_t get_md, ptl_handle_md_t put_md, ptl_process_id_t t
 // --- helpers outside the standard -------------------------------------------------------------
 
 int PtlSetRank(ptl_handle_ni_t ni, unsigned int rank, unsigned int group_size) {
+  const bool ask_launcher = rank == ~0u && group_size == ~0u;
+  const RankOverride own{!ask_launcher, rank, group_size};
+  const int rc = ask_launcher || rank < group_size ? PTL_OK : PTL_FAIL;
+  if (ni == PTL_INVALID_HANDLE) {
+    std::lock_guard guard(g_default_lock);
+    if (g_inits.load() <= 0) return PTL_NO_INIT;
+    if (rc == PTL_OK) g_next_rank = own;
+    return rc;
+  }
   Call call(ni, HandleKind::ni);
   if (!call) return call.error(PTL_NI_INVALID);
-  const bool ask_launcher = rank == ~0u && group_size == ~0u;
-  if (!ask_launcher && rank >= group_size) return PTL_FAIL;
-  *rank_override(ni) = {!ask_launcher, rank, group_size};
-  return PTL_OK;
+  if (rc == PTL_OK) *rank_override(ni) = own;
+  return rc;
 }
 
 int PtlGetRank(ptl_handle_ni_t ni, unsigned int* rank, unsigned int* group_size) {
