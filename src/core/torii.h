@@ -40,7 +40,7 @@ typedef enum torii_code {
   TORII_ERR_INVALID = -1, /* an argument makes no sense */
   TORII_ERR_NO_MEMORY = -2,
   TORII_ERR_UNREACHABLE = -3, /* no driver reaches that process */
-  TORII_ERR_PEER_DEAD = -4,   /* the process died or stopped answering */
+  TORII_ERR_PEER_DEAD = -4,   /* the process died, stopped answering, or sent malformed frames */
   TORII_ERR_PEER_CLOSED = -5, /* the process closed its interface */
   TORII_ERR_TRUNCATED = -6,   /* the receive was too small; the prefix was delivered */
   TORII_ERR_CANCELED = -7,

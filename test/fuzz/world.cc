@@ -14,7 +14,8 @@ constexpr uint64_t kTags = 3;
 
 constexpr uint32_t kFlags[] = {0, kGet | kGuard, kPut, kGet | kPut | kGuard};
 
-std::string hello_bytes(unsigned peer) {
+// Each life of a peer is a process of its own.
+std::string hello_bytes(unsigned peer, unsigned life) {
   wire::Hello h{};
   h.kind = wire::Kind::hello;
   h.version = wire::kVersion;
@@ -23,7 +24,7 @@ std::string hello_bytes(unsigned peer) {
   h.rank = h.nid = peer + 1;
   h.pid = 1;
   h.uid = getuid();
-  h.os_pid = 100 + peer;
+  h.os_pid = 100 + peer + life * kFuzzPeers;
   h.host[0] = 'h';
   std::string out(sizeof(h), 0);
   wire::encode(h, reinterpret_cast<std::byte*>(out.data()));
@@ -31,9 +32,9 @@ std::string hello_bytes(unsigned peer) {
 }
 
 // hello up to its host, no host, one driver: name and address.
-std::string address_bytes(unsigned peer) {
-  return hello_bytes(peer).substr(0, offsetof(wire::Hello, host)) + '\0' + '\1' + '\4' + "fake" +
-         '\4' + test::FakeDriver::address_of(peer);
+std::string address_bytes(unsigned peer, unsigned life) {
+  return hello_bytes(peer, life).substr(0, offsetof(wire::Hello, host)) + '\0' + '\1' + '\4' +
+         "fake" + '\4' + test::FakeDriver::address_of(peer);
 }
 
 }  // namespace
@@ -58,12 +59,7 @@ World::World(Input& in) : in_(in) {
   if (shape & 32) driver_->advise_batches_of(4);
   if (shape & (64 | 128)) driver_->want_lent_from(300);
   ni_->protocol().add_driver("fake", std::move(driver));
-  for (unsigned i = 0; i < kFuzzPeers; ++i) {
-    const std::string address = address_bytes(i);
-    std::string why;
-    require(ni_->connect(std::as_bytes(std::span(address)), &peers_[i], &why) == Status::ok);
-    say_hello(i);
-  }
+  for (unsigned i = 0; i < kFuzzPeers; ++i) connect(i);
   for (unsigned i = 0; i < kFuzzPorts; ++i)
     require(torii_port_open(handle(), i, &ports_[i]) == TORII_OK);
   if (shape & 16) open_portals();
@@ -78,7 +74,15 @@ World::~World() {
   ni_.reset();
 }
 
-void World::say_hello(unsigned peer) { driver_->arrive(peer, hello_bytes(peer)); }
+// The next life of a peer.
+void World::connect(unsigned peer) {
+  const std::string address = address_bytes(peer, ++lives_[peer]);
+  std::string why;
+  require(ni_->connect(std::as_bytes(std::span(address)), &peers_[peer], &why) == Status::ok);
+  driver_->arrive(peer, hello_bytes(peer, lives_[peer]));
+  more_at_[peer] = 0;
+  std::erase_if(inflows_, [peer](const Inflow& flow) { return flow.peer == peer; });
+}
 
 void World::progress() {
   torii_progress(handle());
@@ -125,6 +129,8 @@ void World::finish() {
 }
 
 void World::step() {
+  for (unsigned i = 0; i < kFuzzPeers; ++i)
+    if (peers_[i]->state != PeerState::up) connect(i);
   switch (in_.byte() % 20) {
     case 0:
       return raw_frame();

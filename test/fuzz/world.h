@@ -63,7 +63,7 @@ class World {
   void read_sent();
 
   // frames of the peers
-  void say_hello(unsigned peer);
+  void connect(unsigned peer);
   void tagged_frame();
   void request_frame();
   void announced_frame(const wire::Request& request, const std::string& key);
@@ -124,6 +124,7 @@ class World {
   std::unique_ptr<Ni> ni_;
   test::FakeDriver* driver_ = nullptr;
   Peer* peers_[kFuzzPeers] = {};
+  unsigned lives_[kFuzzPeers] = {};
   torii_port_t* ports_[kFuzzPorts] = {};
   std::list<Lent> lent_;
   std::deque<uint64_t> handles_;  // that the interface told the peers

@@ -89,6 +89,7 @@ test_unit_ports_tests_SOURCES = \
 	test/unit/posted_test.cc
 test_unit_protocol_tests_SOURCES = \
 	test/unit/protocol_asked_test.cc \
+	test/unit/protocol_cut_test.cc \
 	test/unit/protocol_long_test.cc \
 	test/unit/protocol_memory_test.cc \
 	test/unit/protocol_test.cc

@@ -124,23 +124,27 @@ TEST_F(ProtocolAsked, WhoSendsOthersFirstIsNotGivenUp) {
   expect_all_over();
 }
 
-// Frames that are wrong neither end the wait nor make it longer.
-TEST_F(ProtocolAsked, WrongFramesAreNoSignOfLife) {
-  const uint64_t op = announced();
-  for (int i = 0; i < 3; ++i) {
+// Frames that are wrong end the wait, and nothing is read of a source that sends them.
+TEST_F(ProtocolAsked, AWrongFrameEndsTheWait) {
+  const std::string long_one(kBytes + 1, 'x');
+  for (unsigned i = 0; i < 5; ++i) {
+    SetUp();
+    notes_.clear();
+    const uint64_t op = announced();
     look(kMoment);
-    data(op, 1);
-    arrive(control(wire::Kind::data, op, 0));
-    arrive(control(wire::Kind::data, op + 1, 0) + "x");
-    arrive(control(wire::Kind::data_end, op, 0) + "x");
-    arrive(control(wire::Kind::data, op, 0) + std::string(kBytes + 1, 'x'));
+    const std::string frames[] = {
+        control(wire::Kind::data, op, 1) + "x", control(wire::Kind::data, op, 0),
+        control(wire::Kind::data, op + 1, 0) + "x", control(wire::Kind::data_end, op, 0) + "x",
+        control(wire::Kind::data, op, 0) + long_one};
+    constexpr const char* kFaults[] = {
+        "payload of no message (offset 1)", "malformed header (kind 11)",
+        "payload of no message (offset 0)", "end of a stream that goes on (offset 0)",
+        "payload of no message (offset 0)"};
+    expect_cut(frames[i], kFaults[i]);
+    look(kLong);
+    EXPECT_EQ(driver_->accesses, 0u);
+    EXPECT_EQ(notes_, (Notes{{OpEvent::received, Status::peer_dead, 0}})) << i;
   }
-  EXPECT_GT(counters_.bad_frames, 0u);
-  EXPECT_EQ(notes_, Notes{received});
-  EXPECT_TRUE(received_by('\x5a'));
-  EXPECT_EQ(sent(wire::Kind::finish).control.op, 77u);
-  counters_.bad_frames = 0;
-  expect_all_over();
 }
 
 TEST_F(ProtocolAsked, WhereTheRequestCannotLeaveAllIsRead) {
@@ -249,13 +253,18 @@ TEST_F(ProtocolAsked, ASourceBeginsAnew) {
     EXPECT_EQ(first.control.length, 0u);
     EXPECT_TRUE(notes_.empty());
   }
-  arrive(control(wire::Kind::stream, op, kLongMessage - 1, Status::ok, 5));
-  EXPECT_EQ(counters_.bad_frames, 1u) << "another one than before";
-  counters_.bad_frames = 0;
   arrive(control(wire::Kind::finish, op, kLongMessage));
   while (driver_->lent()) give_back();
   EXPECT_EQ(notes_.size(), 1u);
   expect_all_over();
+}
+
+TEST_F(ProtocolAsked, ASecondRequestIsTheSameAsTheFirst) {
+  EXPECT_EQ(put(60000, false), Status::pending);
+  const uint64_t op = sent(wire::Kind::put_announce).request.op;
+  arrive(control(wire::Kind::stream, op, 60000, Status::ok, 5));
+  expect_cut(control(wire::Kind::stream, op, 59999, Status::ok, 5),
+             "request for the payload of no message (operation " + std::to_string(op) + ")");
 }
 
 }  // namespace

@@ -137,6 +137,22 @@ class ProtocolFrames : public ::testing::Test {
     driver_->arrive(kPeer, frame);
     protocol_->progress(++now_ns_);
   }
+  // A frame that a correct peer never sends: its sender is cut off and told so, and whatever comes
+  // of it afterwards is ignored.
+  void expect_cut(const std::string& frame, const std::string& fault) {
+    const uint64_t before = counters_.bad_frames;
+    room_.downs.clear();
+    arrive(frame);
+    EXPECT_EQ(peer_->state, PeerState::dead) << fault;
+    EXPECT_EQ(peer_->fault, fault);
+    EXPECT_EQ(sent(wire::Kind::bye).control.status, uint8_t(Status::corrupt));
+    arrive(frame);
+    EXPECT_EQ(counters_.bad_frames, before + 1) << fault;
+    EXPECT_EQ(room_.downs, std::vector{Status::peer_dead}) << fault;
+    while (driver_->lent()) give_back();
+    EXPECT_EQ(protocol_->ops().used(), 0u) << fault;
+    EXPECT_TRUE(protocol_->drained()) << fault;
+  }
   // The last frame of this kind that was sent.
   wire::Frame sent(wire::Kind kind) {
     wire::Frame found;

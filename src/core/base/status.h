@@ -16,7 +16,7 @@ enum class [[nodiscard]] Status : uint8_t{
     again,        // no room now, nothing was changed; try again after progress
     unsupported,  // this driver or build cannot do it
     unreachable,  // no path to that process
-    peer_dead,    // the process died or stopped answering
+    peer_dead,    // the process died, stopped answering, or sent malformed frames
     peer_closed,  // the process closed its network interface in good order
     invalid,      // an argument makes no sense
     denied,       // access rights or the operating system forbid it

@@ -523,15 +523,20 @@ void Ni::on_put(Arrival& arrival) {
 }
 
 void Ni::on_get(Arrival& arrival) {
-  if (arrival.env.space == Space::tagged) return protocol_.drop(arrival);
+  if (arrival.env.space == Space::tagged)
+    return protocol_.bad_frame(arrival.peer, "get from a tagged port", "port", arrival.env.index);
   if (arrival.env.space == Space::memory) return exports_.on_get(arrival);
   portals_.on_get(arrival);
 }
 
 void Ni::on_peer_down(Peer& peer, Status why) {
-  if (why == Status::peer_dead)
+  if (!peer.fault.empty()) {
+    TORII_ERROR("%s is cut off: %s; operations with it end with an error",
+                protocol_.describe_path(peer).c_str(), peer.fault.c_str());
+  } else if (why == Status::peer_dead) {
     TORII_ERROR("%s died; operations with it end with an error",
                 protocol_.describe_path(peer).c_str());
+  }
   imports_.on_peer_down(peer);
   ports_.on_peer_down(peer, why);
   portals_.on_peer_down(peer, why);

@@ -124,10 +124,6 @@ void Portals::on_get(Arrival& a) {
     return refuse(a, "access control");
   }
   const bool swap = a.kind == wire::Kind::getput;
-  if (swap && (a.payload.size() != a.env.length || a.env.length > Protocol::kGetputMax)) {
-    ++counters_.bad_frames;
-    return refuse(a, "malformed getput");
-  }
   // Portals 3.3: a getput needs both permissions.
   const Match match =
       search(*portal, *a.peer, a.env, swap ? PTL_MD_OP_PUT | PTL_MD_OP_GET : PTL_MD_OP_GET);

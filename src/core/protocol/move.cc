@@ -446,7 +446,7 @@ void Protocol::on_stream(Peer& peer, const wire::Frame& frame) {
   Op* op = find_op(peer, h.op);
   if (!op || op->role != OpRole::send || !op->announced || h.length == 0 || h.length > op->length ||
       !may_stream(op, h))
-    return bad_frame(&peer, "request for the payload of no message");
+    return bad_frame(&peer, "request for the payload of no message", "operation", h.op);
   op->moved = 0;
   op->peer_op = h.sender_op;
   op->accepted = h.length;
@@ -479,10 +479,10 @@ void Protocol::on_data(Peer& peer, const wire::Frame& frame) {
       op && op->exported && (op->role == OpRole::request || op->role == OpRole::incoming);
   const bool waits = op && (op->stage == OpStage::waiting || op->stage == OpStage::asked);
   if (!(asked || got) || !waits || h.length != op->moved || size > op->accepted - op->moved)
-    return bad_frame(&peer, "payload of no message");
+    return bad_frame(&peer, "payload of no message", "offset", h.length);
   const bool last = h.kind == Kind::data_end;
   if (last && (!asked || size < op->accepted - op->moved))
-    return bad_frame(&peer, "end of a stream that goes on");
+    return bad_frame(&peer, "end of a stream that goes on", "offset", h.length);
   if (op->role == OpRole::request) {
     op->role = OpRole::incoming;
     op->want_ack = true;

@@ -89,6 +89,7 @@ struct Peer {
   Peer* next_moving = nullptr;
   Identity id;
   std::string path_note;    // why a better path was refused, for reports
+  std::string fault;        // why it was cut off; empty: it was not
   void* context = nullptr;  // the face's
 };
 

@@ -260,6 +260,10 @@ bool Protocol::reach(Peer& peer, std::span<const std::byte> addresses, unsigned 
       const Status status = drivers_[i]->connect(driver_address, &route, &reason);
       if (!reason.empty() && status != Status::unsupported) *why += " " + reason + ";";
       if (status != Status::ok) continue;
+      if (const Peer* cut = rails_[i]->get(route); cut && cut->id.job == 0) {
+        *why += " " + name + ": it was cut off: " + cut->fault + ";";
+        continue;
+      }
       set_route(peer, uint8_t(i), route);
       ++counters_->peers_connected;
       return true;
@@ -342,11 +346,12 @@ void Protocol::queue_hello(Peer& peer) {
 // First words of a peer: from now on frames of this route are its.
 void Protocol::on_hello(Rail& rail, PeerId from, const wire::Hello& hello) {
   Peer* known = rail.get(from);
-  if (from == kNoPeer || (known && (known->hello_received || known->state != PeerState::up)))
-    return bad_frame(known, "unexpected hello");
+  if (from == kNoPeer || (known && known->hello_received))
+    return bad_frame(known, "unexpected hello", "rank", hello.rank);
   const Identity id = identity_of(hello);
   Peer* peer = find_identity(id);
-  if (peer && peer->state != PeerState::up) return bad_frame(peer, "hello after its end");
+  if (peer && peer->state != PeerState::up)
+    return bad_frame(peer, "hello after its end", "rank", hello.rank);
   if (!peer) {
     peer = make_peer(id);
     peer->credit = hello.eager_window / wire::kCreditUnit;
@@ -362,6 +367,39 @@ void Protocol::on_hello(Rail& rail, PeerId from, const wire::Hello& hello) {
 
 Status Protocol::down_status(const Peer& peer) {
   return peer.state == PeerState::dead ? Status::peer_dead : Status::peer_closed;
+}
+
+// What a correct peer never sends. A message may be lost with it, and whoever waits for that must
+// not wait for ever: the peer is cut off, and told so if there is room for the frame.
+void Protocol::bad_frame(Peer* peer, const char* what, const char* thing, uint64_t value) {
+  ++counters_->bad_frames;
+  const std::string fault =
+      format_text("%s (%s %llu)", what, thing, static_cast<unsigned long long>(value));
+  if (!peer || peer->state != PeerState::up) {
+    TORII_WARN("discarded a frame from %s: %s",
+               peer ? describe(*peer).c_str() : "an unknown process", fault.c_str());
+    return;
+  }
+  std::byte head[sizeof(wire::Control)];
+  wire::Control bye{};
+  bye.kind = Kind::bye;
+  bye.status = static_cast<uint8_t>(Status::corrupt);
+  Tx tx;
+  tx.peer = peer->route;
+  tx.head = head;
+  tx.head_bytes = uint32_t(wire::encode(bye, head));
+  (void)peer->driver->send({&tx, 1});
+  peer->fault = fault;
+  fail_peer(*peer, Status::peer_dead);
+}
+
+// The sender of a frame that came before anything was known of it. Null: the driver does not know
+// it either.
+Peer* Protocol::stranger(Rail& rail, PeerId from) {
+  if (from == kNoPeer) return nullptr;
+  Peer* const peer = make_peer(Identity{});
+  set_route(*peer, rail.index, from);
+  return peer;
 }
 
 void Protocol::Rail::peer_down(PeerId route, Status status) {
@@ -425,6 +463,7 @@ void Protocol::say_bye() {
 
 std::string Protocol::describe(const Peer& peer) const {
   const std::string path = peer.driver ? driver_names_[peer.rail] : "no driver";
+  if (peer.id.job == 0) return "an unknown process by " + path;
   const char* job = peer.id.job == config_.self.job ? "" : " of another job";
   return format_text("rank %u%s on %s (pid %u) by %s", peer.id.rank, job, host_name(peer.id),
                      peer.id.os_pid, path.c_str());

@@ -80,10 +80,10 @@ class Upper {
     Arrival arrival = tagged_arrival(peer, header, payload);
     on_put(arrival);
   }
-  // Must call exactly one of place, accept, postpone, hold, drop for the arrival.
+  // Must call exactly one of place, accept, postpone, hold, drop, bad_frame for the arrival.
   virtual void on_put(Arrival& arrival) = 0;
-  // A get or getput: must call exactly one of reply, drop. For a getput, arrival.payload has the
-  // whole put part, to be consumed before reply.
+  // A get or getput: must call exactly one of reply, drop, bad_frame. For a getput, arrival.payload
+  // has the whole put part, to be consumed before reply.
   virtual void on_get(Arrival& arrival) = 0;
   // An atomic operation on exported memory: must call exactly one of updated, drop, refuse.
   virtual void on_update(Arrival& arrival) = 0;
@@ -231,6 +231,9 @@ class Protocol final {
   void drop(Arrival& arrival);
   // The same with a reason, `denied` or `invalid`, which they learn instead.
   void refuse(Arrival& arrival, Status why);
+  // For what a correct peer never sends: it is cut off, and `fault` of it says "what (thing
+  // value)". Null: nobody knows who sent it, and the frame is only discarded.
+  void bad_frame(Peer* peer, const char* what, const char* thing, uint64_t value);
   // Answers a get with the first `accepted` bytes of `source`. `ok`: the source is no longer
   // read; `pending`: owes `replied`.
   Status reply(Arrival& arrival, const Data& source, uint64_t accepted, const Owner& owner,
@@ -315,6 +318,7 @@ class Protocol final {
   void on_hello(Rail& rail, PeerId from, const wire::Hello& hello);
   void fail_peer(Peer& peer, Status why);
   void fail_op(Op* op, Status why);
+  Peer* stranger(Rail& rail, PeerId from);
 
   // send.cc
   Status request(wire::Kind kind, Peer& peer, const Envelope& env, const Data& source,
@@ -376,7 +380,6 @@ class Protocol final {
   void on_update(Peer& peer, const wire::Frame& frame);
   void on_updated(Peer& peer, const wire::Updated& header);
   void on_finish(Op* op, Status status, uint64_t length);
-  void bad_frame(Peer* peer, const char* what);
   Op* find_op(Peer& peer, uint64_t handle) const;
   bool take_window(Peer& peer, uint64_t bytes, uint32_t* units);
   void answer_put(Peer& peer, uint64_t peer_op, Status verdict, uint64_t accepted);

@@ -68,7 +68,8 @@ inline bool Protocol::take_window(Peer& peer, uint64_t bytes, uint32_t* units) {
   const auto payload = frame.subspan(sizeof(tagged));
   counters.bytes_received += payload.size();
   if (__builtin_expect(!protocol->take_window(*peer, payload.size(), &units), 0))
-    return protocol->bad_frame(peer, "eager message beyond the granted window");
+    return protocol->bad_frame(peer, "eager message beyond the granted window", "bytes",
+                               payload.size());
   peer->credit += tagged.credit;
   if (__builtin_expect(payload.size() >= peer->crossing_min, 0) && !peer->backlog.empty())
     peer->crossing = kCrossing;
@@ -77,10 +78,15 @@ inline bool Protocol::take_window(Peer& peer, uint64_t bytes, uint32_t* units) {
 
 void Protocol::on_frame(Rail& rail, PeerId from, std::span<const std::byte> bytes) {
   Peer* peer = rail.get(from);
+  if (peer && peer->state != PeerState::up) return;  // it may not know of its end yet
   wire::Frame frame;
-  if (!wire::parse(bytes, &frame)) return bad_frame(peer, "malformed header");
+  if (!wire::parse(bytes, &frame))
+    return bad_frame(peer ? peer : stranger(rail, from), "malformed header", "kind",
+                     bytes.empty() ? 0 : uint64_t(bytes[0]));
   if (frame.kind == Kind::hello) return on_hello(rail, from, frame.hello);
-  if (!peer || !peer->hello_received) return bad_frame(peer, "frame before hello");
+  if (!peer || !peer->hello_received)
+    return bad_frame(peer ? peer : stranger(rail, from), "frame before hello", "kind",
+                     uint64_t(frame.kind));
   counters_->bytes_received += frame.payload.size();
   peer->in_row = false;
   switch (frame.kind) {
@@ -99,14 +105,6 @@ void Protocol::on_frame(Rail& rail, PeerId from, std::span<const std::byte> byte
     default:
       return on_control(*peer, frame);
   }
-}
-
-// Something that a correct peer never sends: counted, reported the first few times, ignored.
-void Protocol::bad_frame(Peer* peer, const char* what) {
-  constexpr uint64_t kReported = 5;
-  if (++counters_->bad_frames > kReported) return;
-  TORII_WARN("discarded a frame from %s: %s", peer ? describe(*peer).c_str() : "an unknown process",
-             what);
 }
 
 Op* Protocol::find_op(Peer& peer, uint64_t handle) const {
@@ -130,10 +128,12 @@ void Protocol::on_request(Peer& peer, const wire::Frame& frame) {
   const wire::Request& h = frame.request;
   uint32_t units = 0;
   if (h.kind == Kind::put) {
-    if (peer.inflow) return bad_frame(&peer, "eager message inside another one");
+    if (peer.inflow) return bad_frame(&peer, "eager message inside another one", "bytes", h.length);
     // What goes to an export is never kept.
     if (!(h.flags & wire::kMemorySpace) && !take_window(peer, h.length, &units))
-      return bad_frame(&peer, "eager message beyond the granted window");
+      return bad_frame(&peer, "eager message beyond the granted window", "bytes", h.length);
+  } else if (h.kind == Kind::getput && h.length > kGetputMax) {
+    return bad_frame(&peer, "getput that is too long", "bytes", h.length);
   }
   peer.credit += h.credit;
   Arrival a;
@@ -182,7 +182,7 @@ void Protocol::on_updated(Peer& peer, const wire::Updated& h) {
   peer.credit += h.credit;
   Op* op = find_op(peer, h.op);
   if (!op || op->role != OpRole::update || op->stage == OpStage::queued)
-    return bad_frame(&peer, "the answer to no atomic operation");
+    return bad_frame(&peer, "answer to no atomic operation", "operation", h.op);
   op->data.copy_in(0, &h.old, sizeof(h.old));
   conclude(op, Status::ok, OpEvent::received, h.busy ? 0 : sizeof(h.old));
 }
@@ -194,7 +194,9 @@ void Protocol::on_control(Peer& peer, const wire::Frame& frame) {
     case Kind::credit:
       return;
     case Kind::bye:
-      return fail_peer(peer, Status::peer_closed);
+      if (h.status == uint8_t(Status::ok)) return fail_peer(peer, Status::peer_closed);
+      peer.fault = "it has cut this process off, and its own message says why";
+      return fail_peer(peer, Status::peer_dead);
     case Kind::joined:
       return upper_->on_joined(peer, h.op, h.length != 0);
     case Kind::more:
@@ -212,11 +214,12 @@ void Protocol::on_control(Peer& peer, const wire::Frame& frame) {
       break;
   }
   Op* op = find_op(peer, h.op);
-  if (!op || op->stage == OpStage::queued) return bad_frame(&peer, "answer to no operation");
+  if (!op || op->stage == OpStage::queued)
+    return bad_frame(&peer, "answer to no operation", "operation", h.op);
   if (h.kind == Kind::finish) return on_finish(op, static_cast<Status>(h.status), h.length);
   // An acknowledgement. It may come before the driver's done().
   if (op->role != OpRole::send || op->announced || !op->want_ack || h.length > op->length)
-    return bad_frame(&peer, "unexpected acknowledgement");
+    return bad_frame(&peer, "unexpected acknowledgement", "bytes", h.length);
   conclude(op, Status::ok, OpEvent::acked, h.length);
 }
 
@@ -224,19 +227,22 @@ void Protocol::on_control(Peer& peer, const wire::Frame& frame) {
 void Protocol::on_finish(Op* op, Status status, uint64_t length) {
   Peer& peer = *op->peer;
   if (status == Status::pending || status == Status::again)
-    return bad_frame(&peer, "finish that is none");
+    return bad_frame(&peer, "finish that is none", "status", uint64_t(status));
   if (op->role == OpRole::incoming) {  // the source wrote into our memory
-    if (!op->region || length != op->accepted) return bad_frame(&peer, "unexpected finish");
+    if (!op->region || length != op->accepted)
+      return bad_frame(&peer, "unexpected finish of a write", "bytes", length);
     counters_->pushed_bytes += op->accepted;
     return incoming_done(op, status);
   }
   if (op->role == OpRole::request || op->role == OpRole::update) {
-    if (!refusal(status)) return bad_frame(&peer, "unexpected finish");
+    if (!refusal(status))
+      return bad_frame(&peer, "unexpected finish of a request", "status", uint64_t(status));
     return conclude(op, status == Status::dropped ? Status::ok : status, OpEvent::dropped, 0);
   }
   const bool owed = op->role == OpRole::send && (op->announced || op->want_ack);
-  if (!owed || length > op->length) return bad_frame(&peer, "unexpected finish");
-  if (op->moves()) return bad_frame(&peer, "finish during a remote write");
+  if (!owed || length > op->length)
+    return bad_frame(&peer, "unexpected finish of a message", "bytes", length);
+  if (op->moves()) return bad_frame(&peer, "finish during a remote write", "bytes", length);
   if (op->stage == OpStage::streaming) peer.streams.remove(op);
   op->stage = OpStage::waiting;
   const bool dropped = status == Status::dropped;
@@ -315,7 +321,7 @@ void Protocol::on_more(Peer& peer, const wire::Frame& frame) {
   Op* op = peer.inflow;
   const uint64_t size = frame.payload.size();
   if (!op || frame.control.length != op->moved || size > op->length - op->moved)
-    return bad_frame(&peer, "continuation of no message");
+    return bad_frame(&peer, "continuation of no message", "offset", frame.control.length);
   const uint64_t at = op->moved;
   op->moved += size;
   if (!peer.backlog.empty()) peer.crossing = kCrossing;
@@ -481,9 +487,9 @@ void Protocol::on_reply(Peer& peer, const wire::Frame& frame, bool announced) {
   const wire::Control& h = frame.control;
   Op* op = find_op(peer, h.op);
   if (!op || op->role != OpRole::request || op->stage == OpStage::queued || h.length > op->accepted)
-    return bad_frame(&peer, "reply to no request");
+    return bad_frame(&peer, "reply to no request", "operation", h.op);
   if (!announced && frame.payload.size() < h.length && (peer.inflow || frame.payload.empty()))
-    return bad_frame(&peer, "broken reply");
+    return bad_frame(&peer, "broken reply", "bytes", frame.payload.size());
   op->role = OpRole::incoming;
   op->length = op->accepted = h.length;
   op->want_ack = true;

@@ -305,7 +305,8 @@ void Ports::on_tagged_any(Port* port, Receive* r, Peer& peer, wire::Tagged heade
 }
 
 [[gnu::hot]] void Ports::on_put(Arrival& a) {
-  if (a.env.index > TORII_PORT_MAX) return protocol_.drop(a);
+  if (a.env.index > TORII_PORT_MAX)
+    return protocol_.bad_frame(a.peer, "message for no port", "port", a.env.index);
   Port& port = ports_[a.env.index];
   MatchNode* const node = port.posted.find(a.peer->number, a.env.bits);
   node ? matched(port, static_cast<Receive*>(node), a) : unexpected(port, a);
