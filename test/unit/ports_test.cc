@@ -417,6 +417,38 @@ TEST_P(PortsOver, DeathOfAPeerEndsEverythingWithIt) {
   EXPECT_EQ(w.ni(0).protocol().ops().used(), 0u);
 }
 
+// One process finds a malformed frame: both learn of an error, and each names the other once.
+TEST(Ports, AMalformedFrameEndsTheReceivesOfBothSides) {
+  World w(SimOptions{}, 2, 2);
+  torii_port_t* const ports[] = {w.port(0), w.port(1)};
+  Peer* const others[] = {w.peer(0, 1), w.peer(1, 0)};
+  uint8_t byte = 0;
+  torii_data_t d = flat(&byte, 1);
+  Outcome sent, received[2];
+  torii_result_t r{};
+  for (unsigned i = 0; i < 2; ++i) {  // another message brings the hello
+    EXPECT_GE(torii_send(ports[i], pub(others[i]), TORII_STANDARD, 2, 0, &d, note, &sent, nullptr),
+              0);
+    EXPECT_EQ(torii_recv(ports[i], pub(others[i]), 1, 0, &d, note, &received[i], nullptr, &r),
+              TORII_PENDING);
+  }
+  w.run();
+  ::testing::internal::CaptureStderr();
+  w.ni(1).protocol().bad_frame(others[1], "malformed header", "kind", 7);
+  w.run();
+  const std::string text = ::testing::internal::GetCapturedStderr();
+  for (const Outcome& o : received) {
+    EXPECT_EQ(o.calls, 1);
+    EXPECT_EQ(o.result.code, TORII_ERR_PEER_DEAD);
+  }
+  const size_t first = text.find("rank 0 on "), second = text.find("rank 1 on ");
+  ASSERT_TRUE(first != std::string::npos && second != std::string::npos) << text;
+  EXPECT_NE(text.find(" is cut off: malformed header (kind 7); operations", first),
+            std::string::npos);
+  EXPECT_NE(text.find(" is cut off: it has cut this process off", second), std::string::npos);
+  EXPECT_EQ(text.find("rank", second + 1), std::string::npos) << text;
+}
+
 // A receiver that never looks keeps bounded memory; nothing is lost when it does look.
 TEST_P(PortsOver, FloodOfUnexpectedMessagesIsBounded) {
   NetworkWorld w(GetParam(), 2);
