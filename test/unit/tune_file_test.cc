@@ -83,6 +83,18 @@ TEST_F(TuneFile, PeopleMayEditIt) {
   EXPECT_EQ(machines[1].entries[0].line, 10u);
 }
 
+// The user may name any file, one with passwords, too.
+TEST_F(TuneFile, NothingIsQuotedOfAnotherKindOfFile) {
+  for (const char* text : {"root:secret:1\n", "\n secret", "# x\nsecret = 1\n", "[secret]\na = 1\n",
+                           "secret\ntorii-tune 1\n"}) {
+    std::vector<TunedMachine> machines;
+    TuneFault fault;
+    EXPECT_FALSE(parse_tune_file(text, &machines, &fault));
+    EXPECT_NE(fault.text, "");
+    EXPECT_EQ(fault.text.find("secret"), std::string::npos) << fault.text;
+  }
+}
+
 TEST_F(TuneFile, NamesTheLineThatIsWrong) {
   expect_fault("", 0, "does not begin with \"torii-tune 1\"");
   expect_fault("# only comments\n", 0, "does not begin");

@@ -299,8 +299,8 @@ void Ports::matched(Port& port, Receive* r, Arrival& a) {
 
 void Ports::on_tagged_any(Port* port, Receive* r, Peer& peer, wire::Tagged header,
                           std::span<const std::byte> payload) {
+  if (!port) return protocol_.bad_frame(&peer, "message for no port", "port", header.port);
   Arrival a = tagged_arrival(peer, header, payload);
-  if (!port) return protocol_.drop(a);
   r ? matched(*port, r, a) : unexpected(*port, a);
 }
 
