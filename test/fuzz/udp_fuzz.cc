@@ -55,12 +55,18 @@ class World {
     std::string bytes = in.text(200);
     if (what & 1) {  // a good beginning
       udp::Header header;
-      header.kind = static_cast<udp::Kind>(1 + what / 2 % 5);
+      header.kind = static_cast<udp::Kind>(1 + what / 2 % 6);
       header.to = udp::tag_of(own_.number);
       header.from = 1 + what / 8 % 4;
       header.size = driver_->caps().mtu + udp::kHeaderBytes;
       if (header.kind == udp::Kind::longer)
         header.size = static_cast<uint32_t>(bytes.size() + what / 16 % 3);
+      if (header.kind == udp::Kind::piece) {
+        header.count = 2;
+        header.index = what / 32 % 2;
+        header.number = what / 64;
+        header.size = static_cast<uint32_t>(2 * bytes.size() - what / 16 % 2);
+      }
       std::byte good[udp::kPongBytes];
       const size_t size = udp::write_header(header, good);
       bytes.insert(0, reinterpret_cast<const char*>(good), size);

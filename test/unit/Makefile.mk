@@ -54,6 +54,7 @@ test_unit_drivers_tests_SOURCES = \
 	test/unit/fault_test.cc \
 	test/unit/sim_test.cc \
 	test/unit/udp_paths_test.cc \
+	test/unit/udp_sizes_test.cc \
 	test/unit/udp_test.cc \
 	test/unit/udp_wire_test.cc
 test_unit_hotpath_test_SOURCES = test/unit/hotpath_test.cc

@@ -79,7 +79,8 @@ TEST(UdpWire, WrongAddressesAreRefused) {
 }
 
 TEST(UdpWire, DatagramsAreReadAsTheyWereWritten) {
-  for (const Kind kind : {Kind::data, Kind::group, Kind::ping, Kind::pong, Kind::longer}) {
+  for (const Kind kind :
+       {Kind::data, Kind::group, Kind::ping, Kind::pong, Kind::longer, Kind::piece}) {
     Header in;
     in.kind = kind;
     in.to = 0x01020304;
@@ -87,19 +88,42 @@ TEST(UdpWire, DatagramsAreReadAsTheyWereWritten) {
     std::byte bytes[64] = {};
     if (kind == Kind::ping || kind == Kind::pong) in.nonce = 99, in.candidate = 3;
     if (kind == Kind::pong || kind == Kind::longer) in.size = 1400;
-    const size_t size = write_header(in, bytes);
+    if (kind == Kind::piece) in.size = 100, in.number = 0x1020304, in.index = 2, in.count = 3;
+    const size_t size = write_header(in, bytes) + (kind == Kind::piece ? 34 : 0);
     Header out;
     ASSERT_TRUE(parse_header(std::span(bytes).first(size), &out));
     EXPECT_EQ(std::memcmp(&in.kind, &out.kind, sizeof(in.kind)), 0);
     EXPECT_TRUE(out.to == in.to && out.from == in.from && out.nonce == in.nonce &&
-                out.candidate == in.candidate && out.size == in.size);
+                out.candidate == in.candidate && out.size == in.size && out.number == in.number &&
+                out.index == in.index && out.count == in.count);
     for (size_t cut = 0; cut < size; cut++)
       EXPECT_FALSE(parse_header(std::span(bytes).first(cut), &out)) << "cut at " << cut;
-    if (kind == Kind::pong) {
-      EXPECT_FALSE(parse_header(std::span(bytes).first(size + 1), &out)) << "a long pong";
+    if (kind == Kind::pong || kind == Kind::piece) {
+      EXPECT_FALSE(parse_header(std::span(bytes).first(size + 1), &out)) << "too long";
     }
     bytes[2] = std::byte{77};
     EXPECT_FALSE(parse_header(std::span(bytes).first(size), &out)) << "another version";
+  }
+}
+
+TEST(UdpWire, WrongPiecesAreRefused) {
+  struct {
+    uint32_t size, index, count, bytes;
+    bool good;
+  } const cases[] = {
+      {9168, 7, 8, 1146, true},   {1000, 0, 2, 500, true},   {1001, 1, 2, 501, true},
+      {1000, 2, 2, 500, false},   {1000, 0, 1, 1000, false}, {9000, 0, 9, 1000, false},
+      {9217, 0, 8, 1153, false},  {1000, 0, 2, 501, false},  {1000, 0, 2, 499, false},
+      {65535, 0, 8, 8192, false}, {5, 3, 4, 2, false},       {0, 0, 2, 0, false}};
+  for (const auto& one : cases) {
+    Header in{Kind::piece, 7, 8}, out;
+    in.size = one.size;
+    in.index = static_cast<uint8_t>(one.index);
+    in.count = static_cast<uint8_t>(one.count);
+    Bytes datagram(kPieceBytes + one.bytes);
+    write_header(in, datagram.data());
+    EXPECT_EQ(parse_header(datagram, &out), one.good)
+        << one.size << " bytes, piece " << one.index << " of " << one.count;
   }
 }
 

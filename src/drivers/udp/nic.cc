@@ -28,13 +28,11 @@ std::unique_ptr<Driver> open_udp(const DriverEnv& env, std::string* why) {
 namespace udp {
 namespace {
 
-constexpr uint32_t kIpBytes = 40 + 8;               // headers of IPv6 and UDP
 constexpr uint32_t kDatagramMax = 9216 - kIpBytes;  // longer ones on loopback gain nothing
 constexpr uint32_t kDatagramMin = 512 + 64 + kHeaderBytes;
 constexpr uint32_t kPeersMax = 1 << 20;
 constexpr size_t kGroupsMax = 64;
 constexpr int kPortsTried = 16;
-constexpr uint32_t kMtuLeast = 1280;  // RFC 8200, section 5
 
 uint64_t draw() {
   uint64_t number = 0;
@@ -107,7 +105,7 @@ bool UdpDriver::open_sockets(std::string* why) {
 bool UdpDriver::open(std::string* why) {
   const auto smallest = std::min_element(
       interfaces_.begin(), interfaces_.end(), [](const Interface& a, const Interface& b) {
-        return std::tuple(a.mtu < kMtuLeast, a.mtu) < std::tuple(b.mtu < kMtuLeast, b.mtu);
+        return std::tuple(a.mtu < kPacketLeast, a.mtu) < std::tuple(b.mtu < kPacketLeast, b.mtu);
       });
   const uint32_t limit = params().udp_mtu ? static_cast<uint32_t>(params().udp_mtu) : ~0u;
   const uint32_t packet = std::min(smallest->mtu, limit);
@@ -281,7 +279,9 @@ Status UdpDriver::join(std::span<const std::byte> group, PeerId* out) {
   }
   Peer& peer = peers_[id];
   peer.group = true;
-  peer.rails.push_back({where, kNoInterface, true, false, 0, {}, 0, 0});
+  // Nobody answers for all members.
+  peer.rails.push_back(rail_at(where, kNoInterface));
+  peer.rails[0].segments = false;
   peer.first = 0;
   peer.inbox = inbox;
   peer.name = name;

@@ -19,6 +19,8 @@
 #include "drivers/random.h"
 #include "drivers/udp/lifelines.h"
 #include "drivers/udp/net.h"
+#include "drivers/udp/path_size.h"
+#include "drivers/udp/pieces.h"
 #include "drivers/udp/wire.h"
 
 namespace torii::udp {
@@ -110,6 +112,7 @@ class UdpDriver final : public Driver {
     Socket direct;          // connected to `path`; fd -1: there is none
     uint32_t sends = 0;     // without one
     uint64_t used_ns = 0;   // last time something was sent
+    PathSize size;          // of datagrams
   };
   struct Peer {
     bool used = false;
@@ -148,6 +151,8 @@ class UdpDriver final : public Driver {
   static bool complete(const Peer& peer);
   void doubt(PeerId id, Peer& peer, const Rail& rail);
   void ping(Peer& peer);
+  void send_pings(const Peer& peer, size_t candidate, uint32_t most);
+  void ask_for_size(Peer& peer, Rail& rail);
   void ping_again();
   void answer_ping(const Header& header, size_t size, const sockaddr_in6& from);
   void take_pong(const Header& header);
@@ -162,6 +167,9 @@ class UdpDriver final : public Driver {
   }
   size_t interface_to(const sockaddr_in6& path, uint32_t* path_mtu) const;
   bool may_use(const sockaddr_in6& path) const;
+  Rail rail_at(const sockaddr_in6& path, size_t interface) const {
+    return {path, interface, true, segments_, now_ns_, {}, 0, 0, PathSize(datagram_max_)};
+  }
   std::string name_of(const Rail& rail) const;
   void send_small(const sockaddr_in6& to, std::span<const std::byte> datagram);
 
@@ -183,6 +191,9 @@ class UdpDriver final : public Driver {
   bool take(std::span<const std::byte> datagram, const sockaddr_in6& from);
   bool take_longer(std::span<const std::byte> datagram, const Header& header,
                    const sockaddr_in6& from);
+  bool take_piece(std::span<const std::byte> datagram, const Header& header,
+                  const sockaddr_in6& from);
+  bool is_group(uint32_t tag) const;
   void hand_up();
   PeerId sender_of(const Header& header, const sockaddr_in6& from);
 
@@ -210,6 +221,8 @@ class UdpDriver final : public Driver {
   size_t source_ = 0;            // the one that fill() asks
   unsigned asks_ = 0;            // since all of them were looked at
   Inbox inbox_;
+  Pieces pieces_;
+  uint32_t pieced_ = 0;               // frames that were sent in pieces
   std::array<Packet, 16> packets_{};  // to be handed up together
   size_t packet_count_ = 0;
   bool crowded_ = false;  // several datagrams wait at a time

@@ -24,6 +24,7 @@ class UdpDriver::Outbox {
     size_t bytes;
     size_t size;  // of the first frame
     bool closed;
+    bool longer;
   };
 
   explicit Outbox(UdpDriver& nic) : nic_(nic) {}
@@ -39,17 +40,15 @@ class UdpDriver::Outbox {
     socket_ = socket;
     const size_t size = kHeaderBytes + tx.head_bytes + tx.body_bytes;
     if (size > nic_.datagram_max_) return add_longer(tx, rail);
-    Message* m = count_ ? &messages_[count_ - 1] : nullptr;
-    const bool joins = m && m->peer == tx.peer && m->rail == rail && peer.rails[rail].segments &&
-                       !m->closed && size <= m->size && m->bytes + m->size <= kBufferMax;
-    if (!joins) m = begin(tx.peer, rail, size);
+    if (size > peer.rails[rail].size.bytes()) return add_pieces(tx, rail);
+    Message* m = open_message(tx.peer, rail, 1);
+    if (!m || size > m->size) m = begin(tx.peer, rail, size);
     // A few bytes less would end the buffer.
     const size_t missing = m->size - size;
     Header header;
     if (missing <= kPaddingMax) header.padding = static_cast<uint8_t>(missing);
     header.kind = peer.group ? Kind::group : Kind::data;
-    header.to = tag_of(peer.number);
-    header.from = nic_.own_.number;
+    address(&header, peer);
     add_frame(header, tx);
     add_piece(const_cast<std::byte*>(kZeros), header.padding);
     m->frames++;
@@ -92,17 +91,75 @@ class UdpDriver::Outbox {
   // A buffer of its own, whose first datagram alone has a header.
   bool add_longer(const Tx& tx, uint8_t rail) {
     const Peer& peer = nic_.peers_[tx.peer];
-    Message* m = begin(tx.peer, rail, nic_.datagram_max_);
+    Message* m = begin(tx.peer, rail, peer.rails[rail].size.bytes());
     Header header;
     header.kind = Kind::longer;
-    header.to = tag_of(peer.number);
-    header.from = nic_.own_.number;
+    address(&header, peer);
     header.size = tx.head_bytes + tx.body_bytes;
     add_frame(header, tx);
     m->frames = 1;
     m->bytes = kLongerBytes + header.size;
-    m->closed = true;
+    m->closed = m->longer = true;
     return true;
+  }
+
+  // Datagrams as long as this path carries, all of one length. What is sent again after its frame
+  // was made goes so, too, when the path has become worse.
+  bool add_pieces(const Tx& tx, uint8_t rail) {
+    const Peer& peer = nic_.peers_[tx.peer];
+    const size_t bytes = tx.head_bytes + tx.body_bytes;
+    const size_t room_each = peer.rails[rail].size.bytes() - kPieceBytes;
+    const size_t count = (bytes + room_each - 1) / room_each;
+    const size_t each = piece_bytes(bytes, count);
+    if (frames_ + count > kBatchMax) return false;
+    if (pieces_used_ + 2 * count + kOutboxPieces > std::size(pieces_)) return false;
+    Message* m = open_message(tx.peer, rail, count);
+    if (!m || kPieceBytes + each != m->size) m = nullptr;
+    Header header;
+    header.kind = Kind::piece;
+    address(&header, peer);
+    header.number = nic_.pieced_++;
+    header.size = static_cast<uint32_t>(bytes);
+    header.count = static_cast<uint8_t>(count);
+    std::span<const iovec> body(tx.pieces, tx.piece_count);
+    size_t offset = 0;
+    for (; header.index < count; header.index++) {
+      if (!m || !peer.rails[rail].segments) m = begin(tx.peer, rail, kPieceBytes + each);
+      const size_t head = header.index ? 0 : tx.head_bytes;
+      std::byte* out = headers_[frames_++];
+      write_header(header, out);
+      std::memcpy(out + kPieceBytes, tx.head, head);
+      add_piece(out, kPieceBytes + head);
+      size_t room = each - head;
+      while (room && !body.empty()) {
+        const size_t part = std::min(room, body[0].iov_len - offset);
+        add_piece(static_cast<std::byte*>(body[0].iov_base) + offset, part);
+        room -= part;
+        offset += part;
+        if (offset < body[0].iov_len) continue;
+        body = body.subspan(1);
+        offset = 0;
+      }
+      add_piece(const_cast<std::byte*>(kZeros), room);
+      m->frames += header.index == 0;
+      m->bytes += m->size;
+    }
+    nic_.counters_.udp_pieced++;
+    return true;
+  }
+
+  void address(Header* header, const Peer& peer) const {
+    header->to = tag_of(peer.number);
+    header->from = nic_.own_.number;
+  }
+
+  // The last message, if so many more of its datagrams to this peer may join it.
+  Message* open_message(PeerId id, uint8_t rail, size_t count) {
+    Message* m = count_ ? &messages_[count_ - 1] : nullptr;
+    const bool joins = m && m->peer == id && m->rail == rail && !m->closed &&
+                       nic_.peers_[id].rails[rail].segments &&
+                       m->bytes + count * m->size <= kBufferMax;
+    return joins ? m : nullptr;
   }
 
   Message* begin(PeerId id, uint8_t rail, size_t size) {
@@ -115,7 +172,7 @@ class UdpDriver::Outbox {
     }
     h.msg_iov = &pieces_[pieces_used_];
     Message* m = &messages_[count_++];
-    *m = Message{id, rail, 0, 0, size, false};
+    *m = Message{id, rail, 0, 0, size, false, false};
     return m;
   }
 
@@ -144,7 +201,7 @@ class UdpDriver::Outbox {
   size_t frames_ = 0;
   size_t pieces_used_ = 0;
   size_t count_ = 0;
-  std::byte headers_[kBatchMax][kLongerBytes + kHeadMax];
+  std::byte headers_[kBatchMax][kPieceBytes + kHeadMax];
   iovec pieces_[kBatchMax * 3];
   Message messages_[kBatchMax];
   mmsghdr native_[kBatchMax];

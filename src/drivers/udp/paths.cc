@@ -3,11 +3,11 @@
 //
 // Which addresses of a peer are right? Several nodes may have the same address on a bridge of their
 // own, an interface may be dead, a network may be another one of the same number. So the first
-// frame for a peer begins a round: pings to all its addresses, as long as the longest frame. The
-// first answer is the first way; each of our interfaces by which an answer comes is a rail. When a
-// rail has been silent for a while, or one is missing, something that is sent begins another round.
-// An address that is silent while another one answers is given up after some rounds: where there
-// are more processes than processors, a peer may read one of two pings long before the other.
+// frame for a peer begins a round: pings of several lengths to all its addresses. The first answer
+// is the first way; each of our interfaces by which an answer comes is a rail. When a rail has been
+// silent for a while, or one is missing, something that is sent begins another round. An address
+// that is silent while another one answers is given up after some rounds: where there are more
+// processes than processors, a peer may read one of two pings long before the other.
 #include <errno.h>
 
 #include <algorithm>
@@ -78,19 +78,53 @@ void UdpDriver::doubt(PeerId id, Peer& peer, const Rail& rail) {
 }
 
 void UdpDriver::ping(Peer& peer) {
-  std::vector<std::byte> datagram(datagram_max_);
+  for (size_t i = 0; i < peer.candidates.size(); i++)
+    if (!peer.candidates[i].answered && may_use(peer.candidates[i].where))
+      send_pings(peer, i, datagram_max_);
+  peer.pinged_ns = now_ns_;
+}
+
+// Of all lengths up to that. One that the system would cut into several packets proves nothing.
+void UdpDriver::send_pings(const Peer& peer, size_t candidate, uint32_t most) {
+  const sockaddr_in6& where = peer.candidates[candidate].where;
   Header header;
   header.kind = Kind::ping;
   header.to = tag_of(peer.number);
   header.from = own_.number;
   header.nonce = peer.nonce;
-  for (size_t i = 0; i < peer.candidates.size(); i++) {
-    if (peer.candidates[i].answered || !may_use(peer.candidates[i].where)) continue;
-    header.candidate = static_cast<uint8_t>(i);
-    write_header(header, datagram.data());
-    send_small(peer.candidates[i].where, datagram);
+  header.candidate = static_cast<uint8_t>(candidate);
+  std::vector<std::byte> datagram(datagram_max_);
+  write_header(header, datagram.data());
+  uint32_t path_mtu = 0;
+  interface_to(where, &path_mtu);
+  const PathSize::Sizes sizes = PathSize::sizes(datagram_max_);
+  uint32_t before = 0;
+  for (const uint32_t size : sizes) {
+    const bool fits = size == sizes.back() || path_mtu == 0 || size + kIpBytes <= path_mtu;
+    if (size > most || size == before || !fits) continue;
+    before = size;
+    send_small(where, std::span(datagram).first(size));
   }
-  peer.pinged_ns = now_ns_;
+}
+
+// Is the length of datagrams on this path still what it was, or may they be longer by now?
+void UdpDriver::ask_for_size(Peer& peer, Rail& rail) {
+  const auto candidate =
+      std::find_if(peer.candidates.begin(), peer.candidates.end(),
+                   [&](const Candidate& one) { return same_place(one.where, rail.path); });
+  if (candidate == peer.candidates.end()) return;
+  if (peer.rounds == 0) {
+    peer.nonce = random_.next();
+    peer.rounds = 1;
+  }
+  const uint32_t before = rail.size.bytes();
+  const uint32_t most = rail.size.ask(now_ns_, rail.heard_ns);
+  if (rail.size.bytes() < before)
+    TORII_WARN(
+        "udp: packets of %u bytes to process %016llx by %s do not arrive any more, shorter ones "
+        "are used; look for an MTU that was changed there or on the way (ip link show)",
+        before + kIpBytes, static_cast<unsigned long long>(peer.number), name_of(rail).c_str());
+  send_pings(peer, static_cast<size_t>(candidate - peer.candidates.begin()), most);
 }
 
 void UdpDriver::ping_again() {
@@ -138,26 +172,29 @@ void UdpDriver::answer_ping(const Header& header, size_t size, const sockaddr_in
 
 void UdpDriver::take_pong(const Header& header) {
   const PeerId id = known(header.from);
+  const PathSize::Sizes sizes = PathSize::sizes(datagram_max_);
   if (id == kNoPeer || peers_[id].nonce - header.nonce >= peers_[id].rounds ||
-      header.candidate >= peers_[id].candidates.size() || header.size != datagram_max_) {
+      header.candidate >= peers_[id].candidates.size() ||
+      std::find(sizes.begin(), sizes.end(), header.size) == sizes.end()) {
     counters_.udp_foreign++;
     return;
   }
   Peer& peer = peers_[id];
   Candidate& one = peer.candidates[header.candidate];
-  if (one.answered) return;
-  if (header.nonce != peer.nonce) {  // of an earlier round: it is slow, not silent
-    for (Rail& rail : peer.rails)
-      if (same_place(rail.path, one.where)) rail.heard_ns = now_ns_;
-    return;
+  if (header.nonce == peer.nonce && !one.answered) {
+    one.answered = true;
+    one.interface = interface_to(one.where, nullptr);
+    if (!peer.answered_ns) {
+      peer.answered_ns = now_ns_;
+      peer.gap_ns = kFirstGapNs;
+    }
+    answers(peer, one.where, one.interface);
   }
-  one.answered = true;
-  one.interface = interface_to(one.where, nullptr);
-  if (!peer.answered_ns) {
-    peer.answered_ns = now_ns_;
-    peer.gap_ns = kFirstGapNs;
+  for (Rail& rail : peer.rails) {
+    if (!same_place(rail.path, one.where)) continue;
+    rail.heard_ns = now_ns_;  // also of an earlier round: it is slow, not silent
+    if (header.nonce == peer.nonce) rail.size.answered(header.size);
   }
-  answers(peer, one.where, one.interface);
 }
 
 // All have had their time. A rail whose address was silent in all rounds goes on by another one of
@@ -180,7 +217,7 @@ void UdpDriver::end_round(Peer& peer) {
     }
     const std::string before = name_of(rail);
     retire_direct(rail);
-    rail = {other->where, rail.interface, true, segments_, now_ns_, {}, 0, 0};
+    rail = rail_at(other->where, rail.interface);
     TORII_WARN("udp: process %016llx does not answer by %s any more, but by %s, which is used now",
                static_cast<unsigned long long>(peer.number), before.c_str(), name_of(rail).c_str());
   }
@@ -200,7 +237,7 @@ void UdpDriver::answers(Peer& peer, const sockaddr_in6& path, size_t interface) 
     const bool back = !rail->answers;
     rail->heard_ns = now_ns_;
     if (!back) return;
-    *rail = {path, interface, true, segments_, now_ns_, {}, 0, 0};
+    *rail = rail_at(path, interface);
     set_first(peer);
     counters_.udp_rails_back++;
     TORII_WARN("udp: process %016llx answers by %s again",
@@ -214,7 +251,7 @@ void UdpDriver::answers(Peer& peer, const sockaddr_in6& path, size_t interface) 
     set_multicast_interface(
         socket_, interfaces_[static_cast<size_t>(most - paths_by_interface_.begin())].index);
   }
-  peer.rails.push_back({path, interface, true, segments_, now_ns_, {}, 0, 0});
+  peer.rails.push_back(rail_at(path, interface));
   set_first(peer);
   uint32_t path_mtu = 0;
   interface_to(path, &path_mtu);
@@ -274,6 +311,7 @@ std::vector<PeerAddress> UdpDriver::peer_addresses(PeerId id) const {
 // A datagram of the peer's.
 void UdpDriver::heard_from(PeerId id, const sockaddr_in6& from) {
   Peer& peer = peers_[id];
+  if (!peer.has_path()) add_candidate(peer, from);
   if (!peer.has_path() && may_use(from)) answers(peer, from, interface_to(from, nullptr));
   if (peer.heard >= peer.rails.size() || !same_place(peer.rails[peer.heard].path, from)) {
     const auto rail = std::find_if(peer.rails.begin(), peer.rails.end(),

@@ -183,15 +183,14 @@ bool UdpDriver::take(std::span<const std::byte> datagram, const sockaddr_in6& fr
     return false;
   }
   if (header.kind == Kind::group) {
-    const bool mine = std::any_of(groups_.begin(), groups_.end(), [&](PeerId id) {
-      return tag_of(peers_[id].number) == header.to;
-    });
+    const bool mine = is_group(header.to);
     if (header.from == own_.number) return false;
     if (!mine) counters_.udp_foreign++;
     if (!mine) return false;
     packets_[packet_count_++] = {known(header.from), frame_in(datagram, header)};
     return true;
   }
+  if (header.kind == Kind::piece) return take_piece(datagram, header, from);
   if (header.to != tag_of(own_.number)) {
     counters_.udp_foreign++;
     return false;
@@ -211,6 +210,26 @@ bool UdpDriver::take_longer(std::span<const std::byte> datagram, const Header& h
     return false;
   }
   packets_[packet_count_++] = {sender_of(header, from), datagram.subspan(kLongerBytes)};
+  return true;
+}
+
+bool UdpDriver::is_group(uint32_t tag) const {
+  return std::any_of(groups_.begin(), groups_.end(),
+                     [&](PeerId id) { return tag_of(peers_[id].number) == tag; });
+}
+
+bool UdpDriver::take_piece(std::span<const std::byte> datagram, const Header& header,
+                           const sockaddr_in6& from) {
+  const bool mine = header.to == tag_of(own_.number);
+  if (!mine && header.from == own_.number) return false;
+  if (!mine && !is_group(header.to)) {
+    counters_.udp_foreign++;
+    return false;
+  }
+  const std::span<const std::byte> frame = pieces_.add(header, datagram.subspan(kPieceBytes));
+  if (frame.empty()) return false;
+  packets_[packet_count_++] = {mine ? sender_of(header, from) : known(header.from), frame};
+  hand_up();  // its memory is used again
   return true;
 }
 

@@ -8,6 +8,12 @@
 #include "drivers/udp/outbox.h"
 
 namespace torii::udp {
+namespace {
+
+constexpr size_t kFrameLeast = kPacketLeast - kIpBytes - kHeaderBytes;
+
+}  // namespace
+
 size_t UdpDriver::send(std::span<const Tx> batch) {
   size_t taken = 0;
   while (taken < batch.size()) {
@@ -22,6 +28,8 @@ size_t UdpDriver::send(std::span<const Tx> batch) {
       if (!peer.has_path()) break;
       const uint8_t rail = choose(peer, tx.rail);
       doubt(tx.peer, peer, peer.rails[rail]);
+      if (tx.head_bytes + tx.body_bytes > kFrameLeast && peer.rails[rail].size.is_due(now_ns_))
+        ask_for_size(peer, peer.rails[rail]);
       if (!out.add(tx, rail)) break;
       consider_direct(tx.peer, rail);
     }
@@ -34,8 +42,11 @@ size_t UdpDriver::send(std::span<const Tx> batch) {
     const bool segmented = sent < 0 && out.message(0).bytes > out.message(0).size;
     if (segmented && (error == EINVAL || error == EMSGSIZE || error == EIO)) {
       // This path's packets are smaller.
-      peers_[out.message(0).peer].rails[out.message(0).rail].segments = false;
-      if (out.message(0).frames > 1) continue;
+      Rail& rail = peers_[out.message(0).peer].rails[out.message(0).rail];
+      const bool was_least = rail.size.is_least();
+      if (was_least) rail.segments = false;
+      rail.size.shorten();
+      if (!was_least || !out.message(0).longer) continue;
     }
     if (sent < 0) lost(out, 0, error);
     size_t frames = 0;

@@ -11,7 +11,7 @@ namespace torii::udp {
 namespace {
 
 constexpr uint16_t kMagic = 0x4455;
-constexpr uint8_t kVersion = 3;
+constexpr uint8_t kVersion = 4;
 constexpr unsigned kKindBits = 3;
 constexpr size_t kHostsAt = 16;  // in an address
 constexpr size_t kMappedAt = 12;
@@ -28,6 +28,19 @@ bool zeros(std::span<const std::byte> bytes) {
   return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; });
 }
 
+bool parse_piece(std::span<const std::byte> datagram, Header* out) {
+  if (datagram.size() < kPieceBytes) return false;
+  const std::byte* in = datagram.data();
+  out->number = load_little<uint32_t>(in + 16);
+  out->size = load_little<uint16_t>(in + 20);
+  out->index = load_little<uint8_t>(in + 22);
+  out->count = load_little<uint8_t>(in + 23);
+  if (out->count < 2 || out->count > kPiecesMax || out->index >= out->count) return false;
+  const size_t each = piece_bytes(out->size, out->count);
+  return out->size <= kFrameMax && out->size > (out->count - 1) * each &&
+         datagram.size() == kPieceBytes + each;
+}
+
 }  // namespace
 
 size_t write_header(const Header& header, std::byte* out) {
@@ -42,6 +55,13 @@ size_t write_header(const Header& header, std::byte* out) {
     store_little<uint32_t>(out + kHeaderBytes, header.size);
     return kLongerBytes;
   }
+  if (header.kind == Kind::piece) {
+    store_little<uint32_t>(out + 16, header.number);
+    store_little<uint16_t>(out + 20, static_cast<uint16_t>(header.size));
+    store_little<uint8_t>(out + 22, header.index);
+    store_little<uint8_t>(out + 23, header.count);
+    return kPieceBytes;
+  }
   store_little<uint64_t>(out + 16, header.nonce);
   store_little<uint8_t>(out + 24, header.candidate);
   if (header.kind == Kind::ping) return kPingBytes;
@@ -55,7 +75,7 @@ bool parse_header(std::span<const std::byte> datagram, Header* out) {
   const std::byte* in = datagram.data();
   if (load_little<uint16_t>(in) != kMagic || load_little<uint8_t>(in + 2) != kVersion) return false;
   const unsigned kind = load_little<uint8_t>(in + 3) & ((1u << kKindBits) - 1);
-  if (kind < static_cast<uint8_t>(Kind::data) || kind > static_cast<uint8_t>(Kind::longer))
+  if (kind < static_cast<uint8_t>(Kind::data) || kind > static_cast<uint8_t>(Kind::piece))
     return false;
   *out = Header{};
   out->kind = static_cast<Kind>(kind);
@@ -66,6 +86,7 @@ bool parse_header(std::span<const std::byte> datagram, Header* out) {
   if (out->kind == Kind::data || out->kind == Kind::group)
     return datagram.size() - kHeaderBytes >= out->padding;
   if (out->padding) return false;
+  if (out->kind == Kind::piece) return parse_piece(datagram, out);
   if (out->kind == Kind::longer) {
     if (datagram.size() < kLongerBytes) return false;
     out->size = load_little<uint32_t>(in + kHeaderBytes);

@@ -17,8 +17,11 @@
 // longer        its length (4), then a frame that goes on in the next datagrams, which have no
 //               header: all but the last are as long as this one. It arrives if the system joins
 //               them again (UDP_GRO), and is lost otherwise.
-// ping          nonce (8), candidate (1), zeros up to the largest datagram, to see whether this
-//               path carries it
+// piece         number of the frame (4), its length (2), index (1) and number (1) of its pieces,
+// then
+//               the piece. All have the same length, the last one with zeros behind it. `to` is a
+//               process or a group.
+// ping          nonce (8), candidate (1), zeros up to a length, to see whether this path carries it
 // pong          nonce (8), candidate (1), zeros (3), size of the ping (4)
 //
 // An address, 64 bytes: magic (2), version (1), number of IPv4 addresses (1), of IPv6 addresses
@@ -37,13 +40,16 @@ namespace torii::udp {
 
 inline constexpr size_t kHeaderBytes = 16;
 inline constexpr size_t kLongerBytes = kHeaderBytes + 4;
+inline constexpr size_t kPieceBytes = kHeaderBytes + 8;
 inline constexpr size_t kPingBytes = kHeaderBytes + 9;  // without the zeros
 inline constexpr size_t kPongBytes = kHeaderBytes + 16;
 inline constexpr size_t kPaddingMax = 31;
+inline constexpr size_t kFrameMax = 9216;  // of a frame in pieces
+inline constexpr size_t kPiecesMax = 8;
 inline constexpr size_t kAddressBytes = 64;
 inline constexpr size_t kCandidatesMax = 12;
 
-enum class Kind : uint8_t { data = 1, group, ping, pong, longer };
+enum class Kind : uint8_t { data = 1, group, ping, pong, longer, piece };
 
 struct Header {
   Kind kind = Kind::data;
@@ -52,15 +58,22 @@ struct Header {
   // ping and pong
   uint64_t nonce = 0;
   uint8_t candidate = 0;
-  uint32_t size = 0;  // pong; longer: of the frame
+  uint32_t size = 0;  // pong; longer and piece: of the frame
   // data and group: zeros behind the frame, at most kPaddingMax
   uint8_t padding = 0;
+  // piece
+  uint32_t number = 0;
+  uint8_t index = 0;
+  uint8_t count = 0;
 };
+
+// The length of each piece, but for its header, where a frame of `size` bytes is sent in `count`.
+inline size_t piece_bytes(size_t size, size_t count) { return (size + count - 1) / count; }
 
 inline uint32_t tag_of(uint64_t number) { return static_cast<uint32_t>(number); }
 
-// Writes what `kind` has before its frame or zeros: kHeaderBytes, kLongerBytes, kPingBytes or
-// kPongBytes.
+// Writes what `kind` has before its frame or zeros: kHeaderBytes, kLongerBytes, kPieceBytes,
+// kPingBytes or kPongBytes.
 size_t write_header(const Header& header, std::byte* out);
 // False: not a datagram of this driver, or damaged in a field that can be checked.
 bool parse_header(std::span<const std::byte> datagram, Header* out);
