@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What a NIC must do to carry Torii: six required functions, twenty-two optional ones. A driver
+// What a NIC must do to carry Torii: six required functions, twenty-three optional ones. A driver
 // moves frames (of caps().mtu bytes; see long_max) between processes and, if it can, reads, writes
 // and updates a peer's memory. It knows nothing of matching, messages or MPI, and keeps no retry
 // policy.

@@ -218,6 +218,23 @@ void deaths_of_quiet_peers_are_reported(Bed& bed) {
   EXPECT_EQ(a.downs[to], Status::peer_dead) << status_text(a.downs[to]);
 }
 
+// The first answers may be that nothing is known, and the last ones, too.
+void lives_are_told_as_they_are(Bed& bed) {
+  Node& a = bed.node();
+  Node& b = bed.node();
+  const PeerId to = a.connect(b);
+  bed.send(a, to, "x");
+  for (int i = 0; i < 5; i++) {
+    bed.settle();
+    EXPECT_NE(a.driver().life(to), Life::gone) << "it is there";
+  }
+  b.close();
+  for (int i = 0; i < 5; i++) bed.settle();
+  bed.now_ns += kLifeAgeNs;
+  bed.settle();
+  EXPECT_NE(a.driver().life(to), Life::there) << "it has closed";
+}
+
 size_t open_descriptors() {
   size_t count = 0;
   DIR* dir = opendir("/proc/self/fd");
@@ -362,6 +379,7 @@ constexpr Case kPeerTable[] = {
      cookies_end_when_the_peer_dies},
     {"deaths_of_quiet_peers_are_reported", "kPeerDown: peer_dead", kSure | kPeerDown, true,
      deaths_of_quiet_peers_are_reported},
+    {"lives_are_told_as_they_are", "life()", 0, true, lives_are_told_as_they_are},
     {"closing_gives_everything_back", "destructor", 0, false, closing_gives_everything_back},
     {"another_process_answers_and_closes", "two processes", kSure, true,
      another_process_answers_and_closes},

@@ -481,6 +481,8 @@ const Lie kLies[] = {
     {LIE(AlwaysDead), "closing_is_reported"},
     {LIE(AlwaysClosed), "cookies_end_when_the_peer_dies"},
     {LIE(DoneAfterDown), "cookies_end_when_the_peer_dies"},
+    {LIE(DeclaresDead), "lives_are_told_as_they_are"},
+    {LIE(DeniesDeath), "lives_are_told_as_they_are"},
     {LIE(LeaksDescriptors), "closing_gives_everything_back"},
     {LIE(MovesNothing), "put_writes"},
     {LIE(MovesNothing), "get_reads"},

@@ -31,6 +31,16 @@ class Honest : public Decorator {
   uint32_t below_inline() const { return below_->caps().inline_max; }
 };
 
+// --- lives -----------------------------------------------------------------------------------
+struct DeclaresDead final : Honest {
+  using Honest::Honest;
+  Life life(PeerId) override { return Life::gone; }
+};
+struct DeniesDeath final : Honest {
+  using Honest::Honest;
+  Life life(PeerId) override { return Life::there; }
+};
+
 // --- remote memory, groups, sleeping --------------------------------------------------------
 struct MovesNothing final : Honest {
   using Honest::Honest;

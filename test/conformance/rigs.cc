@@ -116,6 +116,7 @@ std::vector<Rig> all_rigs(uint64_t seed) {
                 o.latency_min_ns = 1000;
                 o.latency_max_ns = 100000;
               })),
+      sim_rig("sim/tells-lives", with([](SimOptions& o) { o.tells_lives = true; })),
       sim_rig("sim/refusing", with([](SimOptions& o) { o.again_ppm = 300000; })),
       sim_rig("sim/tiny", with([](SimOptions& o) {
                 o.mtu = 512;
