@@ -327,6 +327,8 @@ std::span<const DriverInfo> driver_list();
 std::vector<std::string> chosen_drivers();
 // The row of a name; of NAME for "fault:NAME". Null with the names that there are in *why.
 const DriverInfo* find_driver(const std::string& name, std::string* why = nullptr);
+// Is there such a driver, and is it for other nodes?
+bool is_network(const std::string& name);
 // Opens by name; "fault:NAME" wraps NAME. Null with the reason in *why.
 std::unique_ptr<Driver> open_driver(const std::string& name, const DriverEnv& env,
                                     std::string* why);

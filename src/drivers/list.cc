@@ -55,6 +55,11 @@ const DriverInfo* find_driver(const std::string& name, std::string* why) {
   return nullptr;
 }
 
+bool is_network(const std::string& name) {
+  const DriverInfo* const driver = find_driver(name);
+  return driver && driver->network;
+}
+
 std::unique_ptr<Driver> open_driver(const std::string& name, const DriverEnv& env,
                                     std::string* why) {
   if (name.starts_with(kFaultPrefix)) return open_fault(name.substr(kFaultPrefix.size()), env, why);

@@ -154,9 +154,7 @@ NiPointer Ni::open(const NiConfig& config, std::string* why) {
 // A job on one node has no use for a network: asking it would cost time, and its port would be open
 // to all.
 bool Ni::needless(const std::string& name) const {
-  if (config_.size > config_.local_size || param_is_set("drivers")) return false;
-  const DriverInfo* driver = find_driver(name);
-  return driver && driver->network;
+  return config_.size <= config_.local_size && !param_is_set("drivers") && is_network(name);
 }
 
 bool Ni::open_drivers(std::string* why) {
@@ -185,8 +183,7 @@ bool Ni::open_drivers(std::string* why) {
     std::string reason;
     std::unique_ptr<Driver> driver = open_with_link(name, env, &reason);
     if (driver) {
-      const DriverInfo* const info = find_driver(name);
-      on_network_ |= info && info->network;
+      on_network_ |= is_network(name);
       protocol_.add_driver(name, std::move(driver));
     } else {
       refused_.push_back(name + ": " + reason);

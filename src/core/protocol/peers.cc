@@ -39,11 +39,6 @@ constexpr size_t kBriefBytes = 110;
 // length, for most of an address is zeros.
 constexpr std::byte kPacked{0};
 
-bool is_network(const std::string& name) {
-  const DriverInfo* driver = find_driver(name);
-  return driver && driver->network;
-}
-
 size_t pack_zeros(std::span<const std::byte> in, std::byte* out) {
   size_t n = 0;
   out[n++] = kPacked;
