@@ -108,6 +108,16 @@ TEST_F(ShmAsk, AnOwnerThatCountsWrongly) {
   EXPECT_EQ(user.sink.downs.size(), 1u);
 }
 
+// So is one whose claim is in a state that does not exist.
+TEST_F(ShmAsk, AClaimInNoState) {
+  test::send_surely(user, peer, "first");
+  ASSERT_TRUE(test::poll_until(owner, [&] { return !owner.sink.packets.empty(); }));
+  claim().state.store(77);
+  segment.header().news.fetch_add(1);
+  ASSERT_TRUE(test::poll_until(owner, [&] { return !owner.sink.downs.empty(); }));
+  EXPECT_EQ(owner.sink.downs.size(), 1u);
+}
+
 class ShmAnswerLies : public ShmAsk {
  protected:
   // The owner's next frame to the user is this answer, to a get of 8 bytes, and so many bytes more

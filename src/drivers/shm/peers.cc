@@ -248,7 +248,10 @@ void ShmDriver::read_claim(uint32_t number) {
       return;
     }
   }
-  reject_claim(number, "has an unknown state");
+  if (claim_peer_[number])
+    fail(*claim_peer_[number], "the claim on its ring has an unknown state");
+  else
+    reject_claim(number, "has an unknown state");
 }
 
 void ShmDriver::reject_claim(uint32_t number, const char* what) {
