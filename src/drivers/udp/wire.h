@@ -17,8 +17,7 @@
 // longer        its length (4), then a frame that goes on in the next datagrams, which have no
 //               header: all but the last are as long as this one. It arrives if the system joins
 //               them again (UDP_GRO), and is lost otherwise.
-// piece         number of the frame (4), its length (2), index (1) and number (1) of its pieces,
-// then
+// piece         number of the frame (4), its length (2), index (1) and number (1) of its pieces;
 //               the piece. All have the same length, the last one with zeros behind it. `to` is a
 //               process or a group.
 // ping          nonce (8), candidate (1), zeros up to a length, to see whether this path carries it
