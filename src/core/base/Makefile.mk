@@ -20,6 +20,7 @@ libtorii_internal_la_SOURCES += \
 	src/core/base/little_endian.h \
 	src/core/base/log.cc \
 	src/core/base/log.h \
+	src/core/base/memcheck.h \
 	src/core/base/param.cc \
 	src/core/base/param.h \
 	src/core/base/params.def \

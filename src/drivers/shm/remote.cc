@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/base/log.h"
+#include "core/base/memcheck.h"
 #include "drivers/shm/attach.h"
 #include "drivers/shm/nic.h"
 
@@ -29,6 +30,7 @@ Status ShmDriver::reg(void* base, uint64_t bytes, uint32_t access, Region* out) 
                 guarded ? arena_->guard(base, bytes, rights, out->label) : arena_key(base, bytes)};
   if (guarded && !key.arena.serial) return Status::no_memory;
   std::memcpy(out->key.data(), &key, sizeof(key));
+  if (access & (kRemoteWrite | kRemoteUpdate)) written_by_others(base, bytes);
   if (!(access & kRemoteRead)) return Status::ok;
   if (free_exports_.empty()) {
     free_exports_.push_back(static_cast<uint32_t>(exports_.size()));

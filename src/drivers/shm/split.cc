@@ -13,6 +13,7 @@
 
 #include "core/base/copy.h"
 #include "core/base/log.h"
+#include "core/base/memcheck.h"
 #include "drivers/shm/attach.h"
 #include "drivers/shm/nic.h"
 
@@ -84,6 +85,7 @@ Status ShmDriver::get_split(const Rma& rma, Peer& peer) {
   OpenSplit& open = splits_[number];
   shm::Split& split = header_->splits[number];
   open = {&peer, open.serial + 1, pages_of(rma.bytes), 0, Status::ok, rma, rma.pieces[0]};
+  written_by_others(open.piece.iov_base, rma.bytes);
   split.written.store(0, std::memory_order_relaxed);
   split.refused_count.store(0, std::memory_order_relaxed);
   split.taken.store(taken_word(open.serial, 0), std::memory_order_release);

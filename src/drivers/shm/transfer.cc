@@ -8,6 +8,7 @@
 #include <bit>
 #include <memory>
 
+#include "core/base/memcheck.h"
 #include "drivers/shm/flat.h"
 
 namespace torii {
@@ -136,8 +137,9 @@ inline uint64_t ShmDriver::chunk_of(const Rma& rma, Peer& peer, bool write) {
 
 // Behind those that wait for room, and in frames of whatever size.
 void ShmDriver::ask_in_turn(const Rma& rma, const GuardedImport& region, Peer& peer, AskKind kind) {
-  const uint64_t chunk =
-      kind == AskKind::deliver ? rma.bytes : chunk_of(rma, peer, kind == AskKind::put);
+  const bool deliver = kind == AskKind::deliver;
+  if (deliver) written_by_others(rma.pieces[0].iov_base, rma.pieces[0].iov_len);
+  const uint64_t chunk = deliver ? rma.bytes : chunk_of(rma, peer, kind == AskKind::put);
   send_last(peer, open_ask(rma, region, peer, kind, chunk));
 }
 
