@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/util/output.h"
@@ -331,16 +332,29 @@ static int register_error(mca_btl_base_module_t* btl, mca_btl_base_module_error_
   return OPAL_SUCCESS;
 }
 
+/* Nobody but ob1 asks to be told of errors. Without it osc/rdma repeats for ever what was refused,
+ * or waits for a lock that the dead process holds. */
+static void end_if_windows(const char* text) {
+  if (0 == __atomic_load_n(&btl_torii.exports, __ATOMIC_RELAXED)) return;
+  opal_output(0,
+              "btl/torii: %s; this process has windows and ends too, because osc/rdma would wait "
+              "for ever",
+              text);
+  fflush(NULL);
+  _exit(1);
+}
+
 /* A process that left in good order is no error. */
 static void on_peer_down(void* arg, torii_peer_t* peer, int code) {
   btl_torii_endpoint_t* endpoint;
   char text[256];
   (void)arg;
-  if (TORII_ERR_PEER_DEAD != code || NULL == btl_torii.error) return;
+  if (TORII_ERR_PEER_DEAD != code) return;
   endpoint = btl_torii_known_endpoint(peer);
   if (NULL == endpoint || endpoint->dead) return;
   endpoint->dead = true;
   snprintf(text, sizeof text, "%s died", torii_peer_text(btl_torii.ni, peer));
+  if (NULL == btl_torii.error) return end_if_windows(text);
   btl_torii.error(&btl_torii.super, MCA_BTL_ERROR_FLAGS_FATAL, endpoint->proc, text);
 }
 

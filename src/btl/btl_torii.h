@@ -63,7 +63,7 @@ struct mca_btl_base_endpoint_t {
   opal_list_item_t super;
   opal_proc_t* proc;
   torii_peer_t* peer;
-  bool dead; /* reported to the upper layer */
+  bool dead; /* reported */
   btl_torii_imports_t imports[BTL_TORII_IMPORTS];
   btl_torii_import_t* recent; /* one of these, with an import; null: none */
 };
@@ -118,6 +118,7 @@ typedef struct btl_torii_module {
   opal_mutex_t lock;          /* endpoints and their imports */
   unsigned looks;             /* flushes that found nothing under way, since the last such round */
   int failed;                 /* a Torii code, of what only a flush tells */
+  int exports;                /* registrations that peers may use; atomic */
   char* receives;             /* memory in which messages arrive */
   mca_btl_base_module_error_cb_fn_t error;
 } btl_torii_module_t;

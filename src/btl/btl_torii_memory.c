@@ -36,6 +36,7 @@ mca_btl_base_registration_handle_t* btl_torii_register_mem(mca_btl_base_module_t
     free(registration);
     return NULL;
   }
+  __atomic_add_fetch(&btl_torii.exports, 1, __ATOMIC_RELAXED);
   registration->handle.key_bytes =
       torii_export_key(registration->exported, registration->handle.key, BTL_TORII_KEY);
   if (registration->handle.key_bytes <= BTL_TORII_KEY) return &registration->handle;
@@ -55,8 +56,10 @@ int btl_torii_deregister_mem(mca_btl_base_module_t* btl,
   torii_flag_t flag = {.done = 0};
   (void)btl;
   /* What a get still reads here may be gone as soon as this has returned. */
-  if (NULL != registration->exported)
+  if (NULL != registration->exported) {
     btl_torii_wait(torii_unexport(registration->exported, torii_flag, &flag), &flag);
+    __atomic_sub_fetch(&btl_torii.exports, 1, __ATOMIC_RELAXED);
+  }
   free(registration);
   return OPAL_SUCCESS;
 }

@@ -2,8 +2,10 @@
  * Copyright (c) 2026, the Torii authors
  *
  * "kill": rank 1 kills itself without warning amid traffic of every kind; the others go on
- * until MPI reports an error, and say so. "fork": children come and go during transfers, as of
- * system() and popen(). */
+ * until MPI reports an error, and say so. "windows": the same amid operations of a window; the
+ * others end by an error. "fork": children come and go during transfers, as of system() and
+ * popen().
+ */
 #include <signal.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -53,6 +55,46 @@ static void traffic_until_error(void) {
   _exit(8);
 }
 
+/* One of the operations of a window, and its end. */
+static int access_window(MPI_Win win, int kind, int target, char* local) {
+  const int bytes = kind % 2 ? 8 : 60000;
+  long one = 1, old;
+  int code;
+  switch (kind % 6 / 2) {
+    case 0:
+      code = MPI_Put(local, bytes, MPI_BYTE, target, 0, bytes, MPI_BYTE, win);
+      break;
+    case 1:
+      code = MPI_Get(local, bytes, MPI_BYTE, target, 0, bytes, MPI_BYTE, win);
+      break;
+    default:
+      code = MPI_Fetch_and_op(&one, &old, MPI_LONG, target, 0, MPI_SUM, win);
+      break;
+  }
+  return MPI_SUCCESS == code ? MPI_Win_flush(target, win) : code;
+}
+
+static void windows_until_error(void) {
+  char *base = calloc(1, kBytes), *local = calloc(1, kBytes);
+  MPI_Win win;
+  CHECK(base && local, "no memory");
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Win_create(base, kBytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+  MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+  MPI_Win_lock_all(0, win);
+  double begin = seconds();
+  for (int i = 0; seconds() - begin < 60; ++i) {
+    int code = MPI_SUCCESS;
+    for (int r = 0; r < world_size && MPI_SUCCESS == code; ++r)
+      code = access_window(win, i, r, local);
+    if (1 == world_rank && seconds() - begin > 0.7) raise(SIGKILL);
+    if (MPI_SUCCESS != code) _exit(0);
+  }
+  printf("rank %d: no error after 60 s\n", world_rank);
+  fflush(stdout);
+  _exit(8);
+}
+
 static void forks(void) {
   int partner = world_rank ^ 1;
   char *out = malloc(kBytes), *in = malloc(kBytes);
@@ -85,8 +127,9 @@ static void forks(void) {
 
 int main(int argc, char** argv) {
   start(&argc, &argv, MPI_THREAD_SINGLE);
-  CHECK(argc == 2, "say kill or fork");
+  CHECK(argc == 2, "say kill, windows or fork");
   if (0 == strcmp(argv[1], "kill")) traffic_until_error();
+  if (0 == strcmp(argv[1], "windows")) windows_until_error();
   forks();
   return finish();
 }
