@@ -121,7 +121,8 @@ part_library() {
     test/unit/portals_clients_cxx_test.cc
   done_or_fail "library: example by its Makefile" "the ring of three processes" "$work/library.log" bash -c "
     set -e
-    make -B -C $work -f $top/contrib/examples/Makefile VPATH=$top/contrib/examples CFLAGS='-Wall -Wextra -Werror'
+    env -u PKG_CONFIG_PATH make -B -C $work -f $top/contrib/examples/Makefile VPATH=$top/contrib/examples \\
+      PKG_CONFIG_PATH=$PKG_CONFIG_PATH CFLAGS='-Wall -Wextra -Werror'
     export TORII_JOB=check-$$ TORII_SIZE=3
     for rank in 0 1 2; do TORII_RANK=\$rank timeout 30 $work/portals_ring & done >$work/ring.txt
     wait

@@ -150,11 +150,12 @@ typedef struct {
 } ptl_ni_limits_t;
 
 /* Starts the library; may be called often, each call wants a PtlFini. *max_interfaces is the
- * largest number of interfaces of a process. Errors: PTL_SEGV, PTL_FAIL. */
+ * largest number of interfaces of a process, of which PtlNIInit opens one.
+ * Errors: PTL_SEGV, PTL_FAIL. */
 PTL_PUBLIC int PtlInit(int* max_interfaces);
 /* The last PtlFini closes every interface and ends this process's part in its job. PtlInit may
- * follow, but Portals 3.3 promises nothing then: launchers take each process once, so PtlNIInit
- * succeeds only in a process without launcher. */
+ * follow, but Portals 3.3 promises nothing then: some launchers take each process once, and then
+ * PtlNIInit fails. */
 PTL_PUBLIC void PtlFini(void);
 
 /* Opens an interface (PTL_IFACE_DEFAULT is the only one) as process `pid` of this node. All
@@ -220,7 +221,8 @@ PTL_PUBLIC int PtlMEUnlink(ptl_handle_me_t me);
 typedef struct {
   void* start;          /* memory, or ptl_md_iovec_t[length] with PTL_MD_IOVEC */
   ptl_size_t length;    /* bytes, or pieces */
-  int threshold;        /* operations accepted; PTL_MD_THRESH_INF; 0: inactive */
+  int threshold;        /* operations left; PTL_MD_THRESH_INF; 0: inactive. Where a call begins, a
+                           put takes one and its ACK one more; a get takes one, with its REPLY */
   ptl_size_t max_size;  /* with PTL_MD_MAX_SIZE: inactive when less room remains */
   unsigned int options; /* PTL_MD_* */
   void* user_ptr;       /* the user's, returned in events */
