@@ -78,11 +78,16 @@ Status agree_on_ids(Launched* out, ptl_pid_t pid, std::string* why) {
 }
 
 // The others need not wait for an address that does not come.
+void publish_none(Launched* out) {
+  std::string ignored;
+  (void)out->boot->publish({}, &ignored);
+}
+
 Status refuse_pid(Launched* out, ptl_pid_t pid, std::string* why) {
   const BootInfo& info = out->boot->info();
   uint32_t owner = 0;
   out->all->rank_of(info.node + 1, pid, &owner);
-  (void)out->boot->publish({}, why);
+  publish_none(out);
   *why = format_text(
       "rank %u asked for pid %u, which rank %u of the same node (%s) has; ask for another one, or "
       "for PTL_PID_ANY",
@@ -92,16 +97,17 @@ Status refuse_pid(Launched* out, ptl_pid_t pid, std::string* why) {
 
 Status start(Launched* out, ptl_pid_t pid, std::span<const ptl_pid_t> pid_map, std::string* why) {
   const BootInfo& info = out->boot->info();
-  if (pid == PTL_PID_ANY && !pid_map.empty()) {
-    if (pid_map.size() != info.size) {
-      *why = format_text("PtlSetPIDMap named %zu processes, but the job has %u", pid_map.size(),
-                         info.size);
-      return Status::invalid;
-    }
-    pid = pid_map[info.rank];
-  }
+  const bool mapped = pid == PTL_PID_ANY && !pid_map.empty();
+  const bool fits = pid_map.size() == info.size;
+  if (mapped && fits) pid = pid_map[info.rank];
   Status status = agree_on_ids(out, pid, why);
   if (status != Status::ok) return status;
+  if (mapped && !fits) {
+    publish_none(out);
+    *why = format_text("PtlSetPIDMap named %zu processes, but the job has %u", pid_map.size(),
+                       info.size);
+    return Status::invalid;
+  }
   if (!out->all->has_ids(info.rank)) return refuse_pid(out, pid, why);
   NiConfig config;
   config.self = own_identity();
@@ -113,7 +119,10 @@ Status start(Launched* out, ptl_pid_t pid, std::span<const ptl_pid_t> pid_map, s
   config.local_size = info.local_size;
   config.threads = true;
   out->ni = Ni::open(config, why);
-  if (!out->ni) return Status::unreachable;
+  if (!out->ni) {
+    publish_none(out);
+    return Status::unreachable;
+  }
   std::byte address[Protocol::kAddressBytes];
   const size_t bytes = out->ni->protocol().address(address, sizeof(address));
   return out->boot->publish({address, bytes}, why);
@@ -153,6 +162,7 @@ void close(Portals*) {
 }
 
 void leave() {
+  if (g_launched && g_launched->owner.forked()) return;  // its parent's part goes on
   g_left |= g_launched != nullptr;
   g_launched.reset();
 }

@@ -4,6 +4,7 @@
 // Operations that this process begins: put, get, getput, and the answers to them.
 #include <algorithm>
 
+#include "core/base/log.h"
 #include "core/portals/portals.h"
 
 namespace torii {
@@ -53,7 +54,9 @@ int Portals::find_target(ptl_process_id_t id, Peer** peer) {
   if (id.nid == PTL_NID_ANY || id.pid == PTL_PID_ANY) return PTL_PROCESS_INVALID;
   std::string why;
   *peer = host_.resolve(id.nid, id.pid, &why);
-  return *peer ? PTL_OK : PTL_PROCESS_INVALID;
+  if (*peer) return PTL_OK;
+  TORII_WARN("portals: process %u of node %u: %s", id.pid, id.nid, why.c_str());
+  return PTL_PROCESS_INVALID;
 }
 
 Transfer* Portals::make_transfer(Transfer::Kind kind, Md* md, const Peer& peer,
