@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026, the Torii authors
  *
- * What programs for other implementations of Portals 3.3 write, in a program of one process. Valid
- * in C and in C++. Each source that includes it has included the headers of one kind of program and
+ * The way programs for other implementations of Portals 3.3 are written, in one process. Valid in
+ * C and in C++. Each source that includes it has included the headers of one kind of program and
  * declared ptl_event_str as that kind does.
  */
 #include <stdio.h>

@@ -13,7 +13,7 @@ using namespace test;
 
 using ProtocolCut = ProtocolFrames;
 
-// Whoever waits for such a peer learns of an error, once.
+// A thread that waits for such a peer gets an error, once.
 TEST_F(ProtocolCut, AMalformedFrameEndsAllWithItsSender) {
   const auto after_put = [&](const std::function<std::string(uint64_t op)>& frame) {
     open(0);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/api/process_ids.h"
+#include "core/base/little_endian.h"
 #include "core/base/log.h"
 #include "core/boot/boot.h"
 #include "core/ni/ni.h"
@@ -57,7 +58,7 @@ constexpr size_t kPidBytes = 4;  // little-endian
 // Tells all processes which pid this one asks for, hears theirs, and computes the ids of all.
 Status agree_on_ids(Launched* out, ptl_pid_t pid, std::string* why) {
   std::vector<std::byte> bytes(kPidBytes);
-  for (size_t i = 0; i < kPidBytes; ++i) bytes[i] = static_cast<std::byte>(pid >> 8 * i);
+  store_little<uint32_t>(bytes.data(), pid);
   const ProcessMap* map = nullptr;
   Status status = out->boot->publish(bytes, why);
   if (status == Status::ok) status = out->boot->process_map(&map, why);
@@ -71,7 +72,7 @@ Status agree_on_ids(Launched* out, ptl_pid_t pid, std::string* why) {
                          bytes.size(), kPidBytes);
       return Status::corrupt;
     }
-    for (size_t i = 0; i < kPidBytes; ++i) wanted[rank] |= static_cast<uint32_t>(bytes[i]) << 8 * i;
+    wanted[rank] = load_little<uint32_t>(bytes.data());
   }
   out->all.emplace(*map, wanted);
   return Status::ok;

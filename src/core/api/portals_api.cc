@@ -120,21 +120,29 @@ RankOverride group_of(const Call& call, ptl_handle_ni_t ni) {
   return {true, call->self().rank, call->host().job_size()};
 }
 
-// Two of the maps agree with what the interface has been opened as.
-int check_nids(const Call& call, const RankOverride& group, std::span<const ptl_nid_t> nids) {
-  return nids.size() == group.size && nids[group.rank] == call->self().nid ? PTL_OK : PTL_FAIL;
-}
-int check_pids(const Call& call, const RankOverride& group, std::span<const ptl_pid_t> pids) {
-  if (pids.size() != group.size) return PTL_FAIL;
-  return pids[group.rank] == call->self().pid ? PTL_OK : PTL_PID_INVALID;
+// One of the two maps.
+struct MapKind {
+  std::vector<uint32_t> RankMaps::*ids;
+  uint32_t ptl_process_id_t::*id;
+  int other;  // the answer to one that gives this process another id than it has
+};
+constexpr MapKind kNids{&RankMaps::nids, &ptl_process_id_t::nid, PTL_FAIL};
+constexpr MapKind kPids{&RankMaps::pids, &ptl_process_id_t::pid, PTL_PID_INVALID};
+
+// Does it agree with what the interface has been opened as?
+int check_map(const Call& call, ptl_handle_ni_t ni, const MapKind& kind,
+              std::span<const uint32_t> ids) {
+  const RankOverride group = group_of(call, ni);
+  if (ids.size() != group.size) return PTL_FAIL;
+  const ptl_process_id_t self{call->self().nid, call->self().pid};
+  return ids[group.rank] == self.*kind.id ? PTL_OK : kind.other;
 }
 
 // Gives the interface that has just been opened the maps that were set before.
 int adopt_maps(RankMaps maps) {
   Call call(g_default, HandleKind::ni);
-  const RankOverride group = group_of(call, g_default);
-  int rc = maps.nids.empty() ? PTL_OK : check_nids(call, group, maps.nids);
-  if (rc == PTL_OK && !maps.pids.empty()) rc = check_pids(call, group, maps.pids);
+  int rc = maps.nids.empty() ? PTL_OK : check_map(call, g_default, kNids, maps.nids);
+  if (rc == PTL_OK && !maps.pids.empty()) rc = check_map(call, g_default, kPids, maps.pids);
   *rank_maps(g_default) = std::move(maps);
   return rc;
 }
@@ -149,15 +157,23 @@ bool find_rank(const Call& call, ptl_handle_ni_t ni, uint32_t rank, ptl_process_
   return true;
 }
 
-int set_next_map(std::vector<uint32_t> RankMaps::*which, const uint32_t* map, unsigned size) {
-  std::lock_guard guard(g_default_lock);
-  if (g_inits.load() <= 0) return PTL_NO_INIT;
+int set_map(ptl_handle_ni_t ni, const MapKind& kind, const uint32_t* map, unsigned size) {
+  if (ni == PTL_INVALID_HANDLE) {
+    std::lock_guard guard(g_default_lock);
+    if (g_inits.load() <= 0) return PTL_NO_INIT;
+    if (!map) return PTL_SEGV;
+    (g_next_maps.*kind.ids).assign(map, map + size);
+    return PTL_OK;
+  }
+  Call call(ni, HandleKind::ni);
+  if (!call) return call.error(PTL_NI_INVALID);
   if (!map) return PTL_SEGV;
-  (g_next_maps.*which).assign(map, map + size);
-  return PTL_OK;
+  const int rc = check_map(call, ni, kind, {map, size});
+  if (rc == PTL_OK) (rank_maps(ni)->*kind.ids).assign(map, map + size);
+  return rc;
 }
 
-int get_map(ptl_handle_ni_t ni, uint32_t ptl_process_id_t::*which, uint32_t* map, unsigned size) {
+int get_map(ptl_handle_ni_t ni, const MapKind& kind, uint32_t* map, unsigned size) {
   Call call(ni, HandleKind::ni);
   if (!call) return call.error(PTL_NI_INVALID);
   if (!map) return PTL_SEGV;
@@ -165,7 +181,7 @@ int get_map(ptl_handle_ni_t ni, uint32_t ptl_process_id_t::*which, uint32_t* map
   for (unsigned rank = 0; rank < size; ++rank) {
     ptl_process_id_t id{};
     if (!find_rank(call, ni, rank, &id)) return PTL_FAIL;
-    map[rank] = id.*which;
+    map[rank] = id.*kind.id;
   }
   return PTL_OK;
 }
@@ -504,31 +520,19 @@ int PtlGetRankId(ptl_handle_ni_t ni, unsigned int rank, ptl_process_id_t* id) {
 }
 
 int PtlSetNIDMap(ptl_handle_ni_t ni, const ptl_nid_t* map, unsigned int group_size) {
-  if (ni == PTL_INVALID_HANDLE) return set_next_map(&RankMaps::nids, map, group_size);
-  Call call(ni, HandleKind::ni);
-  if (!call) return call.error(PTL_NI_INVALID);
-  if (!map) return PTL_SEGV;
-  const int rc = check_nids(call, group_of(call, ni), {map, group_size});
-  if (rc == PTL_OK) rank_maps(ni)->nids.assign(map, map + group_size);
-  return rc;
+  return set_map(ni, kNids, map, group_size);
 }
 
 int PtlSetPIDMap(ptl_handle_ni_t ni, const ptl_pid_t* map, unsigned int group_size) {
-  if (ni == PTL_INVALID_HANDLE) return set_next_map(&RankMaps::pids, map, group_size);
-  Call call(ni, HandleKind::ni);
-  if (!call) return call.error(PTL_NI_INVALID);
-  if (!map) return PTL_SEGV;
-  const int rc = check_pids(call, group_of(call, ni), {map, group_size});
-  if (rc == PTL_OK) rank_maps(ni)->pids.assign(map, map + group_size);
-  return rc;
+  return set_map(ni, kPids, map, group_size);
 }
 
 int PtlGetNIDMap(ptl_handle_ni_t ni, ptl_nid_t* map, unsigned int group_size) {
-  return get_map(ni, &ptl_process_id_t::nid, map, group_size);
+  return get_map(ni, kNids, map, group_size);
 }
 
 int PtlGetPIDMap(ptl_handle_ni_t ni, ptl_pid_t* map, unsigned int group_size) {
-  return get_map(ni, &ptl_process_id_t::pid, map, group_size);
+  return get_map(ni, kPids, map, group_size);
 }
 
 int PtlProgress(ptl_handle_any_t handle, ptl_time_t timeout) {

@@ -23,9 +23,9 @@ class OwnerProcess {
   pid_t pid_ = getpid();
 };
 
-// What this process has open, for the handler that runs in its children. A table and no list, so
-// that a child finds it whole whatever another thread of its parent was doing. A Value of 0 is
-// none.
+// The things of one kind that this process has open, for the handler that runs in its children. A
+// table and no list: a child finds it whole, whatever another thread of its parent was doing. A
+// Value of 0 is none.
 template <typename Value, size_t kPlaces>
 class ForkTable {
  public:

@@ -5,6 +5,7 @@
 // that Torii runs where it is not installed. Every wait is a non-blocking call with a callback
 // that may come after we have given up: the state it writes to is shared with it.
 #include "config.h"
+#include "core/base/little_endian.h"
 #include "core/base/log.h"
 #include "core/base/param.h"
 #include "core/boot/launcher.h"
@@ -184,7 +185,7 @@ class PmixBoot final : public Boot {
   Status exchange(std::span<const std::byte> address, std::string* why) override {
     key_ = name_ + "." + std::to_string(exchanges_);
     std::vector<char> card(kNodeBytes + address.size());
-    for (size_t i = 0; i < kNodeBytes; ++i) card[i] = static_cast<char>(info_.node >> 8 * i);
+    store_little<uint32_t>(reinterpret_cast<std::byte*>(card.data()), info_.node);
     std::transform(address.begin(), address.end(), card.begin() + kNodeBytes,
                    [](std::byte b) { return static_cast<char>(b); });
     pmix_value_t value = {};
@@ -212,9 +213,7 @@ class PmixBoot final : public Boot {
       std::string card;
       Status s = fetch_card(r, &card, why);
       if (s != Status::ok) return s;
-      (*nodes)[r] = 0;
-      for (size_t i = 0; i < kNodeBytes; ++i)
-        (*nodes)[r] |= static_cast<uint32_t>(static_cast<unsigned char>(card[i])) << 8 * i;
+      (*nodes)[r] = load_little<uint32_t>(reinterpret_cast<const std::byte*>(card.data()));
     }
     return Status::ok;
   }

@@ -364,8 +364,8 @@ Status Protocol::down_status(const Peer& peer) {
   return peer.state == PeerState::dead ? Status::peer_dead : Status::peer_closed;
 }
 
-// What a correct peer never sends. A message may be lost with it, and whoever waits for that must
-// not wait for ever: the peer is cut off, and told so if there is room for the frame.
+// A correct peer never sends such a frame. A message may be lost with it, and its receiver must not
+// wait for ever: the peer is cut off, and told so if there is room for the frame.
 void Protocol::bad_frame(Peer* peer, const char* what, const char* thing, uint64_t value) {
   ++counters_->bad_frames;
   const std::string fault =
