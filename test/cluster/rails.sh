@@ -38,7 +38,18 @@ moved() {
   return 1
 }
 
-# Each step waits for what the one before has done to the transfer, which then may end.
+# amid_transfer CASE SECONDS MEGABYTES STEPS: so many megabytes go both ways between n1 and n2, and
+# more until the function STEPS is through.
+amid_transfer() {
+  local case=$1 steps=$4 status
+  rm -f "$work/bulk-may-end"
+  : >"$work/output"
+  { $steps; status=$?; touch "$work/bulk-may-end"; exit $status; } &
+  limit=$2 judge_torii "$case" n1:1,n2:1 -- "$work/bulk" "$3" both "$work/bulk-may-end"
+  wait $! || report FAIL "$case" "it stood still: $(tail -n 3 "$work/output")"
+}
+
+# Each step waits for what the one before has done to the transfer.
 cut_and_restore() {
   moved && cluster cut n2 0 &&
     told 'does not answer by eth0 to 10\.77\.0\.2:[0-9]+ any more, but by eth1' && moved &&
@@ -49,7 +60,6 @@ cut_and_restore() {
     told 'does not answer by eth1 to 10\.77\.1\.2:[0-9]+ any more, but by eth0' && moved
   cluster restore n2 0
   cluster restore n1 1
-  touch "$work/bulk-may-end"
 }
 
 # share CASE LEAST MOST: 64 MB go from n1 to n2, so many percent of them by the second rail
@@ -65,7 +75,6 @@ share() {
 
 torii_uses_rails() {
   chosen torii-rails || return 0
-  local puller
   torii_ready torii-rails bulk exchange || return 0
   cluster up 2 --rails 2 --share "$work" --share "$components"
   limit 200 200
@@ -77,19 +86,13 @@ torii_uses_rails() {
   limit 200 200
   # A cable is pulled in the middle, and plugged in again. Only who then goes back to it gets through
   # when the other one is pulled.
-  rm -f "$work/bulk-may-end"
-  : >"$work/output"
-  cut_and_restore &
-  puller=$!
-  limit=300 judge_torii "torii-rails: cut and restored" n1:1,n2:1 -- \
-    "$work/bulk" 64 both "$work/bulk-may-end"
+  amid_transfer "torii-rails: cut and restored" 300 64 cut_and_restore
   output_has "torii-rails: cut and restored" \
     'does not answer by eth0 to 10\.77\.0\.2:[0-9]+ any more, but by eth1 to 10\.77\.1\.2'
   output_has "torii-rails: cut and restored" 'answers by eth0 to .* again'
   output_has "torii-rails: cut and restored" \
     'does not answer by eth1 to 10\.77\.1\.2:[0-9]+ any more, but by eth0'
   output_has "torii-rails: cut and restored" 'counters:.* udp_rails_lost=[1-9].* udp_rails_back=[1-9]'
-  wait $puller
   limit 0 0
   nothing_configured
   cluster down
