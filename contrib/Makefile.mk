@@ -9,6 +9,7 @@ EXTRA_DIST += \
 	contrib/compare \
 	contrib/examples/Makefile \
 	contrib/examples/portals_ring.c \
+	contrib/join \
 	contrib/mpich/torii-netmod \
 	contrib/setup \
 	contrib/system \

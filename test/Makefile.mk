@@ -7,7 +7,7 @@ PLAIN_TEST_CXXFLAGS = $(TEST_OPTIMIZE) $(WARNING_FLAGS) $(SANITIZER_FLAGS) -fvis
 TEST_CXXFLAGS = $(PLAIN_TEST_CXXFLAGS) $(PRECOMPILED_FLAGS)
 TEST_LIBS = libtorii_internal.la $(GTEST_LIBS) -lpthread -ldl
 LDADD = $(TEST_LIBS)
-EXTRA_DIST += test/fake_driver.h test/join test/precompiled.h test/party.h test/recorder.h test/run \
+EXTRA_DIST += test/fake_driver.h test/precompiled.h test/party.h test/recorder.h test/run \
 	test/sanitized.h test/world.h
 
 # GoogleTest's header is most of what the compiler reads for a test: it is compiled once. Both
