@@ -9,6 +9,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <atomic>
+
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
 #endif
@@ -64,9 +66,17 @@ void Mapping::unmap() {
   bytes_ = 0;
 }
 
-void Mapping::populate(size_t bytes_max) const {
+void Mapping::populate(size_t bytes_max, bool writes) const {
+  const size_t bytes = !base_ ? 0 : bytes_ < bytes_max ? bytes_ : bytes_max;
   const int saved = errno;
-  if (base_) madvise(base_, bytes_ < bytes_max ? bytes_ : bytes_max, MADV_POPULATE_WRITE);
+  constexpr size_t kPage = 4096;  // at least
+  if (bytes && madvise(base_, bytes, MADV_POPULATE_WRITE) == 0) {
+    for (size_t at = 0; at < bytes; at += kPage) {
+      auto& word = *reinterpret_cast<std::atomic<uint64_t>*>(base_ + at);
+      const uint64_t value = word.load(std::memory_order_relaxed);
+      if (writes) word.store(value, std::memory_order_relaxed);
+    }
+  }
   errno = saved;
 }
 

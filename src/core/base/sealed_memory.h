@@ -28,8 +28,10 @@ class Mapping {
   // Maps [offset, offset + bytes) of the file for reading and writing; false with errno.
   bool map(int fd, uint64_t offset, size_t bytes);
   void unmap();
-  // Takes page faults now rather than one by one on the way; best effort.
-  void populate(size_t bytes_max) const;
+  // Takes page faults now rather than one by one on the way, and accesses each page, because a
+  // hypervisor may leave its part of the work to the first access; best effort. `writes`: nobody
+  // else writes to it now.
+  void populate(size_t bytes_max, bool writes) const;
   std::byte* base() const { return base_; }
   explicit operator bool() const { return base_ != nullptr; }
 

@@ -185,7 +185,7 @@ bool ShmDriver::take_claim(Peer& peer, uint32_t number, std::string* why) {
     claim.state.store(static_cast<uint32_t>(ClaimState::free), std::memory_order_release);
     return false;
   }
-  d.out_ring.populate(kPopulateMax);
+  d.out_ring.populate(kPopulateMax, true);
   const uint32_t start = claim.start;
   // A ring used before may hold anything.
   std::fill_n(d.stale.get(), lines / 64, start == 0 ? 0 : ~uint64_t{0});
@@ -302,7 +302,7 @@ ShmDriver::Peer* ShmDriver::adopt(uint32_t number) {
     end(*peer, Status::peer_dead);
     return nullptr;
   }
-  peer->details->in_ring.populate(kPopulateMax);
+  peer->details->in_ring.populate(kPopulateMax, false);
   peer->details->in_claim = number;
   peer->in.base = peer->details->in_ring.base();
   peer->in.released = &segment_.claim(number).released;
