@@ -273,7 +273,7 @@ TEST(SentFrames, StayInOrderWhileTheRingGrows) {
 }
 
 TEST(RetransmitTimer, FollowsTheRoundTripAndBacksOff) {
-  link::RetransmitTimer timer(100 * kMs);
+  link::RetransmitTimer timer(link::RetransmitTimer::kMinNs, 100 * kMs);
   EXPECT_EQ(timer.timeout_ns(), link::RetransmitTimer::kFirstNs);
   timer.measured(2 * kMs);
   EXPECT_EQ(timer.timeout_ns(), 6 * kMs);  // R + 4 * R/2

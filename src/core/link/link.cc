@@ -27,8 +27,12 @@ constexpr uint32_t kWindowLeast = 64;
 constexpr uint64_t kSilentNs = 250000000;  // then the driver below is asked about the peer
 constexpr uint64_t kAskEveryNs = 100000000;
 constexpr uint64_t kConfirmNs = 500000000;  // for a peer to contradict who says that it has gone
-constexpr unsigned kAskedMost = 16;         // peers at a time
-constexpr int kByes = 8;                    // nobody answers a bye, so it goes more than once
+constexpr uint64_t kAckDelayNs = 100000;
+// Where processes share processors it may take that long until the peer polls.
+constexpr uint64_t kAckDelaySharedNs = 2000000;
+constexpr uint64_t kTimeoutMinSharedNs = 4 * kAckDelaySharedNs;
+constexpr unsigned kAskedMost = 16;  // peers at a time
+constexpr int kByes = 8;             // nobody answers a bye, so it goes more than once
 
 }  // namespace
 
@@ -37,7 +41,9 @@ LinkDriver::LinkDriver(const DriverEnv& env)
       counters_(*env.counters),
       deadline_ns_(static_cast<uint64_t>(params().peer_deadline_ms) * 1000000),
       whole_tags_(params().link_tag_payload),
-      timeout_max_ns_(std::min(kTimeoutMaxNs, deadline_ns_ / kTriesPerDeadline)),
+      ack_delay_ns_(env.take_turns ? kAckDelaySharedNs : kAckDelayNs),
+      first_timer_(env.take_turns ? kTimeoutMinSharedNs : RetransmitTimer::kMinNs,
+                   std::min(kTimeoutMaxNs, deadline_ns_ / kTriesPerDeadline)),
       clock_(env.clock),
       clock_context_(env.clock_context) {}
 

@@ -87,7 +87,7 @@ inline uint32_t coarse(uint64_t ns) { return static_cast<uint32_t>(ns >> 10); }
 
 // A way to a peer, for what is sent. All rails of a peer share its numbers.
 struct Rail {
-  Rail(uint64_t timeout_max_ns, uint32_t frames) : timer(timeout_max_ns), window(frames) {}
+  Rail(RetransmitTimer first, uint32_t frames) : timer(first), window(frames) {}
 
   RetransmitTimer timer;
   CongestionWindow window;
@@ -303,7 +303,8 @@ class LinkDriver final : public Decorator {
   Counters& counters_;
   const uint64_t deadline_ns_;
   const bool whole_tags_;
-  const uint64_t timeout_max_ns_;
+  const uint64_t ack_delay_ns_;  // longest that an acknowledgement waits for a frame to go with
+  const RetransmitTimer first_timer_;
   // The link's own clock stands still while nobody polls or sends: answers that wait in the driver
   // below must not count as silence.
   uint64_t now_ns_ = 0;

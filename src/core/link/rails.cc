@@ -10,7 +10,7 @@
 
 namespace torii::link {
 
-Rail LinkDriver::new_rail() const { return Rail(timeout_max_ns_, window_); }
+Rail LinkDriver::new_rail() const { return Rail(first_timer_, window_); }
 
 // What was under way by a rail that ended goes again by another one; one that comes back begins
 // anew.

@@ -11,9 +11,7 @@
 namespace torii::link {
 namespace {
 
-constexpr uint64_t kAckDelayNs = 100000;
-constexpr uint64_t kAckLateNs = 4 * kAckDelayNs;
-
+constexpr uint64_t kLateAck = 4;      // delays of an acknowledgement, after which it is late
 constexpr int32_t kOvertakenMax = 3;  // later frames that may arrive before one is missed
 constexpr uint32_t kAtOnce = 2;       // frames under way up to which one is sent by send() itself
 constexpr uint32_t kAcksPerWindow = 2;
@@ -414,13 +412,13 @@ bool LinkDriver::send_control(PeerId id, const Peer& peer, Kind kind, uint8_t ra
 // Not yet, if a frame may soon go there that tells it: who answers saves a frame. One that was so
 // late is not polling while it waits for something to say; its next ones do not wait.
 bool LinkDriver::ack_is_due(const Peer& peer) const {
-  return peer.ack_at_once || peer.prompt_acks > 0 || now_ns_ - peer.owes_since_ns >= kAckDelayNs;
+  return peer.ack_at_once || peer.prompt_acks > 0 || now_ns_ - peer.owes_since_ns >= ack_delay_ns_;
 }
 
 void LinkDriver::send_ack(PeerId id, Peer& peer) {
   // By the way by which the peer reached us: another one may be broken.
   if (!send_control(id, peer, Kind::ack, kHeardRail)) return;
-  if (now_ns_ - peer.owes_since_ns >= kAckLateNs) {
+  if (now_ns_ - peer.owes_since_ns >= kLateAck * ack_delay_ns_) {
     peer.prompt_acks = Peer::kPromptAcks;
   } else if (peer.prompt_acks > 0) {
     peer.prompt_acks--;

@@ -15,8 +15,8 @@ class RetransmitTimer {
   static constexpr uint64_t kMinNs = 500000;
   static constexpr uint64_t kFirstNs = 5000000;  // before anything was measured
 
-  // `max_ns`: the longest timeout, however often it was doubled.
-  explicit RetransmitTimer(uint64_t max_ns) : max_ns_(max_ns) {}
+  // The shortest timeout, and the longest one, however often it was doubled.
+  RetransmitTimer(uint64_t min_ns, uint64_t max_ns) : min_ns_(min_ns), max_ns_(max_ns) {}
 
   void measured(uint64_t rtt_ns) {
     if (!smoothed_ns_) {
@@ -37,12 +37,12 @@ class RetransmitTimer {
 
   uint64_t timeout_ns() const {
     const uint64_t estimate = smoothed_ns_ ? smoothed_ns_ + 4 * variation_ns_ : kFirstNs;
-    return std::min(std::max(estimate, kMinNs) << doublings_, max_ns_);
+    return std::min(std::max(estimate, min_ns_) << doublings_, max_ns_);
   }
   uint64_t smoothed_ns() const { return smoothed_ns_; }
 
  private:
-  uint64_t max_ns_;
+  uint64_t min_ns_, max_ns_;
   uint64_t smoothed_ns_ = 0;
   uint64_t variation_ns_ = 0;
   unsigned doublings_ = 0;

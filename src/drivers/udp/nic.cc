@@ -75,6 +75,7 @@ sockaddr_in6 group_address(uint64_t number, bool ipv6) {
 UdpDriver::UdpDriver(const DriverEnv& env, std::vector<Interface> interfaces)
     : sink_(*env.sink),
       counters_(*env.counters),
+      take_turns_(env.take_turns),
       interfaces_(std::move(interfaces)),
       random_(draw()),
       paths_by_interface_(interfaces_.size()),

@@ -199,6 +199,7 @@ class UdpDriver final : public Driver {
 
   Sink& sink_;
   Counters& counters_;
+  const bool take_turns_;  // as of DriverEnv
   const std::vector<Interface> interfaces_;
   DriverCaps caps_;
   Socket socket_;

@@ -25,8 +25,10 @@ constexpr unsigned kAsksOfOne = 4;        // before the others are asked
 
 }  // namespace
 
-// Something is sent to the peer by this rail again: is that worth a socket?
+// Something is sent to the peer by this rail again: is that worth a socket? Not where a poll that
+// misses a datagram costs a time slice of the others.
 void UdpDriver::consider_direct(PeerId id, uint8_t number) {
+  if (take_turns_) return;
   Rail& rail = peers_[id].rails[number];
   rail.used_ns = now_ns_;
   if (peers_[id].group || rail.direct.fd >= 0 || ++rail.sends < kSendsForDirect) return;
