@@ -144,8 +144,14 @@ TORII_PUBLIC int torii_progress(torii_ni_t* ni);
  * between the calls, or sleeps by itself, is not put to sleep. Returns as torii_progress, and
  * nonzero also if it gave the processor away. */
 TORII_PUBLIC int torii_wait_step(torii_ni_t* ni);
-/* The same for a caller that waits for one message: ends with the first event, so that the caller
- * learns of it as soon as can be. One that goes on waiting then should call torii_wait_step. */
+/* Names a function that says whether callers now wait for events that Torii does not see, too:
+ * nonzero: waits yield, but do not sleep unless the parameter `wait` asks for it. It is called
+ * before a wait yields or sleeps, by any thread, and must be quick and not call Torii. Null, as at
+ * first: there are no such events. */
+TORII_PUBLIC void torii_set_others(torii_ni_t* ni, int (*others)(void));
+/* The same as torii_wait_step for a caller that waits for one message: ends with the first event,
+ * so that the caller learns of it as soon as can be. One that goes on waiting then should call
+ * torii_wait_step. */
 TORII_PUBLIC int torii_wait_first(torii_ni_t* ni);
 /* The same for a caller whose loop may hold further callers of this interface, as that of an MPI
  * with two components over it does: if another one has made progress since this caller's last

@@ -172,6 +172,7 @@ int mtl_torii_finalize(struct mca_mtl_base_module_t* mtl) {
   mtl_torii_close_direct();
   mtl_torii_close_tests();
   opal_progress_unregister(mtl_torii_progress);
+  torii_set_others(mtl_torii.ni, NULL);
   torii_port_close(mtl_torii.port);
   torii_close(mtl_torii.ni);
   mtl_torii.port = NULL;

@@ -10,8 +10,10 @@
 #include <string.h>
 
 #include "mtl_torii.h"
+#include "ompi/win/win.h"
 #include "opal/mca/base/mca_base_pvar.h"
 #include "opal/mca/base/mca_base_var.h"
+#include "opal/mca/btl/base/base.h"
 #include "opal/util/output.h"
 #include "opal/util/proc.h"
 #if OMPI_MAJOR_VERSION >= 5
@@ -143,6 +145,19 @@ static int query(mca_base_module_t** module, int* priority) {
   return OMPI_SUCCESS;
 }
 
+/* Windows may be over BTLs or memory of Open MPI's own, of which Torii sees nothing. */
+static int others_wait(void) {
+  mca_btl_base_selected_module_t* module;
+  bool only_torii = !opal_list_is_empty(&mca_btl_base_modules_initialized);
+  /* The first one is MPI_WIN_NULL. */
+  if (ompi_mpi_windows.size - ompi_mpi_windows.number_free <= 1) return 0;
+  OPAL_LIST_FOREACH(module, &mca_btl_base_modules_initialized, mca_btl_base_selected_module_t) {
+    const char* name = module->btl_component->btl_version.mca_component_name;
+    only_torii &= 0 == strcmp(name, "torii") || 0 == strcmp(name, "self");
+  }
+  return !only_torii;
+}
+
 static int open_interface(bool threads) {
   if (TORII_OK != ompi_torii_open(threads, &mtl_torii.ni)) {
     decline("%s", torii_error());
@@ -169,6 +184,7 @@ static int publish_address(void) {
 static struct mca_mtl_base_module_t* start(bool progress_threads, bool mpi_threads) {
   if (OMPI_SUCCESS != forward_parameters()) return NULL;
   if (OMPI_SUCCESS != open_interface(progress_threads || mpi_threads)) return NULL;
+  torii_set_others(mtl_torii.ni, others_wait);
   opal_progress_register(mtl_torii_progress);
   if (OMPI_SUCCESS != publish_address()) {
     mtl_torii_finalize(&mtl_torii.super);

@@ -247,6 +247,8 @@ int torii_progress(torii_ni_t* ni) {
 
 [[gnu::hot]] int torii_wait_step(torii_ni_t* ni) { return ni_of(ni)->wait_step(); }
 
+void torii_set_others(torii_ni_t* ni, int (*others)(void)) { ni_of(ni)->set_others(others); }
+
 int torii_wait_step_beside(torii_ni_t* ni, uint32_t* rounds) {
   return ni_of(ni)->wait_step_beside(rounds);
 }

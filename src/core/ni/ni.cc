@@ -263,6 +263,8 @@ bool Ni::changed(Waiter& waiter) {
 
 // What a waiting thread does after some polls without an event.
 [[gnu::hot]] int Ni::rest(Waiter& waiter, Waits waits) {
+  if (waits_for_others_ && wait_policy_.mode == WaitMode::automatic && waits_for_others_())
+    waits = Waits::looks;
   const bool patient = waits != Waits::looks;
   if (waiter.takes_turn()) {
     without_callers_lock(sched_yield);

@@ -187,6 +187,12 @@ class Ni final : public Upper, public PortalsHost {
     if (__builtin_expect(bytes >= kBigBytes && progress_thread_, 0)) progress_thread_->call();
   }
   // For Portals, which names processes by (nid, pid); must outlive the interface.
+  // As torii_set_others().
+  void set_others(int (*others)()) {
+    lock();
+    waits_for_others_ = others;
+    unlock();
+  }
   void set_directory(Directory* directory) { directory_ = directory; }
   // Hands everything accepted to the drivers, waits until it has arrived as far as they know, both
   // for at most a second, and takes leave.
@@ -319,6 +325,7 @@ class Ni final : public Upper, public PortalsHost {
   std::string left_out_;              // drivers that nobody needs, as the end of a sentence
   int wake_fd_ = -1;                  // eventfd; ends a sleep()
   Directory* directory_ = nullptr;
+  int (*waits_for_others_)() = nullptr;
   torii_peer_down_t peer_down_ = nullptr;
   void* peer_down_arg_ = nullptr;
   bool on_network_ = false;  // one of the drivers is
