@@ -444,7 +444,7 @@ PTL_PUBLIC int PtlGetRankId(ptl_handle_ni_t ni, unsigned int rank, ptl_process_i
 
 /* Names the nodes or the pids of all ranks, in the order of ranks; afterwards PtlGetRankId goes by
  * them. group_size is that of PtlGetRank. The entry of this process must be its own id. With
- * PTL_INVALID_HANDLE they are for the interface that the next PtlNIInit opens.
+ * PTL_INVALID_HANDLE they are for the interface that the next PtlNIInit opens, also if that fails.
  * Errors: PTL_NI_INVALID, PTL_SEGV, PTL_FAIL (another size or node), PTL_PID_INVALID. */
 PTL_PUBLIC int PtlSetNIDMap(ptl_handle_ni_t ni, const ptl_nid_t* map, unsigned int group_size);
 PTL_PUBLIC int PtlSetPIDMap(ptl_handle_ni_t ni, const ptl_pid_t* map, unsigned int group_size);

@@ -109,7 +109,8 @@ TORII_PUBLIC size_t torii_address(torii_ni_t* ni, void* buffer, size_t capacity)
  * that are there. */
 TORII_PUBLIC size_t torii_short_address(torii_ni_t* ni, void* buffer, size_t capacity);
 /* Finds or makes the peer with this address. Cheap to repeat. Nothing is sent until the first
- * message. Fails with UNREACHABLE, and the reasons of every driver in torii_error(). */
+ * message. Fails with UNREACHABLE, or PEER_DEAD or PEER_CLOSED where a driver knows that the
+ * process is gone, and the reasons of every driver in torii_error(). */
 TORII_PUBLIC int torii_connect(torii_ni_t* ni, const void* address, size_t bytes,
                                torii_peer_t** peer);
 /* The peer's job and rank, as in its options; 0 and UINT32_MAX before they are known. */

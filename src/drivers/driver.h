@@ -230,8 +230,9 @@ class Driver {
   // Makes the process at `address` reachable; may be lazy. The same address gives the same
   // peer. `unreachable` (or another error) is an answer: *why then holds one sentence for the
   // user, beginning with the driver's name and naming the thing, the value and the remedy; with
-  // `ok` it may hold one on what is not possible with this peer. `unsupported`: such a process is
-  // never this driver's business. `address` comes from outside: check it.
+  // `ok` it may hold one on what is not possible with this peer. `peer_dead`, `peer_closed`: the
+  // process is gone, for other drivers, too. `unsupported`: such a process is never this driver's
+  // business. `address` comes from outside: check it.
   virtual Status connect(std::span<const std::byte> address, PeerId* peer, std::string* why) = 0;
   // Forgets a peer. Frames already taken are still sent.
   virtual void disconnect(PeerId peer) = 0;
@@ -327,6 +328,9 @@ std::span<const DriverInfo> driver_list();
 std::vector<std::string> chosen_drivers();
 // The row of a name; of NAME for "fault:NAME". Null with the names that there are in *why.
 const DriverInfo* find_driver(const std::string& name, std::string* why = nullptr);
+// Is there such a driver, and does what the user says of it make sense? False with the reason and
+// the remedy in *why.
+bool check_driver(const std::string& name, std::string* why);
 // Is there such a driver, and is it for other nodes?
 bool is_network(const std::string& name);
 // Opens by name; "fault:NAME" wraps NAME. Null with the reason in *why.

@@ -55,6 +55,13 @@ const DriverInfo* find_driver(const std::string& name, std::string* why) {
   return nullptr;
 }
 
+bool check_driver(const std::string& name, std::string* why) {
+  FaultPlan plan;
+  if (!find_driver(name, why)) return false;
+  return !name.starts_with(kFaultPrefix) ||
+         parse_fault_plan(params().fault, &plan, why) == Status::ok;
+}
+
 bool is_network(const std::string& name) {
   const DriverInfo* const driver = find_driver(name);
   return driver && driver->network;

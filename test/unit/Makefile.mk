@@ -79,6 +79,7 @@ test_unit_portals_tests_SOURCES = \
 	test/unit/portals_conformance_test.cc \
 	test/unit/portals_events_test.cc \
 	test/unit/portals_ids_test.cc \
+	test/unit/portals_interface_test.cc \
 	test/unit/portals_matching_test.cc \
 	test/unit/portals_pressure_test.cc
 test_unit_ports_tests_SOURCES = \
@@ -166,6 +167,7 @@ api_programs = \
 	test/unit/memory_api_test \
 	test/unit/portals_clients_cxx_test \
 	test/unit/portals_clients_test \
+	test/unit/portals_gone_test \
 	test/unit/portals_pids_test
 if !SANITIZED
 api_programs += test/unit/stack_api_test # sanitizers need longer stacks
@@ -189,6 +191,9 @@ test_unit_portals_clients_test_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/src/cor
 test_unit_portals_clients_test_LDADD = libtorii.la
 test_unit_portals_clients_test_LINK = $(API_LINK)
 test_unit_portals_clients_test_SOURCES = test/unit/portals_clients_test.c
+test_unit_portals_gone_test_LDADD = libtorii.la
+test_unit_portals_gone_test_LINK = $(API_LINK)
+test_unit_portals_gone_test_SOURCES = test/unit/portals_gone_test.c
 test_unit_portals_pids_test_LDADD = libtorii.la
 test_unit_portals_pids_test_LINK = $(API_LINK)
 test_unit_portals_pids_test_SOURCES = test/unit/portals_pids_test.c

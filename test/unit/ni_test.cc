@@ -222,6 +222,21 @@ TEST(Ni, ADriverThatDoesNotExistIsNamed) {
   ASSERT_EQ(param_set("drivers", "self,shm", "test", &why), Status::ok) << why;
 }
 
+TEST(Ni, APlanOfFaultsThatMakesNoSenseIsNamed) {
+  std::string why;
+  ASSERT_EQ(param_set("drivers", "self,fault:shm", "test", &why), Status::ok) << why;
+  ASSERT_EQ(param_set("fault", "dorp=1", "test", &why), Status::ok) << why;
+  torii_options_t options{};
+  options.struct_bytes = sizeof(options);
+  options.job = 5;
+  options.size = options.local_size = 1;
+  torii_ni_t* ni = nullptr;
+  EXPECT_EQ(torii_open(&options, &ni), TORII_ERR_UNREACHABLE);
+  EXPECT_NE(std::string(torii_error()).find("dorp"), std::string::npos) << torii_error();
+  ASSERT_EQ(param_set("fault", "", "test", &why), Status::ok) << why;
+  ASSERT_EQ(param_set("drivers", "self,shm", "test", &why), Status::ok) << why;
+}
+
 TEST(Ni, PeersOfOtherJobsAreToldApart) {
   std::string why;
   ASSERT_EQ(param_set("drivers", "shm", "test", &why), Status::ok) << why;
@@ -239,6 +254,18 @@ TEST(Ni, PeersOfOtherJobsAreToldApart) {
   EXPECT_EQ(torii_close(there), TORII_OK);
   EXPECT_EQ(torii_close(here), TORII_OK);
   ASSERT_EQ(param_set("drivers", "self,shm", "test", &why), Status::ok) << why;
+}
+
+TEST(Ni, WhoIsGoneBeforeTheFirstContactIsSaidToBe) {
+  torii_ni_t* here = open_ni(5);
+  torii_ni_t* there = open_ni(6);
+  char address[512];
+  const size_t bytes = torii_address(there, address, sizeof(address));
+  EXPECT_EQ(torii_close(there), TORII_OK);
+  torii_peer_t* peer = nullptr;
+  for (int again = 0; again < 2; ++again)
+    EXPECT_EQ(torii_connect(here, address, bytes, &peer), TORII_ERR_PEER_CLOSED) << torii_error();
+  EXPECT_EQ(torii_close(here), TORII_OK);
 }
 
 TEST(Ni, ShortAddressesNameTheSamePeer) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026, the Torii authors
  *
- * Three processes of one node: two ask for the same pid, the third takes what is left. Those that
- * have ids reach each other; the one that was refused is told so at once, and delays nobody.
+ * Four processes of one node: two ask for the same pid, the third takes what is left, the fourth
+ * has a map of another size than the job. Those that have ids reach each other; those that were
+ * refused are told so at once, and delay nobody.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -12,7 +13,7 @@
 
 #include "portals3.h"
 
-enum { kRanks = 3 };
+enum { kRanks = 4 };
 
 #define CHECK(condition)                                                             \
   do {                                                                               \
@@ -29,14 +30,21 @@ static void set(const char* name, int number) {
 }
 
 static int be(int rank, ptl_pid_t asked) {
-  const ptl_process_id_t expected[kRanks] = {{1, 2}, {1, 3}, {0, 0}};
+  const ptl_process_id_t expected[kRanks] = {{1, 2}, {1, 3}, {0, 0}, {0, 0}};
   ptl_process_id_t id;
   ptl_handle_ni_t ni = PTL_INVALID_HANDLE;
   unsigned long distance = 9;
   ptl_nid_t nids[kRanks];
+  const ptl_pid_t map[2] = {4, 5};
   int interfaces;
   set("TORII_RANK", rank);
   CHECK(PtlInit(&interfaces) == PTL_OK);
+  if (rank == 3) {
+    CHECK(PtlSetPIDMap(PTL_INVALID_HANDLE, map, 2) == PTL_OK);
+    CHECK(PtlNIInit(PTL_IFACE_DEFAULT, asked, NULL, NULL, &ni) == PTL_FAIL);
+    CHECK(ni == PTL_INVALID_HANDLE);
+    return 0;
+  }
   if (rank == 2) {
     CHECK(PtlNIInit(PTL_IFACE_DEFAULT, asked, NULL, NULL, &ni) == PTL_PID_INVALID);
     CHECK(ni == PTL_INVALID_HANDLE);
@@ -68,7 +76,7 @@ static void child(int rank, ptl_pid_t asked, const int done[2], const int go[2])
 }
 
 int main(void) {
-  const ptl_pid_t asked[kRanks] = {2, PTL_PID_ANY, 2};
+  const ptl_pid_t asked[kRanks] = {2, PTL_PID_ANY, 2, PTL_PID_ANY};
   int failed = 0, done[2], go[2];
   char job[32], none;
   snprintf(job, sizeof job, "pids-%ld", (long)getpid());

@@ -323,7 +323,7 @@ TEST_F(ShmHandover, DescriptorsArriveAndNoneIsLeft) {
     // What is no segment is found out when it is proved.
     shm::Segment segment;
     EXPECT_EQ(shm::adopt_segment(address_of(pid, 1), std::move(given.segment), &segment, &why),
-              Status::unreachable);
+              Status::invalid);
     EXPECT_NE(why.find("not a sealed segment"), std::string::npos) << why;
   }
   EXPECT_EQ(open_files(), files);

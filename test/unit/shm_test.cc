@@ -232,24 +232,25 @@ TEST(Shm, AReceiverThatLiesAboutItsRoomIsCutOff) {
   EXPECT_EQ(sender.counters.bad_frames, 1u);
 }
 
-TEST(Shm, ProcessesElsewhereAreUnreachableAndTheReasonIsSaid) {
+TEST(Shm, WhyAProcessIsNotReachedIsSaid) {
   End here(open_one), there(open_one);
   const shm::Address good = parse(there.address());
-  const auto refused = [&](auto change, const char* word) {
+  const auto refused = [&](auto change, const char* word, Status status = Status::unreachable) {
     shm::Address address = good;
     change(address);
     PeerId peer;
     std::string why;
-    EXPECT_EQ(here.driver->connect(bytes_of(address), &peer, &why), Status::unreachable);
+    EXPECT_EQ(here.driver->connect(bytes_of(address), &peer, &why), status) << why;
     EXPECT_NE(why.find(word), std::string::npos) << why;
   };
   refused([](shm::Address& a) { a.magic++; }, "version");
   refused([](shm::Address& a) { a.boot++; }, "another host");
   refused([](shm::Address& a) { a.pid_space++; }, "PID namespace");
-  refused([](shm::Address& a) { a.pid = 4194303; }, "/proc/4194303/fd");
-  refused([](shm::Address& a) { a.fd = 0; }, "not a sealed segment");
-  refused([](shm::Address& a) { a.cookie.words[1]++; }, "another process");
-  refused([](shm::Address& a) { a.start_time++; }, "another process");
+  refused([](shm::Address& a) { a.pid = 4194303; }, "has ended", Status::peer_dead);
+  refused([](shm::Address& a) { a.start_time++; }, "has ended", Status::peer_dead);
+  refused([](shm::Address& a) { a.fd = 0; }, "has closed", Status::peer_closed);
+  refused([](shm::Address& a) { a.fd = 60000; }, "has closed", Status::peer_closed);
+  refused([](shm::Address& a) { a.cookie.words[1]++; }, "has closed", Status::peer_closed);
 }
 
 // --- cross-memory attach -----------------------------------------------------------------------

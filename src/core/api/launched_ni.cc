@@ -96,18 +96,20 @@ Status refuse_pid(Launched* out, ptl_pid_t pid, std::string* why) {
   return Status::invalid;
 }
 
-Status start(Launched* out, ptl_pid_t pid, std::span<const ptl_pid_t> pid_map, std::string* why) {
+Status start(Launched* out, const PidRequest& request, std::string* why) {
   const BootInfo& info = out->boot->info();
-  const bool mapped = pid == PTL_PID_ANY && !pid_map.empty();
-  const bool fits = pid_map.size() == info.size;
-  if (mapped && fits) pid = pid_map[info.rank];
+  const bool mapped = request.pid == PTL_PID_ANY && !request.map.empty();
+  const RankOverride group =
+      request.group.set ? request.group : RankOverride{true, info.rank, info.size};
+  const bool fits = request.map.size() == group.size;
+  const ptl_pid_t pid = mapped && fits ? request.map[group.rank] : request.pid;
   Status status = agree_on_ids(out, pid, why);
   if (status != Status::ok) return status;
   if (mapped && !fits) {
     publish_none(out);
-    *why = format_text("PtlSetPIDMap named %zu processes, but the job has %u", pid_map.size(),
-                       info.size);
-    return Status::invalid;
+    *why = format_text("PtlSetPIDMap named %zu processes, but %s has %u", request.map.size(),
+                       request.group.set ? "the group of PtlSetRank" : "the job", group.size);
+    return Status::unsupported;
   }
   if (!out->all->has_ids(info.rank)) return refuse_pid(out, pid, why);
   NiConfig config;
@@ -129,7 +131,7 @@ Status start(Launched* out, ptl_pid_t pid, std::span<const ptl_pid_t> pid_map, s
   return out->boot->publish({address, bytes}, why);
 }
 
-Status open(ptl_pid_t pid, std::span<const ptl_pid_t> pid_map, Portals** out, std::string* why) {
+Status open(const PidRequest& request, Portals** out, std::string* why) {
   if (g_launched && g_launched->owner.forked()) {
     *why =
         "this process is a child of the one that opened the network interface; start another "
@@ -146,7 +148,7 @@ Status open(ptl_pid_t pid, std::span<const ptl_pid_t> pid_map, Portals** out, st
     g_launched.reset(new Launched);
     g_launched->boot = std::move(boot);
   }
-  const Status status = start(g_launched.get(), pid, pid_map, why);
+  const Status status = start(g_launched.get(), request, why);
   if (status != Status::ok) {
     g_launched->ni.reset();
     return status;

@@ -24,13 +24,25 @@ Portals* find_ni(ptl_handle_any_t handle);
 // The handle of a registered interface.
 ptl_handle_ni_t ni_handle(NiTag tag);
 
+// The rank and size that PtlSetRank gave to an interface.
+struct RankOverride {
+  bool set = false;
+  uint32_t rank = 0;
+  uint32_t size = 0;
+};
+
+// The pid of this process on its node, as the program wants it. With PTL_PID_ANY, `map` has the pid
+// of each rank of `group` (not set: of the job); if it is empty, the launcher says.
+struct PidRequest {
+  ptl_pid_t pid = PTL_PID_ANY;
+  std::span<const ptl_pid_t> map;
+  RankOverride group;
+};
+
 // How PtlNIInit comes to its interface.
 struct NiOpener {
-  // Opens the interface as process `pid` of this node. With PTL_PID_ANY, `pid_map` has the pid of
-  // each rank; if it is empty, the launcher says.
   // `invalid`: that pid cannot be had; *why has one sentence for the user.
-  Status (*open)(ptl_pid_t pid, std::span<const ptl_pid_t> pid_map, Portals** out,
-                 std::string* why);
+  Status (*open)(const PidRequest& request, Portals** out, std::string* why);
   void (*close)(Portals* portals);
   // The last PtlFini, with the interface closed: this process has no part in the job any more.
   void (*leave)();
@@ -38,12 +50,7 @@ struct NiOpener {
 // Replaces the opener; null: PtlNIInit finds no interface. Returns the former one.
 const NiOpener* set_ni_opener(const NiOpener* opener);
 
-// The rank and size that PtlSetRank gave to an interface.
-struct RankOverride {
-  bool set = false;
-  uint32_t rank = 0;
-  uint32_t size = 0;
-};
+// What PtlSetRank said.
 RankOverride* rank_override(ptl_handle_ni_t ni);
 
 // The ids that PtlSetNIDMap and PtlSetPIDMap gave to the ranks; empty: those of the launcher.

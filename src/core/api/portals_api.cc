@@ -91,11 +91,11 @@ void close_default() {
   g_default_users = 0;
 }
 
-int open_default(ptl_pid_t pid, const ptl_ni_limits_t* desired) {
+int open_default(const PidRequest& request, const ptl_ni_limits_t* desired) {
   if (!g_opener) return PTL_IFACE_INVALID;
   std::string why;
   Portals* portals = nullptr;
-  const Status s = g_opener->open(pid, g_next_maps.pids, &portals, &why);
+  const Status s = g_opener->open(request, &portals, &why);
   if (s != Status::ok) {
     TORII_ERROR("PtlNIInit: %s", why.c_str());
     if (s == Status::invalid) return PTL_PID_INVALID;
@@ -105,7 +105,7 @@ int open_default(ptl_pid_t pid, const ptl_ni_limits_t* desired) {
   g_default = register_ni(*portals, desired);
   g_default_portals = portals;
   if (g_default != PTL_INVALID_HANDLE) {
-    *rank_override(g_default) = std::exchange(g_next_rank, {});
+    *rank_override(g_default) = request.group;
     return PTL_OK;
   }
   g_opener->close(portals);
@@ -230,8 +230,8 @@ int PtlNIInit(ptl_interface_t iface, ptl_pid_t pid, ptl_ni_limits_t* desired,
   if (!ni) return PTL_SEGV;
   if (iface != PTL_IFACE_DEFAULT) return PTL_IFACE_INVALID;
   if (!g_default_portals) {
-    int rc = open_default(pid, desired);
     RankMaps maps = std::exchange(g_next_maps, {});
+    int rc = open_default({pid, maps.pids, std::exchange(g_next_rank, {})}, desired);
     if (rc != PTL_OK) return rc;
     if (rc = adopt_maps(std::move(maps)); rc != PTL_OK) {
       close_default();

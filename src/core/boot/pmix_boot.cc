@@ -306,6 +306,8 @@ class PmixBoot final : public Boot {
                          static_cast<long long>(params().boot_deadline_ms));
       return Status::timed_out;
     }
+    if ((*result)->status == PMIX_ERR_TIMEOUT && rank != PMIX_RANK_WILDCARD)
+      call = format_text("rank %u has not opened its network interface (%s)", rank, call.c_str());
     return (*result)->status == PMIX_SUCCESS ? Status::ok : failed(call, (*result)->status, why);
   }
 

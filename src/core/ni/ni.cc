@@ -160,7 +160,7 @@ bool Ni::needless(const std::string& name) const {
 bool Ni::open_drivers(std::string* why) {
   const std::vector<std::string> names = chosen_drivers();
   for (const std::string& name : names) {  // a slip of the pen must not cost a driver unnoticed
-    if (find_driver(name, why)) continue;
+    if (check_driver(name, why)) continue;
     *why = "TORII_DRIVERS=" + params().drivers + ": " + *why;
     return false;
   }
@@ -372,14 +372,16 @@ inline uint64_t Ni::yield() {
 
 Peer* Ni::resolve(uint32_t nid, uint32_t pid, std::string* why) {
   Peer* peer = protocol_.find_process(nid, pid);
-  if (peer && peer->driver) return peer;
+  if (peer && (peer->driver || peer->state != PeerState::up)) return peer;
   std::vector<std::byte> address;
   if (!directory_) {
     *why = format_text("process %u on node %u is unknown: nobody told its address", pid, nid);
     return nullptr;
   }
   if (!directory_->address(nid, pid, &address, why)) return nullptr;
-  return connect(address, &peer, why) == Status::ok ? peer : nullptr;
+  peer = nullptr;
+  (void)connect(address, &peer, why);
+  return peer;
 }
 
 bool Ni::rank_ids(uint32_t rank, uint32_t* nid, uint32_t* pid) {

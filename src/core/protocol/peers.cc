@@ -69,6 +69,9 @@ size_t unpack_zeros(std::span<const std::byte> in, std::span<std::byte> out) {
   return n;
 }
 
+// Of a process, and not only of one way to it.
+bool is_end(Status status) { return status == Status::peer_dead || status == Status::peer_closed; }
+
 Identity identity_of(const wire::Hello& h) {
   Identity id;
   id.job = h.job;
@@ -219,16 +222,26 @@ Status Protocol::connect(std::span<const std::byte> address, Peer** out, std::st
     peer = make_peer(id);
     peer->credit = window / wire::kCreditUnit;
   }
+  if (!peer->driver && peer->state != PeerState::up) {
+    *why = describe(*peer) + " is gone";
+    *out = peer;
+    return down_status(*peer);
+  }
   if (!peer->driver) {
     std::string reasons;
-    if (!reach(*peer, drivers.subspan(1), unsigned(drivers[0]), &reasons)) {
+    const Status status = reach(*peer, drivers.subspan(1), unsigned(drivers[0]), &reasons);
+    if (status != Status::ok) {
       if (reasons.empty())
         reasons =
             " the two have no driver in common that reaches other processes; let TORII_DRIVERS be "
             "the same for all processes, or leave it out";
       *why = format_text("no driver reaches rank %u on %s (pid %u):%s", id.rank, host_name(id),
                          id.os_pid, reasons.c_str());
-      return Status::unreachable;
+      if (is_end(status)) {
+        fail_peer(*peer, status);
+        *out = peer;
+      }
+      return status;
     }
     peer->path_note = reasons;
   }
@@ -236,17 +249,18 @@ Status Protocol::connect(std::span<const std::byte> address, Peer** out, std::st
   return Status::ok;
 }
 
-// Tries this process's drivers, best first, against the peer's addresses.
-bool Protocol::reach(Peer& peer, std::span<const std::byte> addresses, unsigned count,
-                     std::string* why) {
+// Tries this process's drivers, best first, against the peer's addresses. A driver that knows that
+// the process is gone knows it for all.
+Status Protocol::reach(Peer& peer, std::span<const std::byte> addresses, unsigned count,
+                       std::string* why) {
   for (size_t i = 0; i < drivers_.size(); ++i) {
     std::span<const std::byte> rest = addresses;
     for (unsigned k = 0; k < count; ++k) {
-      if (rest.empty() || size_t(rest[0]) >= rest.size()) return false;
+      if (rest.empty() || size_t(rest[0]) >= rest.size()) return Status::unreachable;
       const size_t name_bytes = size_t(rest[0]);
       const std::string name(reinterpret_cast<const char*>(rest.data()) + 1, name_bytes);
       rest = rest.subspan(1 + name_bytes);
-      if (rest.empty() || size_t(rest[0]) > rest.size() - 1) return false;
+      if (rest.empty() || size_t(rest[0]) > rest.size() - 1) return Status::unreachable;
       const std::span<const std::byte> driver_address = rest.subspan(1, size_t(rest[0]));
       rest = rest.subspan(1 + driver_address.size());
       if (name != driver_names_[i]) continue;
@@ -254,6 +268,7 @@ bool Protocol::reach(Peer& peer, std::span<const std::byte> addresses, unsigned 
       PeerId route = kNoPeer;
       const Status status = drivers_[i]->connect(driver_address, &route, &reason);
       if (!reason.empty() && status != Status::unsupported) *why += " " + reason + ";";
+      if (is_end(status)) return status;
       if (status != Status::ok) continue;
       if (const Peer* cut = rails_[i]->get(route); cut && cut->id.job == 0) {
         *why += " " + name + ": it was cut off: " + cut->fault + ";";
@@ -261,10 +276,10 @@ bool Protocol::reach(Peer& peer, std::span<const std::byte> addresses, unsigned 
       }
       set_route(peer, uint8_t(i), route);
       ++counters_->peers_connected;
-      return true;
+      return Status::ok;
     }
   }
-  return false;
+  return Status::unreachable;
 }
 
 Peer* Protocol::find_identity(const Identity& id) const {
@@ -457,10 +472,10 @@ void Protocol::say_bye() {
 }
 
 std::string Protocol::describe(const Peer& peer) const {
-  const std::string path = peer.driver ? driver_names_[peer.rail] : "no driver";
-  if (peer.id.job == 0) return "an unknown process by " + path;
+  const std::string path = peer.driver ? " by " + driver_names_[peer.rail] : "";
+  if (peer.id.job == 0) return "an unknown process" + path;
   const char* job = peer.id.job == config_.self.job ? "" : " of another job";
-  return format_text("rank %u%s on %s (pid %u) by %s", peer.id.rank, job, host_name(peer.id),
+  return format_text("rank %u%s on %s (pid %u)%s", peer.id.rank, job, host_name(peer.id),
                      peer.id.os_pid, path.c_str());
 }
 

@@ -122,7 +122,8 @@ class Protocol final {
   static constexpr size_t kAddressBytes = 512;
   size_t address(std::byte* out, size_t capacity) const;
   size_t short_address(std::byte* out, size_t capacity) const;
-  // Finds or makes the peer with that address; *why says why no driver reaches it.
+  // Finds or makes the peer with that address; *why says why no driver reaches it. `peer_dead` and
+  // `peer_closed` give the peer, too: operations with it end with that status.
   Status connect(std::span<const std::byte> address, Peer** out, std::string* why);
   // The connected peer of this job with these ids, or null.
   Peer* find_process(uint32_t nid, uint32_t pid) const;
@@ -307,7 +308,7 @@ class Protocol final {
 
   // peers.cc
   Peer* find_identity(const Identity& id) const;
-  bool reach(Peer& peer, std::span<const std::byte> addresses, unsigned count, std::string* why);
+  Status reach(Peer& peer, std::span<const std::byte> addresses, unsigned count, std::string* why);
   Peer* make_peer(const Identity& id);
   void set_route(Peer& peer, uint8_t rail, PeerId route);
   wire::Hello own_hello() const;

@@ -58,12 +58,11 @@ Status ShmDriver::open_peer(Peer& peer, const shm::Address& address, std::string
   const Status status =
       shm::open_segment(address, segment_.address, &peer.details->segment, why, &spare_);
   if (status == Status::denied && address.socket) return await_segment(peer, why);
-  if (status == Status::again) return Status::again;
-  if (status != Status::ok) return Status::unreachable;
+  if (status == Status::denied) return Status::unreachable;
+  if (status != Status::ok) return status;
   if (!use_segment(peer)) {
-    *why =
-        format_text("shm: process %u has closed its network interface; start it anew", address.pid);
-    return Status::unreachable;
+    *why = shm::closed_text(address);
+    return Status::peer_closed;
   }
   watch(peer);
   prove_attach(peer);
@@ -85,7 +84,10 @@ bool ShmDriver::use_segment(Peer& peer) {
 Status ShmDriver::await_segment(Peer& peer, std::string* why) {
   Details& d = *peer.details;
   const Status status = shm::ask(d.segment.address, &d.request, why);
-  if (status == Status::unreachable) return status;
+  if (status == Status::unreachable) {
+    const Status gone = shm::say_gone(d.segment.address, false, why);
+    return gone != Status::ok ? gone : status;
+  }
   d.awaited = true;
   awaited_++;
   watch(peer);

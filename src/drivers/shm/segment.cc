@@ -183,7 +183,9 @@ Status open_segment(const Address& address, const Address& self, Segment* out, s
   Descriptor fd = open_sparing(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, spare);
   if (!fd) {
     const int error = errno;
-    const char* remedy = error == ENOENT   ? "the process has ended or its /proc is hidden"
+    if (const Status gone = say_gone(address, error == ENOENT, why); gone != Status::ok)
+      return gone;
+    const char* remedy = error == ENOENT   ? "its /proc is hidden"
                          : error == EACCES ? "run both as one user, and let the process be dumpable"
                          : error == EMFILE ? "raise the limit of open files (ulimit -n)"
                                            : "mount /proc of this PID namespace";
@@ -192,25 +194,31 @@ Status open_segment(const Address& address, const Address& self, Segment* out, s
            : is_shortage(error) ? Status::again
                                 : Status::unreachable;
   }
-  return adopt_segment(address, std::move(fd), out, why);
+  const Status status = adopt_segment(address, std::move(fd), out, why);
+  if (status != Status::invalid) return status;
+  const Status gone = say_gone(address, true, why);  // the descriptor is another file's by now
+  return gone != Status::ok ? gone : Status::unreachable;
 }
 
 Status adopt_segment(const Address& address, Descriptor fd, Segment* out, std::string* why) {
   const auto wrong = [&](const char* what) {
-    *why = format_text(
-        "shm: /proc/%u/fd/%u %s; the process of this address has ended, start the job anew",
-        address.pid, address.fd, what);
+    *why = format_text("shm: /proc/%u/fd/%u %s; use the same Torii in all processes", address.pid,
+                       address.fd, what);
     return Status::unreachable;
+  };
+  const auto other = [&](const char* what) {
+    (void)wrong(what);
+    return Status::invalid;
   };
   out->fd = std::move(fd);
   struct stat file;
-  if (!sealed(out->fd.get(), &file)) return wrong("is not a sealed segment of Torii");
+  if (!sealed(out->fd.get(), &file)) return other("is not a sealed segment of Torii");
   if (file.st_size < static_cast<off_t>(kPage)) return wrong("is too small for a segment");
   if (!out->front.map(out->fd.get(), 0, kPage)) return wrong("cannot be mapped");
   const Header& header = out->header();
   const uint32_t claims = header.claims;
   const uint64_t ring_bytes = header.ring_bytes;
-  if (!(header.address == address)) return wrong("is the segment of another process");
+  if (!(header.address == address)) return other("is the segment of another process");
   if (claims == 0 || claims > kClaimsMax || !std::has_single_bit(ring_bytes) ||
       ring_bytes < kRingMin || ring_bytes > kRingMax ||
       static_cast<uint64_t>(file.st_size) != segment_bytes(claims, ring_bytes))
@@ -231,6 +239,22 @@ Descriptor open_pipe(const std::string& path, SpareDescriptor* spare) {
     errno = EINVAL;
   }
   return fd;
+}
+
+Status say_gone(const Address& address, bool has_no_segment, std::string* why) {
+  uint64_t start_time = 0;
+  if (has_ended(address)) {
+    *why = format_text("shm: process %u has ended; start it anew", address.pid);
+    return Status::peer_dead;
+  }
+  if (!has_no_segment || !read_start_time(address.pid, &start_time)) return Status::ok;
+  *why = closed_text(address);
+  return Status::peer_closed;
+}
+
+std::string closed_text(const Address& address) {
+  return format_text("shm: process %u has closed its network interface; start it anew",
+                     address.pid);
 }
 
 bool has_ended(const Address& address) {

@@ -44,13 +44,14 @@ bool create_segment(uint32_t claims, uint64_t ring_bytes, uint32_t socket, Segme
                     std::string* why);
 
 // Opens and proves the segment at `address`, which comes from outside. `self` is this process's
-// own address. Not ok: *why holds the reason and the remedy. `denied`: the system does not let
-// this process open what that one has open. `again`: descriptors or memory are short, also with
-// the spare one.
+// own address. Not ok: *why holds the reason and the remedy. `peer_dead`, `peer_closed`: as of
+// say_gone(). `denied`: the system does not let this process open what that one has open. `again`:
+// descriptors or memory are short, also with the spare one.
 Status open_segment(const Address& address, const Address& self, Segment* out, std::string* why,
                     SpareDescriptor* spare = nullptr);
 
-// Proves and maps what is said to be the segment at `address`. Not ok: as above.
+// Proves and maps what is said to be the segment at `address`. Not ok: as above; `invalid`: it is
+// another file.
 Status adopt_segment(const Address& address, Descriptor fd, Segment* out, std::string* why);
 
 // Opens a pipe in both directions, so that writing to it without a reader is no error. Empty, with
@@ -60,5 +61,10 @@ Descriptor open_pipe(const std::string& path, SpareDescriptor* spare = nullptr);
 // The process of that address does not run any more, even if another one has its pid now. What
 // cannot be found out, for want of descriptors or because /proc hides it, is no end.
 bool has_ended(const Address& address);
+// Nothing can be opened at this address, of a process in this PID namespace. `peer_dead`: it has
+// ended. `peer_closed`: it runs, and has no segment there any more, as is known from
+// `has_no_segment`. Both with *why. `ok`: neither is known.
+Status say_gone(const Address& address, bool has_no_segment, std::string* why);
+std::string closed_text(const Address& address);
 
 }  // namespace torii::shm
