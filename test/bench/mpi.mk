@@ -4,6 +4,7 @@ EXTRA_DIST += \
 	test/bench/floor.c \
 	test/bench/mpi_bench.h \
 	test/bench/mpi_collectives.c \
+	test/bench/mpi_exchange.c \
 	test/bench/mpi_instructions.c \
 	test/bench/mpi_memory.c \
 	test/bench/mpi_onesided.c \

@@ -19,8 +19,8 @@ import one_sided
 import shortage
 import two_ranks
 from rounds import Floor, Lock
-from transports import (MPICC, RunFailed, first_match, make_transports, mpich_transports,
-                        one_sided_transports, with_thread)
+from transports import (MPICC, RunFailed, first_match, make_network_transports, make_transports,
+                        mpich_transports, one_sided_transports, with_thread)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCES = os.path.dirname(HERE)
@@ -32,7 +32,7 @@ QUICK_MPICH = ["pingpong", "windows", "threads", "onesided", "onesided-allocate"
 class Session:
     """What all figures of one run share."""
 
-    def __init__(self, args, transports, programs):
+    def __init__(self, args, transports, networks, programs):
         self.results = args.results
         self.sources = SOURCES
         self.programs = programs
@@ -40,6 +40,7 @@ class Session:
         self.threaded = with_thread(transports[0])
         # MPICH has no components to choose from.
         self.one_sided = None if args.mpich else one_sided_transports(transports)
+        self.networks = networks
         self.lock = Lock(args.lock)
         self.floor = Floor(os.path.join(SOURCES, "floor.c"), programs)
         self._rounds, self._lammps_rounds = args.rounds, args.lammps_rounds
@@ -123,7 +124,8 @@ def main():
         os.mkdir(programs)
         transports = (mpich_transports(args.mpich, folder, cores) if args.mpich
                       else make_transports(args.prefix, folder, cores))
-        session = Session(args, transports, programs)
+        networks = None if args.mpich else make_network_transports(args.prefix, folder, cores)
+        session = Session(args, transports, networks, programs)
         for figure in figures:
             try:
                 figure.run(session)

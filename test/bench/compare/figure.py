@@ -44,6 +44,7 @@ class Figure:
     slow: str = ""  # what a run that does not end in time says about the transport
     plot: str = ""  # the plot's name, if not the figure's
     with_thread: bool = False  # also over Torii with its progress thread
+    network: bool = False  # over networks, between processes of this machine
     components: tuple = ()  # of one-sided communication, instead of the transports of messages
     # [(kind, largest)]: shown as multiples of the floor
     multiples: list = field(default_factory=list)
@@ -68,6 +69,11 @@ class Figure:
             return results
 
         transports = session.transports
+        if self.network:
+            if not session.networks:
+                print(f"{self.name} is left out: it compares components of Open MPI", flush=True)
+                return
+            transports = session.networks
         if self.components and session.one_sided:
             transports = [one for one in session.one_sided if one.name in self.components]
         if self.with_thread:

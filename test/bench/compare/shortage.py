@@ -17,6 +17,15 @@ def collectives(ranks):
     ]
 
 
+def exchanges(ranks):
+    return [
+        Kind("ring", f"{ranks}: MPI_Sendrecv in a ring", "microseconds", digits=1),
+        Kind("neighbours", f"{ranks}: messages to and from both neighbours", "microseconds",
+             digits=1),
+        Kind("alltoall", f"{ranks}: MPI_Alltoall by bytes for a pair", "microseconds", digits=1),
+    ]
+
+
 def waits(ranks):
     return [
         Kind("cpu", f"{ranks}: processor time of a rank that has waited for a second",
@@ -42,6 +51,18 @@ def figures(args):
         Figure("oversubscribed", "8 ranks on the cores, announced to the launcher",
                collectives("8 ranks"), [small(1)], rounds=25, seconds=70, layout=OVERSUBSCRIBED,
                ranks=8, run_seconds=LIMIT_SECONDS, steady=False, slow=SLOW),
+        *(Figure(f"exchange-{ranks}", f"{ranks} ranks on the cores, announced to the launcher",
+                 exchanges(f"{ranks} ranks"),
+                 [("mpi_exchange.c", ["--ms", str(args.ms), "--max", str(min(args.max, 1 << 20))])],
+                 rounds=7, seconds=60, layout=OVERSUBSCRIBED, ranks=ranks, run_seconds=60,
+                 steady=False) for ranks in (4, 8)),
+        *(Figure(f"network-{ranks}", f"{ranks} ranks on the cores, over networks",
+                 collectives(f"{ranks} ranks, network") +
+                 [Kind("bcast", f"{ranks} ranks, network: MPI_Bcast", "microseconds", digits=2,
+                       bars=True)],
+                 [("mpi_collectives.c", ["--ms", str(10 * args.ms)])], rounds=7, seconds=45,
+                 layout=OVERSUBSCRIBED, ranks=ranks, run_seconds=LIMIT_SECONDS, steady=False,
+                 network=True) for ranks in (4, 8)),
         Figure("oversubscribed-waiting", "8 ranks on the cores, of which most wait",
                waits("8 ranks"), [waiting], rounds=3, seconds=45, layout=OVERSUBSCRIBED, ranks=8,
                run_seconds=LIMIT_SECONDS),

@@ -212,6 +212,19 @@ def make_transports(prefix, session_folder, cores):
     return [transport for transport in found if transport]
 
 
+def make_network_transports(prefix, session_folder, cores):
+    """Networks, of processes on this machine: Torii first. Torii's components are also those of
+    one-sided communication, as btl/tcp is."""
+    plain = plain_environment(session_folder)
+    torii = dict(plain, TORII_DRIVERS="self,udp")
+    torii.update((k, v) for k, v in torii_environment(prefix).items() if plain.get(k) != v)
+    return [
+        open_mpi("Torii", ["--mca", "pml", "cm", "--mca", "mtl", "torii",
+                                "--mca", "btl", "torii,self"], torii, cores),
+        open_mpi("ob1+tcp", ["--mca", "pml", "ob1", "--mca", "btl", "tcp,self"], plain, cores),
+    ]
+
+
 def first_match(command, pattern):
     """The pattern's group in what a command prints; None if either fails."""
     try:
