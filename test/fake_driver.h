@@ -14,11 +14,11 @@
 #include <utility>
 #include <vector>
 
-#include "drivers/driver.h"
+#include "drivers/interfaces.h"
 
 namespace torii::test {
 
-class FakeDriver final : public Driver {
+class FakeDriver final : public Driver, private Advice, private MappedMemory {
  public:
   static constexpr uint32_t kAddressBytes = 4;  // the number of a peer, low byte first
   static constexpr uint32_t kKeyBytes = 24;
@@ -32,7 +32,7 @@ class FakeDriver final : public Driver {
   };
 
   FakeDriver(Sink* sink, uint32_t flags, uint32_t mtu = 4096) : sink_(sink) {
-    caps_.flags = kReliable | kOrdered | kPeerDown | flags;
+    caps_.flags = kReliable | kPeerDown | flags;
     caps_.mtu = mtu;
     caps_.inline_max = 256;
     caps_.pieces_max = 4;
@@ -80,8 +80,8 @@ class FakeDriver final : public Driver {
   // Before a peer is connected.
   void advise(uint32_t eager, uint64_t read_alone, uint64_t read_crossing) {
     caps_.eager_advice = eager;
-    caps_.read_alone_min = read_alone;
-    caps_.read_crossing_min = read_crossing;
+    read_alone_min = read_alone;
+    read_crossing_min = read_crossing;
   }
 
   // --- driver.h -----------------------------------------------------------------------------
@@ -165,20 +165,23 @@ class FakeDriver final : public Driver {
     *remote = uint32_t(next_);
     return Status::ok;
   }
+  void drop(uint32_t remote) override { require(imports_.erase(remote) == 1); }
+  Status put(const Rma& rma) override { return access(rma, false); }
+  Status get(const Rma& rma) override { return access(rma, true); }
+  Advice* advice() override { return this; }
+  MappedMemory* mapped_memory() override { return caps_.flags & kGuard ? this : nullptr; }
+
+ private:
   bool sooner_sent(uint32_t remote, uint64_t bytes) const override {
     require(imports_.count(remote) == 1);
     return bytes <= sooner_most;
   }
-  void drop(uint32_t remote) override { require(imports_.erase(remote) == 1); }
   Status reach(uint32_t remote, Reach* out) override {
     require(imports_.count(remote) == 1);
     *out = reach_says;
-    return caps_.flags & kGuard ? Status::ok : Status::unsupported;
+    return Status::ok;
   }
-  Status put(const Rma& rma) override { return access(rma, false); }
-  Status get(const Rma& rma) override { return access(rma, true); }
 
- private:
   struct Lent {
     uint64_t cookie;
     std::vector<iovec> pieces;

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "drivers/driver.h"
+#include "drivers/interfaces.h"
 
 namespace torii::test {
 

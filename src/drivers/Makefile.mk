@@ -3,6 +3,7 @@ libtorii_internal_la_SOURCES += \
 	src/drivers/decorator.h \
 	src/drivers/driver.cc \
 	src/drivers/driver.h \
+	src/drivers/interfaces.h \
 	src/drivers/list.cc \
 	src/drivers/random.h
 EXTRA_DIST += src/drivers/README.md

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "drivers/driver.h"
+#include "drivers/interfaces.h"
 
 namespace torii {
 
@@ -27,14 +27,6 @@ class Decorator : public Driver, protected Sink {
   void disconnect(PeerId peer) override { below_->disconnect(peer); }
   size_t send(std::span<const Tx> batch) override { return below_->send(batch); }
   unsigned poll(uint64_t now_ns, unsigned budget) override { return below_->poll(now_ns, budget); }
-  std::string path_text(PeerId peer) const override { return below_->path_text(peer); }
-  uint32_t rails(PeerId peer) const override { return below_->rails(peer); }
-  Life life(PeerId peer) override { return below_->life(peer); }
-  uint32_t long_max(PeerId peer) const override { return below_->long_max(peer); }
-  bool delivered() const override { return below_->delivered(); }
-  std::vector<PeerAddress> peer_addresses(PeerId peer) const override {
-    return below_->peer_addresses(peer);
-  }
   Status reg(void* base, uint64_t bytes, uint32_t access, Region* out) override {
     return below_->reg(base, bytes, access, out);
   }
@@ -43,24 +35,23 @@ class Decorator : public Driver, protected Sink {
     return below_->import(peer, key, remote);
   }
   void drop(uint32_t remote) override { below_->drop(remote); }
-  Status reach(uint32_t remote, Reach* out) override { return below_->reach(remote, out); }
   Status alloc(uint64_t bytes, uint64_t alignment, void** base) override {
     return below_->alloc(bytes, alignment, base);
   }
   void dealloc(void* base) override { below_->dealloc(base); }
-  bool near(PeerId peer, const void* at) const override { return below_->near(peer, at); }
-  bool sooner_sent(uint32_t remote, uint64_t bytes) const override {
-    return below_->sooner_sent(remote, bytes);
-  }
   Status put(const Rma& rma) override { return below_->put(rma); }
   Status get(const Rma& rma) override { return below_->get(rma); }
-  void look(PeerId peer) override { below_->look(peer); }
   Status atomic(const RemoteAtomic& atomic) override { return below_->atomic(atomic); }
   Status join(std::span<const std::byte> group, PeerId* peer) override {
     return below_->join(group, peer);
   }
   void leave(PeerId peer) override { below_->leave(peer); }
   Status arm(int* fd) override { return below_->arm(fd); }
+  Paths* paths() override { return below_->paths(); }
+  Advice* advice() override { return below_->advice(); }
+  MappedMemory* mapped_memory() override { return below_->mapped_memory(); }
+  // Not the one below: what a decorator does to frames it has to do to these, too.
+  ShortFrames* short_frames() override { return nullptr; }
 
  protected:
   explicit Decorator(const DriverEnv& env) : upper_(*env.sink) {}

@@ -15,10 +15,11 @@ namespace torii {
 namespace {
 
 constexpr DriverInfo kDrivers[] = {
-    {"self", "this process itself: one copy in memory", open_self},
-    {"shm", "processes on the same node, through shared memory", open_shm},
-    {"udp", "processes on any node, by UDP datagrams over Ethernet", open_udp, true},
-    {"sim", "simulated endpoints inside this process, for tests and trials", open_sim},
+    {"self", "this process itself: one copy in memory", open_self, false, 50, 10000},
+    {"shm", "processes on the same node, through shared memory", open_shm, false, 150, 8000},
+    {"udp", "processes on any node, by UDP datagrams over Ethernet", open_udp, true, 10000, 1000},
+    {"sim", "simulated endpoints inside this process, for tests and trials", open_sim, false, 500,
+     1000},
 };
 constexpr std::string_view kFaultPrefix = "fault:";
 

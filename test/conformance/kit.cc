@@ -99,8 +99,9 @@ bool Node::send_short(PeerId to, std::string_view frame) {
   std::memcpy(words, frame.data(), sizeof(words));
   const std::string body(frame.substr(sizeof(words)));  // dies with the call, as it may
   const Inside inside;
-  return driver_->send_short(to, words[0], words[1], body.empty() ? nullptr : body.data(),
-                             static_cast<uint32_t>(body.size()));
+  return driver_->short_frames()->send_short(to, words[0], words[1],
+                                             body.empty() ? nullptr : body.data(),
+                                             static_cast<uint32_t>(body.size()));
 }
 
 Status Node::move(bool write, const Rma& rma) {
@@ -122,7 +123,8 @@ unsigned Node::poll(uint64_t now_ns, unsigned budget) {
   if (!driver_) return 0;
   const Inside inside;
   in_poll_ = true;
-  if (!pending.empty() && ++looks_ % 2 == 0) driver_->look(pending.begin()->second);
+  Advice* const advice = driver_->advice();
+  if (advice && !pending.empty() && ++looks_ % 2 == 0) advice->look(pending.begin()->second);
   const unsigned count = driver_->poll(now_ns, budget);
   in_poll_ = false;
   return count;

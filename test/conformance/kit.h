@@ -16,12 +16,12 @@
 #include <string_view>
 #include <vector>
 
-#include "drivers/driver.h"
+#include "drivers/interfaces.h"
 
 namespace torii::kit {
 
 // What most cases need of a driver.
-inline constexpr uint32_t kSure = kReliable | kOrdered;
+inline constexpr uint32_t kSure = kReliable;
 
 // A driver to test.
 struct Rig {

@@ -21,11 +21,41 @@
 namespace torii::kit {
 
 // A decorator that tells the truth; liars derive from it.
-class Honest : public Decorator {
+class Honest : public Decorator,
+               public Paths,
+               public Advice,
+               public MappedMemory,
+               public ShortFrames {
  public:
   explicit Honest(const DriverEnv& env) : Decorator(env) {}
   bool start(const OpenBelow& open_below, const DriverEnv& env) {
-    return open(open_below, env) && begin();
+    if (!open(open_below, env)) return false;
+    if (const Advice* const below = below_->advice()) Advice::operator=(*below);
+    return begin();
+  }
+  Paths* paths() override { return below_->paths() ? this : nullptr; }
+  Advice* advice() override { return below_->advice() ? this : nullptr; }
+  MappedMemory* mapped_memory() override { return below_->mapped_memory() ? this : nullptr; }
+  ShortFrames* short_frames() override { return this; }
+
+  Life life(PeerId peer) override { return below_->paths()->life(peer); }
+  uint32_t long_max(PeerId peer) const override { return below_->paths()->long_max(peer); }
+  bool near(PeerId peer, const void* at) const override { return below_->advice()->near(peer, at); }
+  Status reach(uint32_t remote, Reach* out) override {
+    return below_->mapped_memory()->reach(remote, out);
+  }
+  bool send_short(PeerId peer, uint64_t word0, uint64_t word1, const void* body,
+                  uint32_t body_bytes) override {
+    const uint64_t head[2] = {word0, word1};
+    const iovec piece = {const_cast<void*>(body), body_bytes};
+    Tx tx;
+    tx.peer = peer;
+    tx.head_bytes = sizeof(head);
+    tx.head = head;
+    tx.pieces = &piece;
+    tx.piece_count = body_bytes > 0;
+    tx.body_bytes = body_bytes;
+    return send({&tx, 1}) == 1;
   }
   virtual bool begin() { return true; }
   uint32_t below_inline() const { return below_->caps().inline_max; }
@@ -89,7 +119,7 @@ struct TakesLongKeys final : Honest {
 struct MapsOtherMemory final : Honest {
   using Honest::Honest;
   Status reach(uint32_t remote, Reach* out) override {
-    const Status status = below_->reach(remote, out);
+    const Status status = Honest::reach(remote, out);
     if (status == Status::ok) out->at = other_;
     return status;
   }
@@ -98,7 +128,7 @@ struct MapsOtherMemory final : Honest {
 struct BelievesKeys final : Honest {
   using Honest::Honest;
   Status reach(uint32_t remote, Reach* out) override {
-    const Status status = below_->reach(remote, out);
+    const Status status = Honest::reach(remote, out);
     out->access = kRemoteRead | kRemoteWrite;
     return status;
   }
@@ -106,7 +136,7 @@ struct BelievesKeys final : Honest {
 struct NeverEndsGuards final : Honest {
   using Honest::Honest;
   Status reach(uint32_t remote, Reach* out) override {
-    const Status status = below_->reach(remote, out);
+    const Status status = Honest::reach(remote, out);
     word_ = out->valid;
     if (out->guard) out->guard = &word_;
     return status;

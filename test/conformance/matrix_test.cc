@@ -17,10 +17,9 @@ constexpr struct {
   Cap flag;
   const char* name;
 } kFlags[] = {
-    {kReliable, "kReliable"},   {kOrdered, "kOrdered"}, {kPeerDown, "kPeerDown"},
-    {kNeedsReg, "kNeedsReg"},   {kPut, "kPut"},         {kGet, "kGet"},
-    {kMulticast, "kMulticast"}, {kWait, "kWait"},       {kAlloc, "kAlloc"},
-    {kGuard, "kGuard"},         {kAtomic, "kAtomic"},
+    {kReliable, "kReliable"}, {kPeerDown, "kPeerDown"}, {kNeedsReg, "kNeedsReg"},
+    {kPut, "kPut"},           {kGet, "kGet"},           {kMulticast, "kMulticast"},
+    {kWait, "kWait"},         {kGuard, "kGuard"},       {kAtomic, "kAtomic"},
 };
 
 // Null if a driver declares less here than elsewhere: some systems forbid remote access.
@@ -53,14 +52,47 @@ const char* build_matrix(std::string* out) {
   return nullptr;
 }
 
+std::string text_of(const char* file) {
+  std::ifstream in(std::string(TORII_SRCDIR "/") + file);
+  std::stringstream text;
+  text << in.rdbuf();
+  EXPECT_FALSE(text.str().empty()) << "cannot read " TORII_SRCDIR "/" << file;
+  return text.str();
+}
+
+size_t count(std::string_view text, std::string_view word) {
+  size_t n = 0;
+  for (size_t at = 0; (at = text.find(word, at)) != std::string_view::npos; at += word.size()) n++;
+  return n;
+}
+
+// What the pages promise to the author of a driver.
+TEST(Matrix, TheInterfaceIsAsSmallAsItSays) {
+  const std::string header = text_of("src/drivers/driver.h");
+  const size_t class_at = header.find("class Driver {"),
+               required = header.find("--- required", class_at),
+               optional = header.find("--- optional", required),
+               interfaces = header.find("--- interfaces", optional),
+               end = header.find("\n};", interfaces);
+  ASSERT_LT(end, header.size());
+  const auto functions = [&](size_t from, size_t to) {
+    return count(std::string_view(header).substr(from, to - from), "  virtual ");
+  };
+  EXPECT_EQ(functions(required, optional), 6u);
+  EXPECT_EQ(functions(optional, interfaces), 12u);
+  EXPECT_EQ(functions(interfaces, end), 4u);
+  const size_t caps = header.find("struct DriverCaps {"), caps_end = header.find("\n};", caps);
+  EXPECT_LE(count(std::string_view(header).substr(caps, caps_end - caps), " = "), 12u) << "fields";
+  EXPECT_LE(count(header, " = 1u << "), 10u) << "flags";
+  for (const char* file : {"src/drivers/driver.h", "src/drivers/README.md"})
+    EXPECT_NE(text_of(file).find("six required functions, twelve optional ones"), std::string::npos)
+        << file;
+}
+
 TEST(Matrix, TheReadmeShowsWhatDriversDeclare) {
   std::string table;
   if (const char* reason = build_matrix(&table)) GTEST_SKIP() << reason;
-  std::ifstream file(TORII_SRCDIR "/src/drivers/README.md");
-  std::stringstream text;
-  text << file.rdbuf();
-  ASSERT_FALSE(text.str().empty()) << "cannot read " TORII_SRCDIR "/src/drivers/README.md";
-  EXPECT_NE(text.str().find("\n" + table + "\n"), std::string::npos)
+  EXPECT_NE(text_of("src/drivers/README.md").find("\n" + table + "\n"), std::string::npos)
       << "src/drivers/README.md needs this table:\n"
       << table;
 }

@@ -11,8 +11,8 @@
 namespace torii::kit {
 namespace {
 
-constexpr uint32_t kSimAll = kReliable | kOrdered | kPeerDown | kNeedsReg | kPut | kGet |
-                             kMulticast | kWait | kAlloc | kGuard | kAtomic;
+constexpr uint32_t kSimAll =
+    kReliable | kPeerDown | kNeedsReg | kPut | kGet | kMulticast | kWait | kGuard | kAtomic;
 
 // What goes over the sim driver: nothing, faults, or a link over faults.
 using Over = std::function<std::unique_ptr<Driver>(const OpenBelow&, const DriverEnv&)>;
@@ -103,12 +103,12 @@ std::vector<Rig> all_rigs(uint64_t seed) {
       udp_rig("link/udp", seed, with_link("")),
       udp_rig("link/udp-bad", seed, with_link(bad)),
       sim_rig("sim/all", all),
-      sim_rig("sim/bare", with([](SimOptions& o) { o.flags = kReliable | kOrdered; })),
+      sim_rig("sim/bare", with([](SimOptions& o) { o.flags = kReliable; })),
       sim_rig("sim/unordered", with([](SimOptions& o) {
-                o.flags &= ~kOrdered;
+                o.flags &= ~kReliable;
                 o.latency_max_ns = 200000;
               })),
-      sim_rig("sim/undeclared-reliability", with([](SimOptions& o) { o.flags &= ~kReliable; })),
+      sim_rig("sim/gives-no-memory", with([](SimOptions& o) { o.allocates = false; })),
       sim_rig("sim/put-only", with([](SimOptions& o) { o.flags &= ~kGet; })),
       sim_rig("sim/get-only", with([](SimOptions& o) { o.flags &= ~kPut; })),
       sim_rig("sim/pending", with([](SimOptions& o) {

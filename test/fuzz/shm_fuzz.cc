@@ -112,7 +112,7 @@ class World {
     }
   }
   void look() {
-    if (!owner_.sink.down) owner_.driver->look(peer_);
+    if (!owner_.sink.down) owner_.driver->advice()->look(peer_);
     owner_.driver->poll(1, 64);
     for (uint64_t i = 0; i < 3 * kBytes; i++)
       require(i / kBytes == 1 || memory_[i] == 0, "written outside of the region");

@@ -69,7 +69,7 @@ Setting random_setting(Random& random) {
   const uint32_t depths[] = {2, 4, 64, 64};
   SimOptions& o = s.sim;
   o.seed = random.next();
-  o.flags = kReliable | kOrdered | kPeerDown | capabilities[random.next() % 4];
+  o.flags = kReliable | kPeerDown | capabilities[random.next() % 4];
   o.mtu = uint32_t(random.between(512, 4096));
   o.inline_max = uint32_t(random.between(256, o.mtu));
   o.pieces_max = uint32_t(random.between(1, 8));

@@ -18,7 +18,6 @@ namespace {
 // Gives pages and counts them; carries no frames.
 class Giver final : public Driver {
  public:
-  Giver() { caps_.flags = kAlloc; }
   ~Giver() override {
     for (void* base : given_) std::free(base);
   }

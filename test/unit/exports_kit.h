@@ -35,7 +35,7 @@ inline constexpr Network kNetworks[] = {
     {"driver_refusing", kDirect | kAtomic, false, true, 200000, 64},
     {"get_only", kGet | kGuard, false, false, 0, 64},
     {"put_only", kPut | kGuard, false, true, 0, 64},
-    {"mapped", kDirect | kAlloc, true, false, 0, 64},
+    {"mapped", kDirect, true, false, 0, 64},
     {"denied", kDirect | kAtomic, false, false, 0, 64, true},
     {"denied_late", kDirect | kAtomic, false, true, 0, 64, true},
     {"backpressure", 0, false, false, 300000, 2},
@@ -43,7 +43,8 @@ inline constexpr Network kNetworks[] = {
 
 inline SimOptions options_of(const Network& n) {
   SimOptions o;
-  o.flags = kReliable | kOrdered | kPeerDown | n.flags;
+  o.flags = kReliable | kPeerDown | n.flags;
+  o.allocates = n.mapped;
   o.pending_rma = n.pending;
   o.denied_rma = n.denied;
   o.again_ppm = n.again;

@@ -322,7 +322,7 @@ INSTANTIATE_TEST_SUITE_P(Networks, Memory, testing::ValuesIn(kNetworks),
 
 TEST(Exports, MemoryThatIsGivenBackIsReachedNoMore) {
   for (const bool mapped : {true, false}) {
-    const Network network{"mapped", mapped ? kDirect | kAlloc : 0u, true, false, 0, 64};
+    const Network network{"mapped", mapped ? kDirect : 0u, true, false, 0, 64};
     Pair p(network, kAll, 10000);
     uint64_t word = 1;
     EXPECT_EQ(p.write(5000, &word, 8), TORII_OK);
@@ -338,7 +338,7 @@ TEST(Exports, MemoryThatIsGivenBackIsReachedNoMore) {
 // Peers that are still at it do not write into memory that is somebody else's.
 TEST(Exports, MemoryThatIsGivenBackIsKeptWhilePeersUseIt) {
   for (const bool exports_end_first : {true, false}) {
-    const Network network{"frames", kAlloc, true, false, 300000, 2};
+    const Network network{"frames", 0, true, false, 300000, 2};
     Pair p(network);
     std::vector<uint8_t> local(kBytes, 7);
     Outcome o, ended;
@@ -369,7 +369,7 @@ TEST(Exports, MemoryThatIsGivenBackIsKeptWhilePeersUseIt) {
 
 // Short pieces share pages, and are given out again; the export of a page lasts while they go.
 TEST(Exports, ShortPiecesOfMemory) {
-  const Network network{"mapped", kDirect | kAlloc, true, false, 0, 64};
+  const Network network{"mapped", kDirect, true, false, 0, 64};
   Pair p(network, kAll, 10000);
   torii_ni_t* const ni = p.world.handle(1);
   std::set<std::byte*> pieces;

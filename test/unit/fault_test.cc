@@ -173,14 +173,57 @@ TEST(FaultPlan, ErrorsNameItemPlaceAndRemedy) {
 }
 
 TEST(Fault, DeclaresWhatIsLeft) {
-  const auto flags = [](const char* plan) {
-    return Pair(plan).a.driver->caps().flags & (kReliable | kOrdered);
+  const auto flags = [](const char* plan) { return Pair(plan).a.driver->caps().flags & kReliable; };
+  EXPECT_EQ(flags(""), kReliable);
+  EXPECT_EQ(flags("refuse=10%,delay=10%,deny=1%,kill#5"), kReliable);
+  for (const char* plan : {"drop=1%", "corrupt=1%", "truncate#1", "reorder#9", "duplicate=1%"})
+    EXPECT_EQ(flags(plan), 0u) << plan;
+}
+
+// Short frames meet the faults of the plan, too, and those that are spared take the short way.
+TEST(Fault, ShortFramesMeetFaults) {
+  class Short final : public Decorator, private ShortFrames {
+   public:
+    Short(const OpenBelow& open_below, const DriverEnv& env, int* shorts)
+        : Decorator(env), shorts_(shorts) {
+      open(open_below, env);
+    }
+    ShortFrames* short_frames() override { return this; }
+
+   private:
+    bool send_short(PeerId peer, uint64_t word0, uint64_t word1, const void*, uint32_t) override {
+      ++*shorts_;
+      const uint64_t head[2] = {word0, word1};
+      Tx tx;
+      tx.peer = peer;
+      tx.head = head;
+      tx.head_bytes = sizeof(head);
+      return below_->send({&tx, 1}) == 1;
+    }
+    int* const shorts_;
   };
-  EXPECT_EQ(flags(""), kReliable | kOrdered);
-  EXPECT_EQ(flags("refuse=10%,delay=10%,deny=1%,kill#5"), kReliable | kOrdered);
-  for (const char* plan : {"drop=1%", "corrupt=1%", "truncate#1"}) EXPECT_EQ(flags(plan), kOrdered);
-  EXPECT_EQ(flags("reorder#9"), kReliable);
-  EXPECT_EQ(flags("duplicate=1%"), 0u);
+  SimFabric fabric({.seed = 3});
+  int shorts = 0;
+  End a([&](const DriverEnv& env) {
+    return wrap_fault(
+        [&](const DriverEnv& inner) {
+          return std::make_unique<Short>([&](const DriverEnv& bare) { return fabric.open(bare); },
+                                         inner, &shorts);
+        },
+        env, plan_of("drop#2,refuse#4"));
+  });
+  End b([&](const DriverEnv& env) { return fabric.open(env); });
+  const PeerId to = a.connect(b);
+  ShortFrames* const frames = a.driver->short_frames();
+  ASSERT_NE(frames, nullptr);
+  EXPECT_TRUE(frames->send_short(to, 1, 0, nullptr, 0));
+  EXPECT_TRUE(frames->send_short(to, 2, 0, nullptr, 0)) << "it vanishes";
+  EXPECT_TRUE(frames->send_short(to, 3, 0, nullptr, 0));
+  EXPECT_FALSE(frames->send_short(to, 4, 0, nullptr, 0)) << "it is refused";
+  EXPECT_TRUE(frames->send_short(to, 4, 0, nullptr, 0));
+  EXPECT_EQ(shorts, 3);
+  b.driver->poll(1, 100);
+  EXPECT_EQ(b.sink.packets.size(), 3u);
 }
 
 TEST(Fault, Drop) {

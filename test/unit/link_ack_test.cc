@@ -228,12 +228,12 @@ TEST_F(LinkLendTest, DoneWaitsForFramesThatWereSentBefore) {
   ASSERT_TRUE(a->send(to_b, "first"));
   ASSERT_TRUE(lend(*a, to_b, &body));
   for (int i = 0; i < 1000 && a->sink.dones.empty(); i++) {
-    EXPECT_FALSE(a->driver->delivered());
+    EXPECT_FALSE(a->driver->paths()->delivered());
     run({b.get(), a.get()}, now_ns + 10000, 10000);
     ASSERT_TRUE(a->sink.dones.empty() || b->sink.packets.size() == 2);
   }
   EXPECT_EQ(a->sink.dones.size(), 1u);
-  EXPECT_TRUE(a->driver->delivered());
+  EXPECT_TRUE(a->driver->paths()->delivered());
 }
 
 // Also behind it there may be frames that nobody waits for.
@@ -387,7 +387,7 @@ class Batches final : public Decorator {
 
 // Frames of one call leave with it, if little is under way.
 TEST_F(LinkAckTest, WhatComesTogetherLeavesTogether) {
-  SimFabric deep({.flags = kOrdered, .depth = 1000});
+  SimFabric deep({.flags = kReliable, .depth = 1000});
   const OpenBelow bare = [&](const DriverEnv& env) { return deep.open(env); };
   std::vector<size_t> sizes;
   End a([&](const DriverEnv& env) {
@@ -417,7 +417,7 @@ TEST_F(LinkAckTest, WhatComesTogetherLeavesTogether) {
 // opens in such steps, although the peer acknowledges in others.
 TEST_F(LinkAckTest, AWideWindowIsUsedInWholeBatches) {
   SimFabric deep(
-      {.flags = kOrdered, .latency_min_ns = 1000, .latency_max_ns = 1000, .depth = 1000});
+      {.flags = kReliable, .latency_min_ns = 1000, .latency_max_ns = 1000, .depth = 1000});
   const OpenBelow bare = [&](const DriverEnv& env) { return deep.open(env); };
   std::vector<size_t> sizes;
   End a([&](const DriverEnv& env) {

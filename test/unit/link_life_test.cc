@@ -60,12 +60,16 @@ TEST_F(LinkLifeTest, AProcessThatHasGoneIsMissedSoon) {
 }
 
 // Says of all peers that they have gone.
-class Slanderer final : public Decorator {
+class Slanderer final : public Decorator, private Paths {
  public:
   Slanderer(const OpenBelow& open_below, const DriverEnv& env) : Decorator(env) {
     open(open_below, env);
   }
+  Paths* paths() override { return this; }
+
+ private:
   Life life(PeerId) override { return Life::gone; }
+  uint32_t long_max(PeerId) const override { return 0; }
 };
 
 TEST_F(LinkTest, ALivingPeerContradicts) {

@@ -95,7 +95,7 @@ TEST_F(LinkLongTest, LongFramesLeaveAsOne) {
   auto a = open(&at_a), b = open(&at_b);
   const PeerId to_b = a->connect(*b);
   ASSERT_GE(a->driver->caps().long_max, kLong);
-  ASSERT_EQ(a->driver->long_max(to_b), a->driver->caps().long_max);
+  ASSERT_EQ(a->driver->paths()->long_max(to_b), a->driver->caps().long_max);
   std::vector<std::string> frames;
   for (uint64_t i = 1; i <= 40; i++) {
     frames.push_back(text(i % 3 ? kLong : 50, i));
@@ -125,7 +125,7 @@ TEST_F(LinkLongTest, WhatIsTooLongForTheWayArrivesInParts) {
     ASSERT_EQ(b->sink.packets.size(), i);
     EXPECT_EQ(b->sink.packets.back().bytes, frames.back());
     if (i == 1) {
-      EXPECT_EQ(a->driver->long_max(to_b), 0u) << "there is a pause";
+      EXPECT_EQ(a->driver->paths()->long_max(to_b), 0u) << "there is a pause";
     }
   }
   run({a.get(), b.get()}, now_ns + 10 * kMs);
@@ -145,7 +145,7 @@ TEST_F(LinkLongTest, WhatIsTooLongForTheWayArrivesInParts) {
   }
   EXPECT_EQ(b->sink.packets.size(), frames.size());
   EXPECT_GT(longest(*at_a), kLong);
-  EXPECT_EQ(a->driver->long_max(to_b), a->driver->caps().long_max);
+  EXPECT_EQ(a->driver->paths()->long_max(to_b), a->driver->caps().long_max);
 }
 
 // Where one in five is lost, parts are better; where one in fifty is, they are not.

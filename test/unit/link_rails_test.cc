@@ -22,12 +22,14 @@ struct Way {
 };
 
 // Ways are queues before a simulated network that is quick.
-class Railed final : public Decorator {
+class Railed final : public Decorator, private Paths {
  public:
   Railed(const DriverEnv& env, std::array<Way, 2>& ways) : Decorator(env), ways_(ways) {}
   bool start(const OpenBelow& below, const DriverEnv& env) { return open(below, env); }
 
+  Paths* paths() override { return this; }
   uint32_t rails(PeerId) const override { return ways_[0].answers | ways_[1].answers << 1; }
+  uint32_t long_max(PeerId) const override { return 0; }
   size_t send(std::span<const Tx> batch) override {
     for (const Tx& tx : batch) {
       const bool named = tx.rail < ways_.size() && ways_[tx.rail].answers;

@@ -34,7 +34,7 @@ Key key_of(const End& end) {
 TEST_F(LinkTest, DeclaresReliabilityAndHidesWhatIsNot) {
   const auto a = linked();
   const DriverCaps& caps = a->driver->caps();
-  EXPECT_EQ(caps.flags, kReliable | kOrdered | kPeerDown | kWait);
+  EXPECT_EQ(caps.flags, kReliable | kPeerDown | kWait);
   EXPECT_EQ(caps.key_bytes, 0u);
   EXPECT_EQ(caps.mtu, 4096 - link::kHeaderBytes);
   SimFabric reliable({.flags = kReliable | kPut});
@@ -276,13 +276,13 @@ TEST_F(LinkTest, APauseBetweenPollsIsNotTakenForAQuietPeer) {
 }
 
 TEST_F(LinkTest, OpensOnlyOverDriversThatLackSomething) {
-  for (const uint32_t missing : {0u, +kReliable, +kOrdered, +kPeerDown}) {
-    SimFabric sim({.flags = (kReliable | kOrdered | kPeerDown) & ~missing});
+  for (const uint32_t missing : {0u, +kReliable, +kPeerDown}) {
+    SimFabric sim({.flags = (kReliable | kPeerDown) & ~missing});
     End end([&](const DriverEnv& env) {
       return open_with_link([&](const DriverEnv& inner) { return sim.open(inner); }, env);
     });
     EXPECT_EQ(end.driver->caps().mtu, 4096 - (missing ? link::kHeaderBytes : 0));
-    const uint32_t sure = kReliable | kOrdered | kPeerDown;
+    const uint32_t sure = kReliable | kPeerDown;
     EXPECT_EQ(end.driver->caps().flags & sure, sure);
   }
 }

@@ -20,7 +20,7 @@
 #include "core/portals/portals.h"
 #include "core/portals3.h"
 #include "core/protocol/protocol.h"
-#include "drivers/driver.h"
+#include "drivers/interfaces.h"
 #include "drivers/sim/sim.h"
 
 namespace torii {
@@ -153,7 +153,7 @@ class World {
   static SimOptions sim_options(const Network& network, uint64_t seed) {
     SimOptions options;
     options.seed = seed;
-    options.flags = kReliable | kOrdered | kPeerDown | network.flags;
+    options.flags = kReliable | kPeerDown | network.flags;
     options.mtu = 1024;
     options.inline_max = 512;
     options.pending_rma = network.pending_rma;

@@ -27,7 +27,7 @@ constexpr uint64_t kAny = ~uint64_t{0};
 
 SimOptions network(uint32_t flags, bool pending) {
   SimOptions options;
-  options.flags = kReliable | kOrdered | kPeerDown | kWait | flags;
+  options.flags = kReliable | kPeerDown | kWait | flags;
   options.pending_rma = pending;
   options.latency_min_ns = 100;
   options.latency_max_ns = 5000;

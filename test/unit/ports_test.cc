@@ -33,7 +33,7 @@ struct Network {
 SimOptions options_with(uint32_t flags, bool pending = false, uint32_t again = 0,
                         uint32_t depth = 64) {
   SimOptions o;
-  o.flags = kReliable | kOrdered | kPeerDown | kWait | flags;
+  o.flags = kReliable | kPeerDown | kWait | flags;
   o.pending_rma = pending;
   o.again_ppm = again;
   o.depth = depth;

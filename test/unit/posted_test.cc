@@ -21,7 +21,7 @@ using test::World;
 
 SimOptions options() {
   SimOptions o;
-  o.flags = kReliable | kOrdered | kPeerDown | kWait;
+  o.flags = kReliable | kPeerDown | kWait;
   return o;
 }
 

@@ -140,7 +140,7 @@ class ShmAnswerLies : public ShmAsk {
     const auto right = static_cast<uint32_t>(claim().seen.load() + 1);
     const Ask ask{AskKind::answer, right + static_cast<uint32_t>(number), bytes, 0, 0, 0};
     forge(ring, lines, at, ask, shm::head_bytes(ask.kind) + bytes + static_cast<uint32_t>(more));
-    user.driver->look(peer);
+    user.driver->advice()->look(peer);
   }
   void expect_cut_off() {
     ASSERT_TRUE(alone(1));

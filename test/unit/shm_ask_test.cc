@@ -36,7 +36,7 @@ TEST_F(ShmAsk, TheOwnerPutsAndGets) {
 
 // Without a poll; what else has come is left for that.
 TEST_F(ShmAsk, WhoLooksSeesTheEnd) {
-  user.driver->look(peer);  // nothing is under way
+  user.driver->advice()->look(peer);  // nothing is under way
   const PeerId back = connect_to(owner, user.address());
   ASSERT_NE(back, kNoPeer);
   test::send_surely(owner, back, "first");  // whose ring is found by a poll
@@ -46,14 +46,14 @@ TEST_F(ShmAsk, WhoLooksSeesTheEnd) {
   for (const uint64_t bytes : {1, 8, 40, 41, 4096, 8192}) {
     std::vector<std::byte> got(bytes + 1);
     ASSERT_EQ(put(3, 5, bytes, ++cookie), Status::pending);
-    user.driver->look(peer);
+    user.driver->advice()->look(peer);
     EXPECT_FALSE(done(cookie)) << "the owner has not looked";
     while (!equal(3, 5, bytes)) owner.driver->poll(1, 64);
-    user.driver->look(peer);
+    user.driver->advice()->look(peer);
     EXPECT_EQ(status_of(cookie), Status::ok) << bytes;
     ASSERT_EQ(get(3, got.data(), bytes, ++cookie), Status::pending);
     owner.driver->poll(1, 64);
-    user.driver->look(peer);
+    user.driver->advice()->look(peer);
     EXPECT_EQ(status_of(cookie), Status::ok) << bytes;
     EXPECT_EQ(std::memcmp(got.data(), local.data() + 5, bytes), 0);
     EXPECT_EQ(got[bytes], std::byte{});
@@ -62,7 +62,7 @@ TEST_F(ShmAsk, WhoLooksSeesTheEnd) {
   test::send_surely(owner, back, "hello");
   ASSERT_EQ(get(3, got.data(), 8, ++cookie), Status::pending);
   owner.driver->poll(1, 64);
-  user.driver->look(peer);
+  user.driver->advice()->look(peer);
   EXPECT_TRUE(user.sink.packets.empty());
   EXPECT_FALSE(done(cookie)) << "it comes behind another frame";
   ASSERT_TRUE(together(cookie));
@@ -77,7 +77,7 @@ TEST_F(ShmAsk, LooksInVainEnd) {
   ASSERT_EQ(put(0, 0, 8, 1), Status::pending);
   unsigned looks = 0;
   for (; !done(1) && looks < kLooks; looks++) {
-    user.driver->look(peer);
+    user.driver->advice()->look(peer);
     user.driver->poll(1, 64);
   }
   EXPECT_EQ(status_of(1), Status::ok);

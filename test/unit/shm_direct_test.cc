@@ -85,7 +85,7 @@ class ShmDirect : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(owner.driver && user.driver);
-    if (!(owner.driver->caps().flags & kAlloc)) GTEST_SKIP() << "no cross-memory attach here";
+    if (!(owner.driver->caps().flags & kGet)) GTEST_SKIP() << "no cross-memory attach here";
     set_log_level(LogLevel::error);
     peer = connect_to(user, owner.address());
     ASSERT_NE(peer, kNoPeer);
@@ -145,9 +145,9 @@ TEST_F(ShmDirect, OrdinaryMemoryHasAnOrdinaryKey) {
   ASSERT_EQ(owner.driver->reg(base + kBytes, 1 << 30, kBoth, &beyond), Status::ok);
   EXPECT_EQ(wire_key(beyond).arena.serial, 0u);
   const PeerId to = connect_to(owner, user.address());
-  EXPECT_FALSE(owner.driver->near(to, memory.data()));
-  EXPECT_TRUE(owner.driver->near(to, base + kBytes - 1));
-  EXPECT_FALSE(user.driver->near(peer, base)) << "another driver's memory";
+  EXPECT_FALSE(owner.driver->advice()->near(to, memory.data()));
+  EXPECT_TRUE(owner.driver->advice()->near(to, base + kBytes - 1));
+  EXPECT_FALSE(user.driver->advice()->near(peer, base)) << "another driver's memory";
 }
 
 TEST_F(ShmDirect, ForgedKeysAreRefusedAndCounted) {
@@ -297,7 +297,7 @@ TEST_F(ShmDirect, WindowsAreMappedWhenTheyAreUsed) {
   std::vector<Block> blocks;
   for (uint64_t i = 0; i < kCount; i++) {
     Block block{allocate(owner, kEach), 0};
-    if (!owner.driver->near(connect_to(owner, user.address()), block.base))
+    if (!owner.driver->advice()->near(connect_to(owner, user.address()), block.base))
       GTEST_SKIP() << "the machine is too small";
     for (const uint64_t at : {uint64_t{0}, kEach / 2, kEach - 8})
       std::memcpy(block.base + at, &i, sizeof(i));
@@ -503,7 +503,7 @@ class ShmDirectOfTwo : public ::testing::Test {
   void SetUp() override {
     End probe(open_shm_end);
     ASSERT_TRUE(probe.driver);
-    if (!(probe.driver->caps().flags & kAlloc)) GTEST_SKIP() << "no cross-memory attach here";
+    if (!(probe.driver->caps().flags & kGet)) GTEST_SKIP() << "no cross-memory attach here";
     set_log_level(LogLevel::error);
   }
   void attach() {

@@ -55,14 +55,15 @@ TEST_F(ShmGuard, ATableThatIsFullIsNoMemory) {
   uint32_t remote = 0;
   Reach reach;
   ASSERT_EQ(import(all.back(), &remote), Status::ok);
-  EXPECT_EQ(user.driver->reach(remote, &reach), Status::ok) << "the last one is one like others";
+  EXPECT_EQ(user.driver->mapped_memory()->reach(remote, &reach), Status::ok)
+      << "the last one is one like others";
   user.driver->drop(remote);
   owner.driver->dereg(all.back());
   all.pop_back();
   one.label = 77;
   ASSERT_EQ(reg(&one), Status::ok) << "a place that was given back";
   ASSERT_EQ(import(one, &remote), Status::ok);
-  ASSERT_EQ(user.driver->reach(remote, &reach), Status::ok);
+  ASSERT_EQ(user.driver->mapped_memory()->reach(remote, &reach), Status::ok);
   EXPECT_EQ(reach.label, 77u);
   user.driver->drop(remote);
   owner.driver->dereg(one);
@@ -84,7 +85,7 @@ TEST_F(ShmGuard, AForkedChildEndsNothing) {
   });
   child.open_gate();
   EXPECT_EQ(child.finish(), 0);
-  EXPECT_EQ(user.driver->reach(remote, &reach), Status::ok);
+  EXPECT_EQ(user.driver->mapped_memory()->reach(remote, &reach), Status::ok);
   EXPECT_EQ(reach.bytes, sizeof(memory));
   uint32_t again = 0;
   ASSERT_EQ(import(region, &again), Status::ok) << "the child ended it";

@@ -372,7 +372,7 @@ TEST(Shm, SaysWhatIsSoonerSentThanRead) {
   ASSERT_EQ(param_set("shm_remote_min", "1m", "test", &why), Status::ok) << why;
   End owner(open_one), user(open_one);
   ASSERT_EQ(param_set("shm_remote_min", "0", "test", &why), Status::ok) << why;
-  if (!(user.driver->caps().flags & kAlloc)) GTEST_SKIP() << "no cross-memory attach here";
+  if (!(user.driver->caps().flags & kGet)) GTEST_SKIP() << "no cross-memory attach here";
   const PeerId peer = connect_to(user, owner.address());
   ASSERT_NE(peer, kNoPeer);
   const auto imported = [&](void* base) {
@@ -388,12 +388,13 @@ TEST(Shm, SaysWhatIsSoonerSentThanRead) {
   void* mapped = nullptr;
   ASSERT_EQ(owner.driver->alloc(2 * kLeast, 64, &mapped), Status::ok);
   const uint32_t remote = imported(plain.data());
-  EXPECT_TRUE(user.driver->sooner_sent(remote, kLeast - 1));
-  EXPECT_FALSE(user.driver->sooner_sent(remote, kLeast));
-  EXPECT_FALSE(user.driver->sooner_sent(imported(mapped), kLeast - 1));
+  EXPECT_TRUE(user.driver->advice()->sooner_sent(remote, kLeast - 1));
+  EXPECT_FALSE(user.driver->advice()->sooner_sent(remote, kLeast));
+  EXPECT_FALSE(user.driver->advice()->sooner_sent(imported(mapped), kLeast - 1));
   int fd = -1;
   ASSERT_TRUE(poll_until(owner, [&] { return owner.driver->arm(&fd) == Status::ok; }));
-  EXPECT_FALSE(user.driver->sooner_sent(remote, kLeast - 1)) << "who sleeps does not look";
+  EXPECT_FALSE(user.driver->advice()->sooner_sent(remote, kLeast - 1))
+      << "who sleeps does not look";
 }
 
 // --- sleep -------------------------------------------------------------------------------------

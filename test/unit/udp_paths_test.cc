@@ -17,9 +17,9 @@ TEST_F(Udp, FindsTheAddressThatAnswers) {
   ASSERT_TRUE(add_host(&tries, host("127.0.0.1")));
   const PeerId to = connect(a, tries);
   EXPECT_FALSE(a.send(to, "frame")) << "nobody has answered yet";
-  EXPECT_EQ(a.driver->rails(to), 0u);
+  EXPECT_EQ(a.driver->paths()->rails(to), 0u);
   EXPECT_TRUE(reaches(a, to, b));
-  EXPECT_EQ(a.driver->rails(to), 1u) << "two addresses behind one interface";
+  EXPECT_EQ(a.driver->paths()->rails(to), 1u) << "two addresses behind one interface";
   // Another process at the same place: nothing is sent to it.
   const PeerId wrong = connect(a, address_of(address.number + 1, address.port, {"127.0.0.1"}));
   for (int i = 0; i < 20; i++) {
@@ -34,8 +34,8 @@ TEST_F(Udp, TellsWhichAddressesAnswer) {
   Stranger silent;
   const PeerId a_at_b = connect(b, parsed(a)), b_at_a = connect(a, parsed(b));
   EXPECT_TRUE(reaches(a, b_at_a, b));
-  const PeerAddress there = a.driver->peer_addresses(b_at_a).at(0),
-                    back = b.driver->peer_addresses(a_at_b).at(0);
+  const PeerAddress there = a.driver->paths()->addresses(b_at_a).at(0),
+                    back = b.driver->paths()->addresses(a_at_b).at(0);
   EXPECT_EQ(there.address, "127.0.0.1:" + std::to_string(parsed(b).port));
   EXPECT_TRUE(there.interface == "lo" && there.mtu > 1500 && there.rail == 0 && there.answers);
   EXPECT_FALSE(there.asked) << "b never tried a";
@@ -43,7 +43,7 @@ TEST_F(Udp, TellsWhichAddressesAnswer) {
   const PeerId none = connect(a, address_of(5, silent.port, {"127.0.0.1"}));
   EXPECT_FALSE(a.send(none, "frame"));
   poll({&a}, 20, 10000000);
-  const PeerAddress nowhere = a.driver->peer_addresses(none).at(0);
+  const PeerAddress nowhere = a.driver->paths()->addresses(none).at(0);
   EXPECT_FALSE(nowhere.answers || nowhere.asked || nowhere.rail >= 0);
 }
 

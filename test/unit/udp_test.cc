@@ -258,7 +258,7 @@ class UdpLife : public Udp {
     Life life = Life::unknown;
     for (int i = 0; i < 1000 && life == Life::unknown; i++) {
       poll({&end}, 1);
-      life = end.driver->life(peer);
+      life = end.driver->paths()->life(peer);
       if (life == Life::unknown) usleep(1000);
     }
     return life;
@@ -268,7 +268,7 @@ class UdpLife : public Udp {
 TEST_F(UdpLife, TheKernelTellsWhetherAPeerIsThere) {
   End a(open), b(open), c(open);
   const PeerId ab = a.connect(b), ac = a.connect(c);
-  EXPECT_EQ(a.driver->life(ab), Life::unknown) << "no way to it is known";
+  EXPECT_EQ(a.driver->paths()->life(ab), Life::unknown) << "no way to it is known";
   ASSERT_TRUE(reaches(a, ab, b));
   ASSERT_TRUE(reaches(a, ac, c));
   EXPECT_EQ(life_of(a, ab), Life::there) << "it makes no calls";
@@ -300,12 +300,13 @@ TEST_F(UdpLife, SixteenPeersAreWatchedInTurn) {
     ASSERT_TRUE(reaches(a, peers.back(), *others.back()));
   }
   for (size_t i = 0; i < kMost; i++) EXPECT_EQ(life_of(a, peers[i]), Life::there) << i;
-  for (size_t i = 0; i < kMost; i++) EXPECT_EQ(a.driver->life(peers[i]), Life::there) << i;
-  EXPECT_EQ(a.driver->life(peers[kMost]), Life::unknown) << "the others were asked about just now";
+  for (size_t i = 0; i < kMost; i++) EXPECT_EQ(a.driver->paths()->life(peers[i]), Life::there) << i;
+  EXPECT_EQ(a.driver->paths()->life(peers[kMost]), Life::unknown)
+      << "the others were asked about just now";
   poll({&a}, 3, 1'000'000'000);
   EXPECT_EQ(life_of(a, peers[kMost]), Life::there);
   a.driver->disconnect(peers[kMost]);
-  EXPECT_EQ(a.driver->life(peers[1]), Life::there);
+  EXPECT_EQ(a.driver->paths()->life(peers[1]), Life::there);
 }
 
 // What a peer sent before it went is received, whatever the system tells of it afterwards.

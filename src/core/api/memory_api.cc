@@ -194,8 +194,9 @@ int torii_limits(torii_ni_t* handle, const torii_peer_t* handle_of_peer, torii_l
   out->frame = limits.small_max;
   out->eager = limits.eager_max;
   out->remote_bytes = caps.flags & kGuard ? caps.remote_max : 0;
-  out->latency_ns = caps.latency_ns;
-  out->mbytes_per_s = caps.mbytes_per_s;
+  const DriverInfo* const info = find_driver(protocol.driver_name(rail));
+  out->latency_ns = info ? info->latency_ns : 0;
+  out->mbytes_per_s = info ? info->mbytes_per_s : 0;
   return TORII_OK;
 }
 

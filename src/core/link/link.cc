@@ -49,13 +49,14 @@ LinkDriver::LinkDriver(const DriverEnv& env)
 
 bool LinkDriver::open(const OpenBelow& open_below, const DriverEnv& env) {
   if (!Decorator::open(open_below, env)) return false;
+  paths_ = below_->paths();
   if (caps_.mtu < 512 + kHeaderBytes) {
     TORII_ERROR("link: frames of %u bytes are too small to carry frames of 512; use a larger MTU",
                 caps_.mtu);
     return false;
   }
   if (!(caps_.flags & kReliable)) {
-    caps_.flags &= ~(kPut | kGet | kNeedsReg | kAlloc | kGuard | kAtomic);
+    caps_.flags &= ~(kPut | kGet | kNeedsReg | kGuard | kAtomic);
     caps_.remote_max = 0;
     caps_.key_bytes = 0;
   }
@@ -69,7 +70,7 @@ bool LinkDriver::open(const OpenBelow& open_below, const DriverEnv& env) {
     return false;
   }
   probes_ = !(caps_.flags & kPeerDown);
-  caps_.flags = (caps_.flags & ~kMulticast) | kReliable | kOrdered | kPeerDown;
+  caps_.flags = (caps_.flags & ~kMulticast) | kReliable | kPeerDown;
   pool_.set_capacity(caps_.mtu);
   window_ = std::clamp(kBytesUnderWay / caps_.mtu, kWindowLeast, kWindow);
   batch_ = std::min<size_t>(caps_.batch_max, kBatchMax);
@@ -309,7 +310,7 @@ void LinkDriver::ask_after_silent_peers() {
 // its time to contradict: who says so may be an impostor.
 void LinkDriver::learn_life(PeerId id, Peer& peer) {
   const uint32_t now = coarse(now_ns_) | 1;
-  switch (below_->life(id)) {
+  switch (life(id)) {
     case Life::unknown:
       return;
     case Life::there:
@@ -363,8 +364,8 @@ bool LinkDriver::report(PeerId id, Peer& peer) {
 }
 
 // Time in which nobody polled is not counted: nothing could be heard.
-std::string LinkDriver::path_text(PeerId id) const {
-  const std::string below = below_->path_text(id);
+std::string LinkDriver::text(PeerId id) const {
+  const std::string below = paths_ ? paths_->text(id) : "";
   const Peer* peer = id < peers_.size() ? peers_[id].get() : nullptr;
   if (!peer) return below;
   const std::string heard = peer->session == 0
@@ -412,7 +413,7 @@ std::unique_ptr<Driver> wrap_link(const OpenBelow& open_below, const DriverEnv& 
 
 std::unique_ptr<Driver> open_with_link(const OpenBelow& open_below, const DriverEnv& env) {
   std::unique_ptr<Driver> plain = open_below(env);
-  constexpr uint32_t kSure = kReliable | kOrdered | kPeerDown;
+  constexpr uint32_t kSure = kReliable | kPeerDown;
   if (!plain || (plain->caps().flags & kSure) == kSure) return plain;
   plain.reset();
   return wrap_link(open_below, env);

@@ -13,13 +13,13 @@
 
 namespace torii {
 
-// Opens the driver below and puts a link over it. The result declares kReliable, kOrdered and
+// Opens the driver below and puts a link over it. The result declares kReliable and
 // kPeerDown; put and get only if the driver below is reliable by itself. A peer that owes an
 // answer for params().peer_deadline_ms is declared dead; if the driver below lacks kPeerDown,
 // connected peers that are quiet are asked for one. Null if the driver below does not open.
 std::unique_ptr<Driver> wrap_link(const OpenBelow& open_below, const DriverEnv& env);
 
-// Opens a driver, with a link over it if it lacks kReliable, kOrdered or kPeerDown: it is then
+// Opens a driver, with a link over it if it lacks kReliable or kPeerDown: it is then
 // opened a second time.
 std::unique_ptr<Driver> open_with_link(const OpenBelow& open_below, const DriverEnv& env);
 // The same for a driver's name; null with the reason in *why.

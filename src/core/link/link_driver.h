@@ -158,7 +158,7 @@ class Alarm {
   bool timer_listed_ = false;
 };
 
-class LinkDriver final : public Decorator {
+class LinkDriver final : public Decorator, private Paths {
  public:
   explicit LinkDriver(const DriverEnv& env);
   ~LinkDriver() override;
@@ -169,16 +169,10 @@ class LinkDriver final : public Decorator {
   void disconnect(PeerId peer) override;
   size_t send(std::span<const Tx> batch) override;
   unsigned poll(uint64_t now_ns, unsigned budget) override;
-  std::string path_text(PeerId peer) const override;
-  uint32_t long_max(PeerId peer) const override;
-  bool delivered() const override;
   Status reg(void* base, uint64_t bytes, uint32_t access, Region* out) override {
     return remote() ? below_->reg(base, bytes, access, out) : Status::unsupported;
   }
   void dereg(Region& region) override { below_->dereg(region); }
-  Status reach(uint32_t handle, Reach* out) override {
-    return remote() ? below_->reach(handle, out) : Status::unsupported;
-  }
   Status import(PeerId peer, std::span<const std::byte> key, uint32_t* handle) override {
     return remote() ? below_->import(peer, key, handle) : Status::unsupported;
   }
@@ -191,8 +185,21 @@ class LinkDriver final : public Decorator {
   Status join(std::span<const std::byte>, PeerId*) override { return Status::unsupported; }
   void leave(PeerId) override {}
   Status arm(int* fd) override;
+  Paths* paths() override { return this; }
+  MappedMemory* mapped_memory() override {
+    return caps_.flags & kGuard ? below_->mapped_memory() : nullptr;
+  }
 
  private:
+  std::string text(PeerId peer) const override;
+  uint32_t rails(PeerId peer) const override { return paths_ ? paths_->rails(peer) : 1; }
+  Life life(PeerId peer) override { return paths_ ? paths_->life(peer) : Life::unknown; }
+  uint32_t long_max(PeerId peer) const override;
+  bool delivered() const override;
+  std::vector<PeerAddress> addresses(PeerId peer) const override {
+    return paths_ ? paths_->addresses(peer) : std::vector<PeerAddress>();
+  }
+
   // Something with a cookie at the driver below: a frame's memory, or a put or get.
   struct Operation {
     PeerId peer;
@@ -301,6 +308,7 @@ class LinkDriver final : public Decorator {
   void hand_up_waiting(PeerId from, Peer& peer);
 
   Counters& counters_;
+  Paths* paths_ = nullptr;  // of the driver below; null: it has none
   const uint64_t deadline_ns_;
   const bool whole_tags_;
   const uint64_t ack_delay_ns_;  // longest that an acknowledgement waits for a frame to go with

@@ -15,7 +15,7 @@ Rail LinkDriver::new_rail() const { return Rail(first_timer_, window_); }
 // What was under way by a rail that ended goes again by another one; one that comes back begins
 // anew.
 void LinkDriver::look_at_rails(PeerId id, Peer& peer) {
-  const uint32_t now = below_->rails(id);
+  const uint32_t now = rails(id);
   if (now == peer.answering || now == 0) return;
   const auto count = static_cast<size_t>(std::bit_width(now));
   if (count > peer.rails.size()) peer.rails.resize(std::min<size_t>(count, kRailsMax), new_rail());

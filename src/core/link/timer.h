@@ -16,7 +16,9 @@ class RetransmitTimer {
   static constexpr uint64_t kFirstNs = 5000000;  // before anything was measured
 
   // The shortest timeout, and the longest one, however often it was doubled.
-  RetransmitTimer(uint64_t min_ns, uint64_t max_ns) : min_ns_(min_ns), max_ns_(max_ns) {}
+  RetransmitTimer(uint64_t min_ns, uint64_t max_ns)
+      : min_us_(static_cast<uint32_t>(min_ns / 1000)),
+        max_us_(static_cast<uint32_t>(max_ns / 1000)) {}
 
   void measured(uint64_t rtt_ns) {
     if (!smoothed_ns_) {
@@ -37,12 +39,13 @@ class RetransmitTimer {
 
   uint64_t timeout_ns() const {
     const uint64_t estimate = smoothed_ns_ ? smoothed_ns_ + 4 * variation_ns_ : kFirstNs;
-    return std::min(std::max(estimate, min_ns_) << doublings_, max_ns_);
+    return std::min(std::max(estimate, min_us_ * uint64_t{1000}) << doublings_,
+                    max_us_ * uint64_t{1000});
   }
   uint64_t smoothed_ns() const { return smoothed_ns_; }
 
  private:
-  uint64_t min_ns_, max_ns_;
+  uint32_t min_us_, max_us_;
   uint64_t smoothed_ns_ = 0;
   uint64_t variation_ns_ = 0;
   unsigned doublings_ = 0;

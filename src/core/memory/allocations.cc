@@ -82,7 +82,6 @@ Status Allocations::alloc(uint64_t bytes, uint64_t alignment, void** address) {
   while (size < kSizes && kLine << size < bytes) ++size;
   if (alignment > kLine) size = kSizes;
   for (const auto& driver : drivers_) {
-    if (!(driver->caps().flags & kAlloc)) continue;
     uint64_t length = bytes;
     void* const base =
         size < kSizes ? cut(*driver, size) : pages(*driver, &length, std::max(alignment, kLine));

@@ -87,12 +87,13 @@ void Imports::reach(Import* import, const ExportKey& key) {
   const DriverCaps& caps = peer.driver->caps();
   const auto driver_key = key.of(protocol_.driver_name(peer.rail));
   Reach reach;
-  if (!(caps.flags & kGuard) || driver_key.size() != caps.key_bytes ||
+  MappedMemory* const mapped = peer.driver->mapped_memory();
+  if (!mapped || driver_key.size() != caps.key_bytes ||
       peer.driver->import(peer.route, driver_key, &import->remote) != Status::ok) {
     import->remote = kNoRemote;
     return;
   }
-  if (peer.driver->reach(import->remote, &reach) != Status::ok || reach.label != import->label) {
+  if (mapped->reach(import->remote, &reach) != Status::ok || reach.label != import->label) {
     peer.driver->drop(import->remote);
     import->remote = kNoRemote;
     return;

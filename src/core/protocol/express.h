@@ -64,8 +64,12 @@ inline bool Protocol::put_now(Peer& peer, uint8_t port, uint64_t bits, uint32_t 
 
 inline bool Protocol::put_now(Peer& peer, uint8_t port, uint64_t bits, uint32_t user,
                               const void* base, uint64_t bytes) {
+  if (__builtin_expect(!peer.short_frames, 0)) {
+    const iovec piece = {const_cast<void*>(base), bytes};
+    return put_now(peer, port, bits, user, &piece, bytes > 0, bytes);
+  }
   return put_now_by(peer, port, bits, user, bytes, [&](const wire::TaggedWords& h) {
-    return peer.driver->send_short(peer.route, h.words[0], h.words[1], base, uint32_t(bytes));
+    return peer.short_frames->send_short(peer.route, h.words[0], h.words[1], base, uint32_t(bytes));
   });
 }
 

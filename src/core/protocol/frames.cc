@@ -183,7 +183,7 @@ uint32_t Protocol::longest(const Op* op, const DriverCaps& caps) {
   const Peer& peer = *op->peer;
   if (op->several) return std::max(caps.mtu, uint32_t(op->head_bytes + op->accepted));
   if (!caps.long_max || (caps.lend_min && !lends(op, caps, caps.mtu))) return caps.mtu;
-  const uint32_t most = std::max(caps.mtu, peer.driver->long_max(peer.route));
+  const uint32_t most = std::max(caps.mtu, peer.long_max());
   if (caps.lend_min) return most;
   if (op->stage != OpStage::streaming) return peer.in_row ? most : caps.mtu;
   return uint32_t(std::clamp<uint64_t>((op->accepted - op->moved) / 4, caps.mtu, most));

@@ -61,8 +61,8 @@ void Protocol::ask_stream(Op* op) {
 // this process has told it to.
 bool Protocol::ask_first(Op* op) {
   Peer& peer = *op->peer;
-  if (peer.silent || !peer.driver->sooner_sent(op->remote, op->accepted) || near(peer, op->data) ||
-      (peer.driver->caps().flags & kDelivers) || !peer.backlog.empty())
+  if (peer.silent || !peer.advice || !peer.advice->sooner_sent(op->remote, op->accepted) ||
+      near(peer, op->data) || (peer.driver->caps().flags & kDelivers) || !peer.backlog.empty())
     return false;
   op->readable = true;
   ask_stream(op);

@@ -13,7 +13,7 @@
 #include "core/base/data.h"
 #include "core/base/status.h"
 #include "core/protocol/wire.h"
-#include "drivers/driver.h"
+#include "drivers/interfaces.h"
 
 namespace torii {
 

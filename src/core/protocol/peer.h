@@ -61,6 +61,9 @@ struct Peer {
   uint8_t rail = 0;      // index of the driver among the interface's
   PeerId route = kNoPeer;
   Driver* driver = nullptr;
+  ShortFrames* short_frames = nullptr;  // the driver's; null: it has none
+  Advice* advice = nullptr;
+  Paths* paths = nullptr;
   uint32_t pieces_max = 1;       // address ranges of one frame
   bool copied = false;           // a copy of an eager message is lent to the driver
   uint32_t small_max = 0;        // largest message that travels as one tagged frame
@@ -82,6 +85,9 @@ struct Peer {
   OpList<&Op::queue> streams;  // sources sending data frames, taking turns
   OpList<&Op::queue> moves;    // remote reads and writes with bytes left to issue
   Op* inflow = nullptr;        // eager message whose `more` frames are arriving
+
+  // As Paths::long_max().
+  uint32_t long_max() const { return paths ? paths->long_max(route) : driver->caps().long_max; }
 
   // Cold.
   OpList<&Op::all> ops;

@@ -108,7 +108,7 @@ void Protocol::add_driver(const std::string& name, std::unique_ptr<Driver> drive
   const DriverCaps& caps = driver->caps();
   TORII_ASSERT(rails_.size() == drivers_.size() + 1);
   TORII_ASSERT(caps.mtu >= 512 && caps.inline_max >= kGetputMax && caps.pieces_max > 0);
-  constexpr uint32_t kNeeded = kReliable | kOrdered | kPeerDown;
+  constexpr uint32_t kNeeded = kReliable | kPeerDown;
   TORII_ASSERT((caps.flags & kNeeded) == kNeeded);
   staging_.resize(std::max<size_t>(staging_.size(), std::min(caps.inline_max, caps.mtu)));
   drivers_.push_back(std::move(driver));
@@ -327,13 +327,17 @@ void Protocol::set_route(Peer& peer, uint8_t rail, PeerId route) {
   peer.rail = rail;
   peer.route = route;
   peer.driver = drivers_[rail].get();
+  peer.short_frames = peer.driver->short_frames();
+  peer.advice = peer.driver->advice();
+  peer.paths = peer.driver->paths();
   peer.pieces_max = limits.pieces_max;
   peer.small_max = limits.small_max;
   peer.eager_max = limits.eager_max;
-  const DriverCaps& caps = peer.driver->caps();
-  const bool reads = caps.flags & kGet;
-  peer.crossing_min = caps.read_crossing_min ? caps.read_crossing_min : peer.eager_max / 2 + 1;
-  peer.alone_min = reads && !config_.eager_limit ? caps.read_alone_min : kNoSize;
+  const bool reads = peer.driver->caps().flags & kGet;
+  const uint64_t crossing = peer.advice ? peer.advice->read_crossing_min : 0;
+  peer.crossing_min = crossing ? crossing : peer.eager_max / 2 + 1;
+  peer.alone_min =
+      peer.advice && reads && !config_.eager_limit ? peer.advice->read_alone_min : kNoSize;
   peer.read_min = reads ? std::min(peer.alone_min, peer.crossing_min) : kNoSize;
   allow_express(peer);
   rails_[rail]->set(route, &peer);
@@ -451,7 +455,10 @@ unsigned Protocol::push() {
 }
 
 bool Protocol::delivered() const {
-  return drained() && std::ranges::all_of(drivers_, &Driver::delivered);
+  return drained() && std::ranges::all_of(drivers_, [](const auto& driver) {
+           const Paths* const paths = driver->paths();
+           return !paths || paths->delivered();
+         });
 }
 
 bool Protocol::arm(std::vector<int>* fds) {
@@ -480,7 +487,7 @@ std::string Protocol::describe(const Peer& peer) const {
 }
 
 std::string Protocol::describe_path(const Peer& peer) const {
-  const std::string path = peer.driver ? peer.driver->path_text(peer.route) : "";
+  const std::string path = peer.paths ? peer.paths->text(peer.route) : "";
   return describe(peer) + (path.empty() ? "" : " (" + path + ")");
 }
 

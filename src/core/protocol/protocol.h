@@ -21,7 +21,7 @@
 #include "core/protocol/op.h"
 #include "core/protocol/peer.h"
 #include "core/protocol/wire.h"
-#include "drivers/driver.h"
+#include "drivers/interfaces.h"
 
 namespace torii {
 
@@ -184,9 +184,9 @@ class Protocol final {
   // would not do again.
   bool access_now(Peer& peer, uint32_t remote, uint64_t offset, void* base, uint64_t bytes,
                   bool reading);
-  // The caller waits for such accesses: as Driver::look().
+  // The caller waits for such accesses: as Advice::look().
   static void look(Peer& peer) {
-    if (peer.state == PeerState::up) peer.driver->look(peer.route);
+    if (peer.state == PeerState::up && peer.advice) peer.advice->look(peer.route);
   }
   // An atomic operation on memory that the peer's driver imported; peer, old and cookie of `atomic`
   // are set here. `ok`: *before is what was there. `pending`: the caller sets the owner of
@@ -202,7 +202,7 @@ class Protocol final {
   // How many bytes puts that share a frame may have, with their places.
   static uint64_t puts_max(const Peer& peer) {
     const DriverCaps& caps = peer.driver->caps();
-    const uint32_t most = caps.long_max ? peer.driver->long_max(peer.route) : 0;
+    const uint32_t most = caps.long_max ? peer.long_max() : 0;
     return std::max(caps.mtu, most) - sizeof(wire::Request);
   }
   // Withdraws a put that no frame of has left yet. False: too late.

@@ -67,15 +67,14 @@ void Protocol::free_op(Op* op) {
 // frames.
 bool Protocol::near(const Peer& peer, const Data& source) {
   return source.bytes() > peer.small_max && source.contiguous() && !peer.remote_denied &&
-         peer.driver->near(peer.route, source.at(0));
+         peer.advice && peer.advice->near(peer.route, source.at(0));
 }
 
 // The shortest message that moves by remote read or write.
 uint64_t Protocol::remote_least(const Peer& peer) {
-  const DriverCaps& caps = peer.driver->caps();
-  const uint64_t least =
-      peer.crossing ? std::min(caps.remote_min, peer.crossing_min) : caps.remote_min;
-  return caps.flags & kNeedsReg ? std::max(least, kWorthRegistering) : least;
+  const uint64_t advised = peer.advice ? peer.advice->remote_min : 0;
+  const uint64_t least = peer.crossing ? std::min(advised, peer.crossing_min) : advised;
+  return peer.driver->caps().flags & kNeedsReg ? std::max(least, kWorthRegistering) : least;
 }
 
 // A message that could go eagerly is better read, once there is no copying in by one process while
@@ -106,7 +105,8 @@ bool Protocol::export_memory(Op* op, uint32_t access) {
   const bool able = caps.flags & (access == kRemoteRead ? kGet : kPut);
   const uint64_t least = remote_least(peer);
   if (!able || peer.remote_denied || !op->data.contiguous() || op->accepted == 0) return false;
-  if (op->accepted < least && !peer.driver->near(peer.route, op->data.at(0))) return false;
+  const void* const base = op->data.at(0);
+  if (op->accepted < least && !(peer.advice && peer.advice->near(peer.route, base))) return false;
   Region* region = regions_.get();
   if (!region) return false;
   if (peer.driver->reg(op->data.at(0), op->accepted, access, region) != Status::ok) {
@@ -235,13 +235,11 @@ Status Protocol::put(Peer& peer, const Envelope& env, const Data& source, const 
 // An eager message of several frames, which a driver would take as one if it were lent, and which
 // is alone: of many, frames that are filled and sent together are as quick.
 bool Protocol::worth_copying(const Op* op, const Envelope& env) {
-  const Driver& driver = *op->peer->driver;
-  const DriverCaps& caps = driver.caps();
+  const DriverCaps& caps = op->peer->driver->caps();
   const uint64_t bytes = op->head_bytes + op->length;
   return (caps.flags & kDelivers) && op->length > caps.mtu && frames_only(*op->peer) &&
          !op->peer->copied && env.space != Space::memory && !op->want_ack && !op->pushed &&
-         op->length >= kCopiedLeast && op->data.contiguous() &&
-         bytes <= driver.long_max(op->peer->route);
+         op->length >= kCopiedLeast && op->data.contiguous() && bytes <= op->peer->long_max();
 }
 
 // Then the message is over for its owner, who learns of a failure as of that of any eager message

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/tools/check_data.h"
-#include "drivers/driver.h"
+#include "drivers/interfaces.h"
 
 namespace torii::check {
 
@@ -61,7 +61,15 @@ class Prober final : public Sink {
   ~Prober();
 
   const DriverCaps& caps() const { return driver_->caps(); }
-  Driver& driver() { return *driver_; }
+  // The ways to it that answer, as of Paths::rails(), and its addresses.
+  uint32_t rails(uint32_t rank) {
+    const Paths* const paths = driver_->paths();
+    return paths ? paths->rails(peer(rank).id) : 1;
+  }
+  std::vector<PeerAddress> addresses(uint32_t rank) {
+    const Paths* const paths = driver_->paths();
+    return paths ? paths->addresses(peer(rank).id) : std::vector<PeerAddress>();
+  }
   const std::string& name() const { return name_; }
   bool network() const { return network_; }
   Bytes address() const;

@@ -94,7 +94,7 @@ bool Run::serve(uint64_t until_ns) {
 // One small question in each gap, or, as long as there are some to try and in turn with those, one
 // of another length by each way. Before there is a way the driver is set looking for one.
 void Run::ask(Prober& prober, uint32_t rank, bool settled, Turn* turn, uint64_t now) {
-  const uint32_t rails = prober.driver().rails(prober.peer(rank).id);
+  const uint32_t rails = prober.rails(rank);
   if (!rails) {
     prober.ask(rank, kFirstRail, Probe::kBytes, now);
     return;
@@ -131,7 +131,7 @@ bool Run::measure(Prober& prober, uint32_t rank, uint64_t end_ns, PairSeen* out)
   Turn turn;
   while (!stopped_ && clock_ns() + kLatestNs < end_ns && !peer.ended) {
     const uint64_t now = clock_ns();
-    if (!found_ns && prober.driver().rails(peer.id)) found_ns = now;
+    if (!found_ns && prober.rails(rank)) found_ns = now;
     const bool settled = found_ns && (!prober.network() || now - found_ns >= kSettleNs);
     ask(prober, rank, settled, &turn, now);
     busy_ns_ = now;
@@ -147,7 +147,7 @@ void Run::sum_up(Prober& prober, uint32_t rank, const Turn& turn, PairSeen* out)
   const uint32_t longest = prober.caps().mtu;
   const size_t all_tried = kTries * lengths_for(longest).size();
   Prober::Peer& peer = prober.peer(rank);
-  const std::vector<PeerAddress> ways = prober.driver().peer_addresses(peer.id);
+  const std::vector<PeerAddress> ways = prober.addresses(rank);
   for (uint8_t i = 0; i < kRailsMax; i++) {
     Prober::Rail& rail = peer.rails[i];
     if (!rail.sent) continue;

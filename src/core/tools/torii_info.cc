@@ -16,7 +16,7 @@
 #include "core/base/param.h"
 #include "core/tools/machine.h"
 #include "core/tools/table.h"
-#include "drivers/driver.h"
+#include "drivers/interfaces.h"
 
 using namespace torii;
 
@@ -76,17 +76,16 @@ struct CapName {
   const char* name;
 };
 constexpr CapName kCapNames[] = {
-    {kReliable, "reliable"},
-    {kOrdered, "ordered"},
+    {kReliable, "reliable, in order"},
     {kPeerDown, "reports dead peers"},
     {kNeedsReg, "registration is costly"},
     {kPut, "remote write"},
     {kGet, "remote read"},
     {kMulticast, "multicast"},
     {kWait, "can sleep"},
-    {kAlloc, "memory for programs"},
     {kGuard, "guards memory keys"},
     {kAtomic, "atomic operations"},
+    {kDelivers, "tells what arrived"},
 };
 
 // Names in TORII_DRIVERS that no driver has.
@@ -100,7 +99,18 @@ std::string limit_text(uint64_t value) {
   return value >= UINT32_MAX ? "unlimited" : std::to_string(value);
 }
 
-std::vector<std::string> caps_cells(const DriverCaps& caps) {
+// What a driver says of itself when it is opened here.
+struct Look {
+  const DriverInfo* info;
+  bool wanted = false;
+  bool usable = false;
+  DriverCaps caps;
+  uint64_t remote_min = 0;
+  std::string why;  // not usable: the reason and the remedy
+};
+
+std::vector<std::string> caps_cells(const Look& look) {
+  const DriverCaps& caps = look.caps;
   std::vector<std::string> cells;
   for (const CapName& cap : kCapNames) cells.push_back(caps.flags & cap.flag ? "yes" : "-");
   for (uint64_t value : {uint64_t{caps.mtu}, uint64_t{caps.long_max}, uint64_t{caps.inline_max},
@@ -110,21 +120,12 @@ std::vector<std::string> caps_cells(const DriverCaps& caps) {
   }
   cells.push_back(limit_text(caps.peers_max));
   cells.push_back(limit_text(caps.remote_max));
-  cells.push_back(std::to_string(caps.remote_min));
+  cells.push_back(std::to_string(look.remote_min));
   cells.push_back(caps.eager_advice ? std::to_string(caps.eager_advice) : "one frame");
-  cells.push_back(std::to_string(caps.latency_ns));
-  cells.push_back(std::to_string(caps.mbytes_per_s));
+  cells.push_back(std::to_string(look.info->latency_ns));
+  cells.push_back(std::to_string(look.info->mbytes_per_s));
   return cells;
 }
-
-// What a driver says of itself when it is opened here.
-struct Look {
-  const DriverInfo* info;
-  bool wanted = false;
-  bool usable = false;
-  DriverCaps caps;
-  std::string why;  // not usable: the reason and the remedy
-};
 
 std::vector<Look> look_at_drivers() {
   const std::vector<std::string> chosen = chosen_drivers();
@@ -141,7 +142,9 @@ std::vector<Look> look_at_drivers() {
     env.counters = &counters;
     std::unique_ptr<Driver> driver = open_driver(info.name, env, &look.why);
     look.usable = driver != nullptr;
-    if (driver) look.caps = driver->caps();
+    if (!driver) continue;
+    look.caps = driver->caps();
+    if (const Advice* const advice = driver->advice()) look.remote_min = advice->remote_min;
   }
   return looks;
 }
@@ -168,7 +171,7 @@ Table driver_table(const std::vector<Look>& looks) {
                                                      : look.wanted ? wanted
                                                                    : "available"};
     if (look.usable) {
-      for (std::string& cell : caps_cells(look.caps)) row.push_back(std::move(cell));
+      for (std::string& cell : caps_cells(look)) row.push_back(std::move(cell));
     }
     row.resize(table.columns.size());
     table.rows.push_back(std::move(row));

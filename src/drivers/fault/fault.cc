@@ -20,7 +20,7 @@ constexpr int kLastTries = 16;  // to send them when the driver closes
 
 constexpr uint32_t bit(Fault fault) { return 1u << static_cast<unsigned>(fault); }
 
-class FaultDriver final : public Decorator {
+class FaultDriver final : public Decorator, private ShortFrames {
  public:
   FaultDriver(const DriverEnv& env, const FaultPlan& plan)
       : Decorator(env), plan_(plan), random_(plan.seed) {}
@@ -41,6 +41,7 @@ class FaultDriver final : public Decorator {
   }
   void leave(PeerId peer) override;
   Status arm(int* fd) override;
+  ShortFrames* short_frames() override { return short_below_ ? this : nullptr; }
 
  private:
   struct Held {
@@ -65,6 +66,8 @@ class FaultDriver final : public Decorator {
     std::vector<std::byte> bytes;  // a held frame's own memory
   };
 
+  bool send_short(PeerId peer, uint64_t word0, uint64_t word1, const void* body,
+                  uint32_t body_bytes) override;
   void packet(PeerId from, std::span<const std::byte> frame) override;
   void packets(std::span<const Packet> all) override;
   void done(uint64_t cookie, Status status) override;
@@ -88,6 +91,8 @@ class FaultDriver final : public Decorator {
 
   FaultPlan plan_;
   Random random_;
+  ShortFrames* short_below_ = nullptr;
+  const uint64_t* short_head_ = nullptr;  // of the frame that is being sent, if it is a short one
   uint64_t now_ns_ = 0;
   std::unordered_map<PeerId, Peer> peers_;
   std::unordered_map<uint64_t, Operation> operations_;
@@ -97,10 +102,10 @@ class FaultDriver final : public Decorator {
 
 bool FaultDriver::open(const OpenBelow& open_below, const DriverEnv& env) {
   if (!Decorator::open(open_below, env)) return false;
-  for (const Fault fault : {Fault::drop, Fault::duplicate, Fault::corrupt, Fault::truncate})
+  for (const Fault fault :
+       {Fault::drop, Fault::duplicate, Fault::reorder, Fault::corrupt, Fault::truncate})
     if (plan_.uses(fault)) caps_.flags &= ~kReliable;
-  for (const Fault fault : {Fault::duplicate, Fault::reorder})
-    if (plan_.uses(fault)) caps_.flags &= ~kOrdered;
+  short_below_ = below_->short_frames();
   // What is held back for one peer is not held back for a group, and the other way round.
   if (plan_.uses(Fault::delay)) caps_.flags &= ~kMulticast;
   // Different faults in different processes, the same in every run.
@@ -196,6 +201,23 @@ size_t FaultDriver::send(std::span<const Tx> batch) {
   return taken;
 }
 
+bool FaultDriver::send_short(PeerId peer, uint64_t word0, uint64_t word1, const void* body,
+                             uint32_t body_bytes) {
+  const uint64_t head[2] = {word0, word1};
+  const iovec piece = {const_cast<void*>(body), body_bytes};
+  Tx tx;
+  tx.peer = peer;
+  tx.head_bytes = sizeof(head);
+  tx.head = head;
+  tx.pieces = &piece;
+  tx.piece_count = body_bytes > 0;
+  tx.body_bytes = body_bytes;
+  short_head_ = head;
+  const bool taken = send({&tx, 1}) == 1;
+  short_head_ = nullptr;
+  return taken;
+}
+
 // Takes the frame with these faults; false leaves no trace.
 bool FaultDriver::strike(const Tx& tx, uint32_t faults) {
   const auto it = peers_.find(tx.peer);
@@ -227,6 +249,9 @@ bool FaultDriver::strike(const Tx& tx, uint32_t faults) {
 }
 
 bool FaultDriver::pass(const Tx& tx) {
+  if (short_head_ && tx.head == short_head_)
+    return short_below_->send_short(tx.peer, short_head_[0], short_head_[1],
+                                    tx.piece_count ? tx.pieces->iov_base : nullptr, tx.body_bytes);
   if (!tx.cookie) return below_->send({&tx, 1}) == 1;
   Tx inner = tx;
   inner.cookie = next_operation_++;

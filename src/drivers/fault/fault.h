@@ -51,7 +51,7 @@ struct FaultPlan {
 Status parse_fault_plan(std::string_view text, FaultPlan* plan, std::string* why);
 
 // Opens the driver below and wraps it. Declares what is left of its promises: kReliable goes with
-// drop, duplicate, corrupt and truncate, kOrdered with duplicate and reorder.
+// drop, duplicate, reorder, corrupt and truncate.
 std::unique_ptr<Driver> wrap_fault(const OpenBelow& open_below, const DriverEnv& env,
                                    const FaultPlan& plan);
 

@@ -35,7 +35,7 @@ constexpr size_t span_of(size_t frame_bytes) {
 
 SelfDriver::SelfDriver(const DriverEnv& env) : sink_(*env.sink) {
   // kPeerDown: nobody is left to be told when the only peer, this process, is gone.
-  caps_.flags = kReliable | kOrdered | kPeerDown | kPut | kGet | kWait;
+  caps_.flags = kReliable | kPeerDown | kPut | kGet | kWait;
   caps_.mtu = kMtu;
   caps_.inline_max = kMtu;
   caps_.pieces_max = 256;
@@ -45,8 +45,6 @@ SelfDriver::SelfDriver(const DriverEnv& env) : sink_(*env.sink) {
   caps_.peers_max = 1;
   caps_.remote_max = 4 << 20;
   caps_.eager_advice = 4096;
-  caps_.latency_ns = 50;
-  caps_.mbytes_per_s = 10000;
 }
 
 SelfDriver::~SelfDriver() {

@@ -14,7 +14,7 @@
 namespace torii {
 
 Status ShmDriver::alloc(uint64_t bytes, uint64_t alignment, void** base) {
-  if (!(caps_.flags & kAlloc) || forked()) return Status::unsupported;
+  if (!(caps_.flags & kGet) || forked()) return Status::unsupported;
   *base = make_arena() ? arena_->alloc(bytes, alignment) : nullptr;
   return *base ? Status::ok : Status::no_memory;
 }
@@ -78,7 +78,6 @@ Status ShmDriver::import_guarded(Peer& peer, Import* import) {
 }
 
 Status ShmDriver::reach(uint32_t remote, Reach* out) {
-  if (!(caps_.flags & kGuard)) return Status::unsupported;
   if (remote >= imports_.size() || !imports_[remote].used || !imports_[remote].guarded)
     return Status::invalid;
   const GuardedImport& import = *imports_[remote].guarded;

@@ -31,7 +31,7 @@ ShmDriver::ShmDriver(const DriverEnv& env)
       local_peers_(env.local_peers),
       take_turns_(env.take_turns),
       points_(shm::switch_points(params(), hardware(), env.take_turns)) {
-  caps_.flags = kReliable | kOrdered | kPeerDown | kWait;
+  caps_.flags = kReliable | kPeerDown | kWait;
   caps_.mtu = shm::kMtu;
   caps_.long_max = shm::kLongMtu;
   caps_.inline_max = shm::kLongMtu;
@@ -39,8 +39,6 @@ ShmDriver::ShmDriver(const DriverEnv& env)
   caps_.batch_max = 16;
   caps_.address_bytes = sizeof(shm::Address);
   caps_.peers_max = kPeersMax;
-  caps_.latency_ns = 150;
-  caps_.mbytes_per_s = 8000;
   peers_.reserve(kPeersMax);
   cookies_.reserve(kCookiesMax);
   reporting_.reserve(kCookiesMax);
@@ -65,12 +63,12 @@ bool ShmDriver::start(std::string* why) {
       shm::attach_prove(static_cast<pid_t>(pid_), segment_.self_address + shm::kCookieOffset,
                         segment_.address.cookie, &error) == Status::ok) {
     shm::attach_permit();
-    caps_.flags |= kPut | kGet | kAlloc | kGuard;
+    caps_.flags |= kPut | kGet | kGuard;
     caps_.key_bytes = sizeof(Key);
     caps_.remote_max = 4 << 20;
-    caps_.remote_min = points_.offer_min;
-    caps_.read_alone_min = points_.read_alone_min;
-    caps_.read_crossing_min = points_.read_crossing_min;
+    remote_min = points_.offer_min;
+    read_alone_min = points_.read_alone_min;
+    read_crossing_min = points_.read_crossing_min;
     side_by_side_ = !take_turns_;
   } else if (params().shm_remote_read) {
     refused_here_ = error;
@@ -246,7 +244,15 @@ bool ShmDriver::send_medium(PeerId id, uint64_t word0, uint64_t word1, const voi
                             uint32_t body_bytes) {
   const uint64_t head[2] = {word0, word1};
   if (__builtin_expect(send_flat(peers_[id], head, sizeof(head), body, body_bytes), 1)) return true;
-  return Driver::send_short(id, word0, word1, body, body_bytes);
+  const iovec piece = {const_cast<void*>(body), body_bytes};
+  Tx tx;
+  tx.peer = id;
+  tx.head_bytes = sizeof(head);
+  tx.head = head;
+  tx.pieces = &piece;
+  tx.piece_count = body_bytes > 0;
+  tx.body_bytes = body_bytes;
+  return send_any(tx);
 }
 
 bool ShmDriver::send_any(const Tx& tx) {

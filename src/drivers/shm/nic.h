@@ -17,7 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "drivers/driver.h"
+#include "drivers/interfaces.h"
 #include "drivers/shm/arena.h"
 #include "drivers/shm/ask.h"
 #include "drivers/shm/attach.h"
@@ -29,7 +29,11 @@
 
 namespace torii {
 
-class ShmDriver final : public Driver {
+class ShmDriver final : public Driver,
+                        private Paths,
+                        private Advice,
+                        private MappedMemory,
+                        private ShortFrames {
  public:
   explicit ShmDriver(const DriverEnv& env);
   ~ShmDriver() override;
@@ -44,28 +48,33 @@ class ShmDriver final : public Driver {
   Status connect(std::span<const std::byte> address, PeerId* peer, std::string* why) override;
   void disconnect(PeerId peer) override;
   size_t send(std::span<const Tx> batch) override;
-  bool send_short(PeerId peer, uint64_t word0, uint64_t word1, const void* body,
-                  uint32_t body_bytes) override;
   unsigned poll(uint64_t now_ns, unsigned budget) override;
   Status reg(void* base, uint64_t bytes, uint32_t access, Region* out) override;
   void dereg(Region& region) override;
   Status import(PeerId peer, std::span<const std::byte> key, uint32_t* remote) override;
   void drop(uint32_t remote) override;
-  Status reach(uint32_t remote, Reach* out) override;
   Status alloc(uint64_t bytes, uint64_t alignment, void** base) override;
   void dealloc(void* base) override;
-  bool sooner_sent(uint32_t remote, uint64_t bytes) const override;
-  void look(PeerId peer) override;
-  bool near(PeerId peer, const void* at) const override {
-    return arena_ && arena_->contains(at) && peers_[peer].direct;
-  }
   Status put(const Rma& rma) override;
   Status get(const Rma& rma) override;
   Status atomic(const RemoteAtomic& atomic) override;
   Status arm(int* fd) override;
-  uint32_t long_max(PeerId peer) const override;
+  Paths* paths() override { return this; }
+  Advice* advice() override { return this; }
+  MappedMemory* mapped_memory() override { return caps_.flags & kGuard ? this : nullptr; }
+  ShortFrames* short_frames() override { return this; }
 
  private:
+  uint32_t long_max(PeerId peer) const override;
+  bool near(PeerId peer, const void* at) const override {
+    return arena_ && arena_->contains(at) && peers_[peer].direct;
+  }
+  bool sooner_sent(uint32_t remote, uint64_t bytes) const override;
+  void look(PeerId peer) override;
+  Status reach(uint32_t remote, Reach* out) override;
+  bool send_short(PeerId peer, uint64_t word0, uint64_t word1, const void* body,
+                  uint32_t body_bytes) override;
+
   static constexpr uint32_t kNoClaim = ~0u;
   static constexpr unsigned kHotMax = 8;                // rings looked at in every poll
   static constexpr unsigned kIdleLooks = 2;             // others looked at in every poll

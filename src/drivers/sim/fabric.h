@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "drivers/interfaces.h"
 #include "drivers/random.h"
 #include "drivers/sim/sim.h"
 
@@ -93,7 +94,7 @@ struct SimFabric::Net {
 // Appends the bytes of the pieces.
 void sim_gather(std::vector<std::byte>& out, std::span<const iovec> pieces);
 
-class SimDriver final : public Driver {
+class SimDriver final : public Driver, private Paths, private Advice, private MappedMemory {
  public:
   SimDriver(SimFabric::Net& net, uint32_t number, const DriverEnv& env);
   ~SimDriver() override;
@@ -104,21 +105,21 @@ class SimDriver final : public Driver {
   void disconnect(PeerId peer) override;
   size_t send(std::span<const Tx> batch) override;
   unsigned poll(uint64_t now_ns, unsigned budget) override;
-  Life life(PeerId peer) override;
   Status reg(void* base, uint64_t bytes, uint32_t access, Region* out) override;
   void dereg(Region& region) override;
   Status import(PeerId peer, std::span<const std::byte> key, uint32_t* remote) override;
   void drop(uint32_t remote) override;
-  Status reach(uint32_t remote, Reach* out) override;
   Status alloc(uint64_t bytes, uint64_t alignment, void** base) override;
   void dealloc(void* base) override;
-  bool near(PeerId peer, const void* at) const override;
   Status put(const Rma& rma) override { return transfer(rma, kPut); }
   Status get(const Rma& rma) override { return transfer(rma, kGet); }
   Status atomic(const RemoteAtomic& atomic) override;
   Status join(std::span<const std::byte> group, PeerId* peer) override;
   void leave(PeerId peer) override;
   Status arm(int* fd) override;
+  Paths* paths() override { return this; }
+  Advice* advice() override { return this; }
+  MappedMemory* mapped_memory() override { return caps_.flags & kGuard ? this : nullptr; }
 
   // For the fabric: the latest time of anything begun here, a frame of ours arrived or was lost,
   // and there is something in the inbox.
@@ -127,6 +128,11 @@ class SimDriver final : public Driver {
   void wake();
 
  private:
+  Life life(PeerId peer) override;
+  uint32_t long_max(PeerId) const override { return caps_.long_max; }
+  bool near(PeerId peer, const void* at) const override;
+  Status reach(uint32_t remote, Reach* out) override;
+
   using Word = std::atomic<uint64_t>;
   struct Peer {
     bool used = false;

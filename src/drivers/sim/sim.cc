@@ -35,8 +35,6 @@ SimDriver::SimDriver(SimFabric::Net& net, uint32_t number, const DriverEnv& env)
   caps_.key_bytes = options.flags & (kPut | kGet) ? kSimKeyBytes : 0;
   caps_.peers_max = options.peers_max;
   caps_.remote_max = options.flags & (kPut | kGet) ? 1ull << 40 : 0;
-  caps_.latency_ns = static_cast<uint32_t>(options.latency_min_ns);
-  caps_.mbytes_per_s = 1000;
 }
 
 namespace {
@@ -178,7 +176,7 @@ void SimDriver::send_one(const Tx& tx, Peer& peer) {
 }
 
 void SimDriver::post_frame(uint32_t number, SimEvent frame, Peer& peer) {
-  if (caps_.flags & kOrdered) {
+  if (caps_.flags & kReliable) {
     Arrival& last = last_arrivals_[number];
     if (frame.at_ns <= last.at_ns) {
       frame.at_ns = last.at_ns;
@@ -280,7 +278,6 @@ const Region* SimDriver::find_region(const SimKey& key) const {
 }
 
 Status SimDriver::reach(uint32_t remote, Reach* out) {
-  if (!(caps_.flags & kGuard)) return Status::unsupported;
   const auto import = imports_.find(remote);
   if (import == imports_.end()) return Status::invalid;
   const SimKey& key = import->second;
@@ -297,7 +294,7 @@ Status SimDriver::reach(uint32_t remote, Reach* out) {
 }
 
 Status SimDriver::alloc(uint64_t bytes, uint64_t alignment, void** base) {
-  if (!(caps_.flags & kAlloc)) return Status::unsupported;
+  if (!net_.options.allocates || !(caps_.flags & (kPut | kGet))) return Status::unsupported;
   void* made = nullptr;
   if (bytes > 1ull << 40 || posix_memalign(&made, std::max<uint64_t>(alignment, 4096), bytes) != 0)
     return Status::no_memory;

@@ -15,10 +15,10 @@ namespace torii {
 
 struct SimOptions {
   uint64_t seed = 1;
-  // Cap bits to declare. What is not declared answers `unsupported`; without kOrdered frames
+  // Cap bits to declare. What is not declared answers `unsupported`; without kReliable frames
   // overtake each other, without kPeerDown nobody hears of ended endpoints.
-  uint32_t flags = kReliable | kOrdered | kPeerDown | kPut | kGet | kMulticast | kWait | kAlloc |
-                   kGuard | kAtomic;
+  uint32_t flags = kReliable | kPeerDown | kPut | kGet | kMulticast | kWait | kGuard | kAtomic;
+  bool allocates = true;       // alloc gives memory that peers map
   uint32_t mtu = 4096;         // at least 512
   uint32_t long_max = 0;       // as in DriverCaps; longer frames than mtu are copied
   uint32_t inline_max = 1024;  // longer bodies are read from the sender's memory on arrival

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "drivers/driver.h"
+#include "drivers/interfaces.h"
 #include "drivers/udp/net.h"
 
 namespace torii::udp {

@@ -151,8 +151,6 @@ bool UdpDriver::open(std::string* why) {
   caps_.address_bytes = kAddressBytes;
   caps_.peers_max = kPeersMax;
   caps_.eager_advice = 8 << 10;
-  caps_.latency_ns = 10000;
-  caps_.mbytes_per_s = 1000;
   return true;
 }
 

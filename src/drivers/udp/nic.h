@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "drivers/driver.h"
+#include "drivers/interfaces.h"
 #include "drivers/random.h"
 #include "drivers/udp/lifelines.h"
 #include "drivers/udp/net.h"
@@ -72,7 +72,7 @@ class Inbox {
   sockaddr_in6 sender_{};
 };
 
-class UdpDriver final : public Driver {
+class UdpDriver final : public Driver, private Paths {
  public:
   UdpDriver(const DriverEnv& env, std::vector<Interface> interfaces);
   ~UdpDriver() override;
@@ -87,12 +87,15 @@ class UdpDriver final : public Driver {
   Status join(std::span<const std::byte> group, PeerId* peer) override;
   void leave(PeerId peer) override;
   Status arm(int* fd) override;
-  std::string path_text(PeerId peer) const override;
-  uint32_t rails(PeerId peer) const override;
-  Life life(PeerId peer) override;
-  std::vector<PeerAddress> peer_addresses(PeerId peer) const override;
+  Paths* paths() override { return this; }
 
  private:
+  std::string text(PeerId peer) const override;
+  uint32_t rails(PeerId peer) const override;
+  Life life(PeerId peer) override;
+  uint32_t long_max(PeerId) const override { return caps_.long_max; }
+  std::vector<PeerAddress> addresses(PeerId peer) const override;
+
   static constexpr size_t kNoInterface = ~size_t{0};
   static constexpr uint8_t kNoRail = 0xff;
   // An address of a peer's.

@@ -290,7 +290,7 @@ uint32_t UdpDriver::rails(PeerId id) const {
   return bits;
 }
 
-std::vector<PeerAddress> UdpDriver::peer_addresses(PeerId id) const {
+std::vector<PeerAddress> UdpDriver::addresses(PeerId id) const {
   std::vector<PeerAddress> out;
   if (id >= peers_.size() || !peers_[id].used) return out;
   const Peer& peer = peers_[id];
@@ -355,7 +355,7 @@ std::string UdpDriver::name_of(const Rail& rail) const {
          to_text(rail.path);
 }
 
-std::string UdpDriver::path_text(PeerId id) const {
+std::string UdpDriver::text(PeerId id) const {
   if (id >= peers_.size() || !peers_[id].used) return {};
   const Peer& peer = peers_[id];
   std::string out;

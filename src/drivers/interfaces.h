@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// Four small interfaces that few drivers offer, each by a function of Driver. The rules of driver.h
+// hold for them.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "drivers/driver.h"
+
+namespace torii {
+
+// What can be known of a silent peer's process without its help; see Paths::life().
+enum class Life : uint8_t { unknown, there, gone };
+inline constexpr uint64_t kLifeAgeNs = 1250000000;
+
+// An address of a peer's, as a driver that looks for the way knows it; for messages to the user.
+struct PeerAddress {
+  std::string address;    // "10.0.0.2:4000"
+  std::string interface;  // of this process, by which the system sends there; empty: by none
+  uint32_t mtu = 0;       // longest packet on the way there, as the system knows it; 0: unknown
+  int rail = -1;          // bit of rails() by which frames go to this address; -1: none do
+  bool answers = false;   // frames can go there, or it has answered since it was last tried
+  bool asked = false;     // the peer has tried this process from there: its packets arrive
+};
+
+// What the owner of a kGuarded region says of it, now, and not what the key says.
+struct Reach {
+  uint64_t bytes = 0;
+  uint32_t access = 0;  // Access bits
+  uint64_t label = 0;
+  // Where it is mapped in this process, for load, store and the processor's atomics, while *guard
+  // has the value `valid`; null: nowhere.
+  std::byte* at = nullptr;
+  const std::atomic<uint64_t>* guard = nullptr;
+  uint64_t valid = 0;
+};
+
+// The ways to a peer: of drivers for networks, and of those whose frames differ in length by peer.
+class Paths {
+ public:
+  // For messages to the user: how the peer is reached and when it was last heard of, as far as the
+  // driver can tell ("eth0 to 10.0.0.2:4000, last packet 30.1 s ago"); else empty.
+  virtual std::string text(PeerId peer) const;
+  // The ways to a peer that answer now, bit i for rail i; 0: none is known yet. A rail keeps its
+  // number while the peer is connected. They may differ in speed, and end and come back at any
+  // time.
+  virtual uint32_t rails(PeerId peer) const;
+  // Is the process of a silent peer there, as its kernel or a neighbour says, or was it at most
+  // kLifeAgeNs ago? The first question may begin to find out. `gone` is a hint: others on the
+  // network may have made it up. Few peers are watched at a time, those that are asked about. Not
+  // for hot paths.
+  virtual Life life(PeerId peer);
+  // The largest frame as of caps().long_max that gains something on the way to this peer now:
+  // longer ones than mtu, or 0. It may fall at any time; frames of what it once was are taken
+  // nevertheless.
+  virtual uint32_t long_max(PeerId peer) const = 0;
+  // No frame that was taken is still to reach a peer, as far as the driver is told of it.
+  virtual bool delivered() const;
+  // Its addresses, whether they answer or not; empty if the driver has nothing to look for. Asks
+  // the system: not for hot paths.
+  virtual std::vector<PeerAddress> addresses(PeerId peer) const;
+
+ protected:
+  ~Paths() = default;
+};
+
+// Where copying by frames beats remote access, on this machine.
+class Advice {
+ public:
+  // Constant after opening.
+  uint64_t remote_min = 0;  // smallest put or get worth while instead of frames; see sooner_sent()
+  // Of the messages up to caps().eager_advice, those from these on are better announced and read:
+  // where nothing else is under way, so that no copies overlap; and while such messages meet each
+  // other (0: those of more than half that size).
+  uint64_t read_alone_min = kNoSize;
+  uint64_t read_crossing_min = 0;
+
+  // Is this memory of alloc(), and a get by that peer cheaper than frames even if it is short?
+  // Asked for every message longer than a frame: answers in a few ns.
+  virtual bool near(PeerId peer, const void* at) const;
+  // Would that many bytes of that memory be here sooner if its owner sent them in frames, than by a
+  // get? Then the core asks for frames, and gets what has not come when none have for 0.1 ms: the
+  // owner may be computing. Asked for every announced message: answers in a few ns.
+  virtual bool sooner_sent(uint32_t remote, uint64_t bytes) const;
+  // Nothing will happen in this process before some of the operations under way there are over:
+  // polls for that for about a microsecond, and reports it by done(), if it is seen sooner than by
+  // poll().
+  virtual void look(PeerId peer);
+
+ protected:
+  ~Advice() = default;
+};
+
+// Guarded regions (kGuard) that the initiator may reach by load and store.
+class MappedMemory {
+ public:
+  // The region of a kGuarded key. It stays mapped, and *guard readable, until drop() or peer_down.
+  // `invalid`: the key is another one, or has ended.
+  virtual Status reach(uint32_t remote, Reach* out) = 0;
+
+ protected:
+  ~MappedMemory() = default;
+};
+
+// Worth offering where building and reading a Tx is a good part of the work of a short frame.
+class ShortFrames {
+ public:
+  // Sends the frame that most small messages are: a head of two words (in memory order), a body of
+  // at most inline_max bytes in one range, no cookie. True: taken.
+  virtual bool send_short(PeerId peer, uint64_t word0, uint64_t word1, const void* body,
+                          uint32_t body_bytes) = 0;
+
+ protected:
+  ~ShortFrames() = default;
+};
+
+}  // namespace torii
