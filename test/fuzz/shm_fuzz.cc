@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/log.h"
+#include "drivers/interfaces.h"
 #include "drivers/shm/arena.h"
 #include "drivers/shm/ring.h"
 #include "drivers/shm/segment.h"
