@@ -14,7 +14,7 @@
 
 namespace torii {
 
-// What can be known of a silent peer's process without its help; see Paths::life().
+// A silent peer's process, as far as it is known without its help; see Paths::life().
 enum class Life : uint8_t { unknown, there, gone };
 inline constexpr uint64_t kLifeAgeNs = 1250000000;
 
@@ -28,7 +28,7 @@ struct PeerAddress {
   bool asked = false;     // the peer has tried this process from there: its packets arrive
 };
 
-// What the owner of a kGuarded region says of it, now, and not what the key says.
+// The owner's word on a kGuarded region as of now; the key's does not count.
 struct Reach {
   uint64_t bytes = 0;
   uint32_t access = 0;  // Access bits
@@ -117,6 +117,24 @@ class ShortFrames {
 
  protected:
   ~ShortFrames() = default;
+};
+
+// The frame of send_short() as a Tx, which points into this.
+struct ShortTx {
+  ShortTx(PeerId peer, uint64_t word0, uint64_t word1, const void* body, uint32_t body_bytes)
+      : head{word0, word1}, piece{const_cast<void*>(body), body_bytes} {
+    tx.peer = peer;
+    tx.head_bytes = sizeof(head);
+    tx.head = head;
+    tx.pieces = &piece;
+    tx.piece_count = body_bytes > 0;
+    tx.body_bytes = body_bytes;
+  }
+  ShortTx(const ShortTx&) = delete;
+
+  const uint64_t head[2];
+  const iovec piece;
+  Tx tx;
 };
 
 }  // namespace torii

@@ -87,6 +87,13 @@ static inline double timed(void (*work)(long, int), long argument, int count) {
   return (MPI_Wtime() - begin) / count;
 }
 
+// A line of rank 0's: "NAME BYTES MICROSECONDS".
+static inline void show(const char* name, long bytes, double seconds) {
+  if (rank != 0) return;
+  printf("%s %ld %.4f\n", name, bytes, seconds * 1e6);
+  fflush(stdout);
+}
+
 // Rank 0's opinion, known to all.
 static inline int agreed(int value) {
   MPI_Bcast(&value, 1, MPI_INT, 0, MPI_COMM_WORLD);

@@ -53,12 +53,6 @@ static void check_bcast(long bytes) {
   }
 }
 
-static void show(const char* name, long bytes, double seconds) {
-  if (rank != 0) return;
-  printf("%s %ld %.4f\n", name, bytes, seconds * 1e6);
-  fflush(stdout);
-}
-
 int main(int argc, char** argv) {
   begin_program(&argc, &argv, 2, 64);
   const double seconds = option(argc, argv, "--ms", 10) / 1000;

@@ -59,12 +59,6 @@ static void check(long bytes) {
     expect(in + from * bytes, bytes, from * ranks + rank, "mpi_exchange: wrong alltoall");
 }
 
-static void show(const char* name, long bytes, double seconds) {
-  if (rank != 0) return;
-  printf("%s %ld %.4f\n", name, bytes, seconds * 1e6);
-  fflush(stdout);
-}
-
 int main(int argc, char** argv) {
   begin_program(&argc, &argv, 2, 64);
   largest = (long)option(argc, argv, "--max", 1 << 20);

@@ -46,16 +46,8 @@ class Honest : public Decorator,
   }
   bool send_short(PeerId peer, uint64_t word0, uint64_t word1, const void* body,
                   uint32_t body_bytes) override {
-    const uint64_t head[2] = {word0, word1};
-    const iovec piece = {const_cast<void*>(body), body_bytes};
-    Tx tx;
-    tx.peer = peer;
-    tx.head_bytes = sizeof(head);
-    tx.head = head;
-    tx.pieces = &piece;
-    tx.piece_count = body_bytes > 0;
-    tx.body_bytes = body_bytes;
-    return send({&tx, 1}) == 1;
+    const ShortTx frame(peer, word0, word1, body, body_bytes);
+    return send({&frame.tx, 1}) == 1;
   }
   virtual bool begin() { return true; }
   uint32_t below_inline() const { return below_->caps().inline_max; }

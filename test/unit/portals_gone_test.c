@@ -9,17 +9,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "api_kit.h"
 #include "portals3.h"
 
 enum { kBytes = 100, kSoonMs = 1000 };
-
-#define CHECK(condition)                                              \
-  do {                                                                \
-    if (!(condition)) {                                               \
-      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-      exit(1);                                                        \
-    }                                                                 \
-  } while (0)
 
 static ptl_handle_ni_t join(int rank) {
   char text[16];

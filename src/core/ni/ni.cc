@@ -263,15 +263,15 @@ bool Ni::changed(Waiter& waiter) {
 
 // What a waiting thread does after some polls without an event.
 [[gnu::hot]] int Ni::rest(Waiter& waiter, Waits waits) {
-  if (waits_for_others_ && wait_policy_.mode == WaitMode::automatic && waits_for_others_())
-    waits = Waits::looks;
-  const bool patient = waits != Waits::looks;
   if (waiter.takes_turn()) {
     without_callers_lock(sched_yield);
     NiGuard guard(*this);
     ++counters_.yields;
     return 1;
   }
+  if (waits_for_others_ && wait_policy_.mode == WaitMode::automatic && waits_for_others_())
+    waits = Waits::looks;
+  const bool patient = waits != Waits::looks;
   const uint64_t now = now_ns();
   if (int events;
       waiter.wants_turns(wait_policy_, now) && wait_in_turns(waiter, patient, now, &events))

@@ -186,13 +186,13 @@ class Ni final : public Upper, public PortalsHost {
   void begun(uint64_t bytes) override {
     if (__builtin_expect(bytes >= kBigBytes && progress_thread_, 0)) progress_thread_->call();
   }
-  // For Portals, which names processes by (nid, pid); must outlive the interface.
   // As torii_set_others().
   void set_others(int (*others)()) {
     lock();
     waits_for_others_ = others;
     unlock();
   }
+  // For Portals, which names processes by (nid, pid); must outlive the interface.
   void set_directory(Directory* directory) { directory_ = directory; }
   // Hands everything accepted to the drivers, waits until it has arrived as far as they know, both
   // for at most a second, and takes leave.

@@ -203,17 +203,9 @@ size_t FaultDriver::send(std::span<const Tx> batch) {
 
 bool FaultDriver::send_short(PeerId peer, uint64_t word0, uint64_t word1, const void* body,
                              uint32_t body_bytes) {
-  const uint64_t head[2] = {word0, word1};
-  const iovec piece = {const_cast<void*>(body), body_bytes};
-  Tx tx;
-  tx.peer = peer;
-  tx.head_bytes = sizeof(head);
-  tx.head = head;
-  tx.pieces = &piece;
-  tx.piece_count = body_bytes > 0;
-  tx.body_bytes = body_bytes;
-  short_head_ = head;
-  const bool taken = send({&tx, 1}) == 1;
+  const ShortTx frame(peer, word0, word1, body, body_bytes);
+  short_head_ = frame.head;
+  const bool taken = send({&frame.tx, 1}) == 1;
   short_head_ = nullptr;
   return taken;
 }

@@ -111,7 +111,7 @@ Status ShmDriver::connect(std::span<const std::byte> bytes, PeerId* out, std::st
       return Status::unreachable;
     }
     if (peer->ending != Status::ok) {
-      *why = format_text("shm: process %u has ended (%s); start it anew", address.pid,
+      *why = format_text("shm: process %u has ended (%s); start it again", address.pid,
                          status_text(peer->ending));
       return peer->ending;
     }
@@ -244,15 +244,7 @@ bool ShmDriver::send_medium(PeerId id, uint64_t word0, uint64_t word1, const voi
                             uint32_t body_bytes) {
   const uint64_t head[2] = {word0, word1};
   if (__builtin_expect(send_flat(peers_[id], head, sizeof(head), body, body_bytes), 1)) return true;
-  const iovec piece = {const_cast<void*>(body), body_bytes};
-  Tx tx;
-  tx.peer = id;
-  tx.head_bytes = sizeof(head);
-  tx.head = head;
-  tx.pieces = &piece;
-  tx.piece_count = body_bytes > 0;
-  tx.body_bytes = body_bytes;
-  return send_any(tx);
+  return send_any(ShortTx(id, word0, word1, body, body_bytes).tx);
 }
 
 bool ShmDriver::send_any(const Tx& tx) {

@@ -244,7 +244,7 @@ Descriptor open_pipe(const std::string& path, SpareDescriptor* spare) {
 Status say_gone(const Address& address, bool has_no_segment, std::string* why) {
   uint64_t start_time = 0;
   if (has_ended(address)) {
-    *why = format_text("shm: process %u has ended; start it anew", address.pid);
+    *why = format_text("shm: process %u has ended; start it again", address.pid);
     return Status::peer_dead;
   }
   if (!has_no_segment || !read_start_time(address.pid, &start_time)) return Status::ok;
@@ -253,7 +253,7 @@ Status say_gone(const Address& address, bool has_no_segment, std::string* why) {
 }
 
 std::string closed_text(const Address& address) {
-  return format_text("shm: process %u has closed its network interface; start it anew",
+  return format_text("shm: process %u has closed its network interface; start it again",
                      address.pid);
 }
 
