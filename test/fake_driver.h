@@ -70,7 +70,6 @@ class FakeDriver final : public Driver, private Advice, private MappedMemory {
   unsigned accesses = 0;              // calls of put and get
   size_t lent_most = ~size_t{0};      // more remote access than this is refused
   Status remote = Status::ok;         // what put and get answer
-  uint64_t sooner_most = 0;           // bytes that are sooner sent than read
   Reach reach_says;                   // of every guarded key
   size_t lent() const { return lent_.size(); }
   size_t registered() const { return regions_.size(); }
@@ -78,6 +77,7 @@ class FakeDriver final : public Driver, private Advice, private MappedMemory {
   void take_long_frames_of(uint32_t bytes) { caps_.long_max = bytes; }
   void advise_batches_of(uint32_t frames) { caps_.batch_max = frames; }
   // Before a peer is connected.
+  void advise_frames_below(uint64_t bytes) { sent_below = bytes; }
   void advise(uint32_t eager, uint64_t read_alone, uint64_t read_crossing) {
     caps_.eager_advice = eager;
     read_alone_min = read_alone;
@@ -172,9 +172,9 @@ class FakeDriver final : public Driver, private Advice, private MappedMemory {
   MappedMemory* mapped_memory() override { return caps_.flags & kGuard ? this : nullptr; }
 
  private:
-  bool sooner_sent(uint32_t remote, uint64_t bytes) const override {
+  bool sooner_sent(uint32_t remote) const override {
     require(imports_.count(remote) == 1);
-    return bytes <= sooner_most;
+    return true;
   }
   Status reach(uint32_t remote, Reach* out) override {
     require(imports_.count(remote) == 1);

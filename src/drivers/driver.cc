@@ -26,7 +26,7 @@ bool Paths::delivered() const { return true; }
 std::vector<PeerAddress> Paths::addresses(PeerId) const { return {}; }
 
 bool Advice::near(PeerId, const void*) const { return false; }
-bool Advice::sooner_sent(uint32_t, uint64_t) const { return false; }
+bool Advice::sooner_sent(uint32_t) const { return false; }
 void Advice::look(PeerId) {}
 
 }  // namespace torii

@@ -73,7 +73,10 @@ class Paths {
 class Advice {
  public:
   // Constant after opening.
-  uint64_t remote_min = 0;  // smallest put or get worth while instead of frames; see sooner_sent()
+  uint64_t remote_min = 0;  // smallest put or get worth while instead of frames
+  // Announced messages of fewer bytes may be here sooner if their source sends them in frames, than
+  // by a get: see sooner_sent().
+  uint64_t sent_below = 0;
   // Of the messages up to caps().eager_advice, those from these on are better announced and read:
   // where nothing else is under way, so that no copies overlap; and while such messages meet each
   // other (0: those of more than half that size).
@@ -83,10 +86,9 @@ class Advice {
   // Is this memory of alloc(), and a get by that peer cheaper than frames even if it is short?
   // Asked for every message longer than a frame: answers in a few ns.
   virtual bool near(PeerId peer, const void* at) const;
-  // Would that many bytes of that memory be here sooner if its owner sent them in frames, than by a
-  // get? Then the core asks for frames, and gets what has not come when none have for 0.1 ms: the
-  // owner may be computing. Asked for every announced message: answers in a few ns.
-  virtual bool sooner_sent(uint32_t remote, uint64_t bytes) const;
+  // Is that so for this memory now? Then the core asks for frames, and gets what has not come when
+  // none have for 0.1 ms: the owner may be computing. Answers in a few ns.
+  virtual bool sooner_sent(uint32_t remote) const;
   // Nothing will happen in this process before some of the operations under way there are over:
   // polls for that for about a microsecond, and reports it by done(), if it is seen sooner than by
   // poll().

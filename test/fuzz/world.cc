@@ -55,7 +55,7 @@ World::World(Input& in) : in_(in) {
                                                    shape & 4 ? 4096 : 512);
   driver_ = driver.get();
   if (shape & 8) driver_->remote = Status::pending;
-  if (shape & 64) driver_->sooner_most = 1 << 14;
+  if (shape & 64) driver_->advise_frames_below((1 << 14) + 1);
   if (shape & 32) driver_->advise_batches_of(4);
   if (shape & (64 | 128)) driver_->want_lent_from(300);
   ni_->protocol().add_driver("fake", std::move(driver));

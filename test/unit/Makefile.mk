@@ -90,6 +90,7 @@ test_unit_ports_tests_SOURCES = \
 	test/unit/ports_test.cc \
 	test/unit/posted_test.cc
 test_unit_protocol_tests_SOURCES = \
+	test/unit/choice_test.cc \
 	test/unit/protocol_asked_test.cc \
 	test/unit/protocol_cut_test.cc \
 	test/unit/protocol_long_test.cc \
@@ -117,6 +118,7 @@ test_unit_threads_tests_SOURCES = \
 test_unit_tools_tests_SOURCES = \
 	test/unit/check_test.cc \
 	test/unit/check_verdict_test.cc \
+	test/unit/paths_table_test.cc \
 	test/unit/table_test.cc \
 	test/unit/tune_choice_test.cc \
 	test/unit/tune_output_test.cc

@@ -125,11 +125,15 @@ TEST(BootText, ProcessMappings) {
   EXPECT_EQ(parsed("(vector,(0,1,1))", 3), V({0, 0, 0}));
   EXPECT_EQ(parsed("(vector,(0,2,2))", 6), V({0, 0, 1, 1, 0, 0}));
   EXPECT_EQ(parsed("(vector,(0,1,2),(1,2,1))", 4), V({0, 0, 1, 2}));
+  EXPECT_EQ(parsed("(vector,0)", 1), V({0}));
+  EXPECT_EQ(parsed("(vector,0,(1,1,2))", 3), V({0, 1, 1}));
+  EXPECT_EQ(parsed("(vector,(0,2,2),3)", 5), V({0, 0, 1, 1, 3}));
   EXPECT_EQ(parsed("(vector,(5,1,4000000000))", 2), V({5, 5}));
   for (const char* text :
        {"", "(vector)", "(vector,)", "(vector,(0,0,1))", "(vector,(0,1,0))", "(vector,(0,1))",
-        "(vector,(0,1,1)", "(vector,(0,1,1)))", "(vector,(4294967295,1,1))", "(vector,(-1,1,1))",
-        "vector,(0,1,1)", "(vector,(0,4294967296,1))"}) {
+        "(vector,(0,1,1)", "(vector,(0,1,1)))", "(vector,0", "(vector,0,)", "(vector,x)",
+        "(vector,-1)", "(vector,0 1)", "(vector,4294967296)", "(vector,(4294967295,1,1))",
+        "(vector,(-1,1,1))", "vector,(0,1,1)", "(vector,(0,4294967296,1))"}) {
     EXPECT_EQ(parsed(text, 4), V()) << text;
   }
 }

@@ -45,7 +45,7 @@ TEST(Group, OneFrameLeavesForAllMembers) {
 TEST(Group, LargeMessagesGoToEachMember) {
   Party p(4);
   p.open_everywhere();
-  const size_t small = reinterpret_cast<Peer*>(p.peers[0][1])->small_max;
+  const size_t small = reinterpret_cast<Peer*>(p.peers[0][1])->plan.small_max;
   for (const size_t bytes : {small, small + 1, size_t{30000}, size_t{150000}}) {
     const uint64_t before = p.counters(0).multicast_frames;
     const std::string text(bytes, char('a' + bytes % 26));

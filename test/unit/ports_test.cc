@@ -487,7 +487,7 @@ TEST(PortsCrossing, LongMessagesThatMeetAreRead) {
   World w(options_with(kGet, false, 0, 4), 2, 2);
   torii_peer_t* const peer[2] = {pub(w.peer(0, 1)), pub(w.peer(1, 0))};
   torii_port_t* const port[2] = {w.port(0), w.port(1)};
-  const size_t bytes = w.ni(0).protocol().peers()[0]->eager_max;
+  const size_t bytes = w.ni(0).protocol().peers()[0]->plan.eager_max;
   const std::vector<uint8_t> out = pattern(bytes, 5);
   std::vector<std::vector<uint8_t>> in(2 * kMessages);
   std::vector<Outcome> received(2 * kMessages), sent(2 * kMessages);

@@ -17,9 +17,9 @@ class ProtocolAsked : public ProtocolFrames {
   static constexpr uint64_t kBytes = 6000, kChunk = 2000;
   static constexpr uint64_t kMoment = 75000, kLong = 300000;  // less and more than anybody waits
 
-  void SetUp() override {
-    open(kGet);
-    driver_->sooner_most = kBytes;
+  void SetUp() override { open_asking(); }
+  void open_asking() {
+    open(kGet, [](FakeDriver& driver) { driver.advise_frames_below(kBytes + 1); });
   }
   // An announced message; what it is asked for by.
   uint64_t announced(uint64_t bytes = kBytes) {
@@ -197,8 +197,7 @@ TEST_F(ProtocolAsked, AStreamOfWhichFramesWerePassedOverBeginsAnew) {
 // While it is waited for, while its memory is read, and while that waits for room.
 TEST_F(ProtocolAsked, ADeadSourceIsToldOnce) {
   for (const unsigned reads : {0u, 1u, 2u}) {
-    open(kGet);
-    driver_->sooner_most = kBytes;
+    open_asking();
     driver_->remote = Status::pending;
     notes_.clear();
     (void)announced();

@@ -311,7 +311,7 @@ TEST_F(ProtocolMemory, LongPutsAreNotPushedIntoABacklog) {
   driver_->refusals = 3;
   put(memory.size());
   put(memory.size());
-  put(peer_->small_max);
+  put(peer_->plan.small_max);
   ASSERT_TRUE(driver_->sent.empty());
   while (!protocol_->drained()) protocol_->progress(++now_ns_);
   std::vector<wire::Kind> kinds;

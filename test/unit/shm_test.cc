@@ -388,13 +388,12 @@ TEST(Shm, SaysWhatIsSoonerSentThanRead) {
   void* mapped = nullptr;
   ASSERT_EQ(owner.driver->alloc(2 * kLeast, 64, &mapped), Status::ok);
   const uint32_t remote = imported(plain.data());
-  EXPECT_TRUE(user.driver->advice()->sooner_sent(remote, kLeast - 1));
-  EXPECT_FALSE(user.driver->advice()->sooner_sent(remote, kLeast));
-  EXPECT_FALSE(user.driver->advice()->sooner_sent(imported(mapped), kLeast - 1));
+  EXPECT_EQ(user.driver->advice()->sent_below, kLeast);
+  EXPECT_TRUE(user.driver->advice()->sooner_sent(remote));
+  EXPECT_FALSE(user.driver->advice()->sooner_sent(imported(mapped)));
   int fd = -1;
   ASSERT_TRUE(poll_until(owner, [&] { return owner.driver->arm(&fd) == Status::ok; }));
-  EXPECT_FALSE(user.driver->advice()->sooner_sent(remote, kLeast - 1))
-      << "who sleeps does not look";
+  EXPECT_FALSE(user.driver->advice()->sooner_sent(remote)) << "who sleeps does not look";
 }
 
 // --- sleep -------------------------------------------------------------------------------------

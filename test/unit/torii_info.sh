@@ -25,6 +25,17 @@ has out '^  TORII_SPIN_US  *7  *50  *environment'
 grep -q '^drivers$' "$work/out" && { echo "failed: --params shows drivers"; failed=1; }
 unset TORII_SPIN_US
 
+run 0 --paths
+has out '^  driver  *from bytes  *alone  *beside others  *both ways at once  *in pieces  *without credit'
+has out '^  shm  *0  *one frame  '
+has out '^  udp  *[0-9]*  *eager, lent  '
+run 0 --paths --md
+has out '^| self | 0 | one frame |'
+export TORII_EAGER_LIMIT=3000
+run 0 --paths
+has out '^  self  *3001  *rendezvous: get  '
+unset TORII_EAGER_LIMIT
+
 run 0 --machine
 has out '^  progress thread  *none'
 export TORII_PROGRESS_THREAD=1
@@ -39,7 +50,7 @@ has out '^| frames_sent | '
 run 0 --json
 has out '"variable": "TORII_EAGER_LIMIT", "value": "0", "default": "0", "origin": "default"'
 if command -v python3 >/dev/null; then
-  python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); assert len(d["drivers"]) >= 2 and d["counters"]' \
+  python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); assert len(d["drivers"]) >= 2 and d["counters"] and d["paths"]' \
     "$work/out" || { echo "failed: not JSON"; failed=1; }
 fi
 

@@ -189,10 +189,10 @@ int torii_limits(torii_ni_t* handle, const torii_peer_t* handle_of_peer, torii_l
   const auto* const peer = reinterpret_cast<const Peer*>(handle_of_peer);
   uint8_t rail = peer ? peer->rail : uint8_t(0);
   if (!peer && protocol.drivers().size() > 1 && protocol.driver_name(0) == "self") rail = 1;
-  const Protocol::Limits limits = protocol.limits(rail);
+  const choice::Plan plan = protocol.plan(rail);
   const DriverCaps& caps = protocol.drivers()[rail]->caps();
-  out->frame = limits.small_max;
-  out->eager = limits.eager_max;
+  out->frame = plan.small_max;
+  out->eager = plan.eager_max;
   out->remote_bytes = caps.flags & kGuard ? caps.remote_max : 0;
   const DriverInfo* const info = find_driver(protocol.driver_name(rail));
   out->latency_ns = info ? info->latency_ns : 0;

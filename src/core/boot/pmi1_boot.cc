@@ -127,10 +127,6 @@ class Pmi1Boot final : public Boot {
   }
 
   Status list_nodes(std::vector<uint32_t>* nodes, std::string* why) override {
-    if (info_.size == 1) {  // hydra 4.2 then has a map of no entry
-      nodes->assign(1, 0);
-      return Status::ok;
-    }
     std::string text;
     Status s = get("PMI_process_mapping", &text, why);
     if (s != Status::ok) return s;

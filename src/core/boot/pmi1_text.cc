@@ -31,8 +31,16 @@ bool take_number(std::string_view* text, uint32_t* number) {
 }
 
 struct Block {
-  uint32_t first_node, nodes, per_node;
+  uint32_t first_node = 0, nodes = 1, per_node = 1;
 };
+
+// "(first,nodes,processes of each)"; since MPICH 4.2 also "first" for one process on one node.
+bool take_block(std::string_view* text, Block* block) {
+  if (!take(text, "(")) return take_number(text, &block->first_node);
+  return take_number(text, &block->first_node) && take(text, ",") &&
+         take_number(text, &block->nodes) && take(text, ",") &&
+         take_number(text, &block->per_node) && take(text, ")");
+}
 
 }  // namespace
 
@@ -72,12 +80,9 @@ bool decode_pieces(std::string_view text, std::vector<std::byte>* bytes, bool* m
 bool parse_process_mapping(std::string_view text, uint32_t size, std::vector<uint32_t>* nodes) {
   if (!take(&text, "(vector")) return false;
   std::vector<Block> blocks;
-  while (take(&text, ",(")) {
-    Block b = {};
-    if (!take_number(&text, &b.first_node) || !take(&text, ",") || !take_number(&text, &b.nodes) ||
-        !take(&text, ",") || !take_number(&text, &b.per_node) || !take(&text, ")")) {
-      return false;
-    }
+  while (take(&text, ",")) {
+    Block b;
+    if (!take_block(&text, &b)) return false;
     if (b.nodes == 0 || b.per_node == 0 || b.first_node > UINT32_MAX - b.nodes) return false;
     blocks.push_back(b);
   }

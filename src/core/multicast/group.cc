@@ -191,7 +191,7 @@ void Groups::send_to(Peer& peer, const Envelope& env, const Data& source, Send* 
   const auto user = uint32_t(env.hdr_data);
   iovec pieces[kPieces];
   uint64_t covered = 0;
-  const uint32_t count = source.slice(0, source.bytes(), pieces, peer.pieces_max, &covered);
+  const uint32_t count = source.slice(0, source.bytes(), pieces, peer.plan.pieces_max, &covered);
   if (covered == source.bytes() &&
       protocol_.put_now(peer, env.index, env.bits, user, pieces, count, covered))
     return;

@@ -27,8 +27,6 @@ constexpr uint64_t kPageHolderNs = 1000000000;  // the same of the process that 
 constexpr uint64_t kCloseNs = 1000000000;       // longest wait for drivers and peers when closing
 constexpr uint64_t kVisitMove = 256 << 10;  // of a remote read at a time, by the progress thread
 constexpr unsigned kVisitRounds = 256;      // of progress in one visit
-constexpr uint64_t kWindowMin = 64 << 10;
-constexpr uint64_t kWindowMax = 4 << 20;
 
 [[gnu::hot]] uint64_t system_clock_ns(void*) {
   timespec t;
@@ -50,10 +48,7 @@ ProtocolConfig protocol_config(const NiConfig& config) {
   out.clock_context = config.clock_context;
   out.self = config.self;
   out.eager_limit = p.eager_limit;
-  out.eager_window = p.eager_window;
-  if (out.eager_window == 0)
-    out.eager_window =
-        std::clamp(p.unexpected_memory / std::max(config.size, 1u), kWindowMin, kWindowMax);
+  out.eager_window = choice::eager_window(p.eager_window, p.unexpected_memory, config.size);
   return out;
 }
 

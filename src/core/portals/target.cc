@@ -241,7 +241,7 @@ void Portals::on_peer_down(Peer& peer, Status) {
       auto* held = static_cast<HeldPut*>(n);
       n = n->next;
       if (held->peer != &peer) continue;
-      if (!held->op->announced && held->op->moved == held->op->length) continue;
+      if (!held->op->announced() && held->op->moved == held->op->length) continue;
       drop_held(portal, held);
     }
   }

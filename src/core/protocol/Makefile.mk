@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libtorii_internal_la_SOURCES += \
+	src/core/protocol/choice.cc \
+	src/core/protocol/choice.h \
 	src/core/protocol/express.h \
 	src/core/protocol/frames.cc \
 	src/core/protocol/move.cc \

@@ -11,6 +11,8 @@
 
 namespace torii {
 
+using choice::Way;
+
 namespace {
 
 constexpr uint32_t kStreamTurnBytes = 64 << 10;  // of a stream, before others have their turn
@@ -39,7 +41,6 @@ uint32_t stream_turn(const DriverCaps& caps) {
 
 void Protocol::queue_op(Op* op) {
   op->stage = OpStage::queued;
-  op->first_sent = false;
   op->peer->backlog.push(op);
 }
 
@@ -99,7 +100,7 @@ unsigned Protocol::flush(Peer& peer) {
 
 // The next frames of the operation at the head of the backlog; how many the driver took.
 uint32_t Protocol::send_next(Op* op) {
-  const bool carries_payload = op->role == OpRole::send && !op->announced;
+  const bool carries_payload = op->sends() && !op->announced();
   const bool carries_buffer = op->role == OpRole::request && op->buffer;
   const uint64_t left = carries_payload  ? op->accepted - op->moved
                         : carries_buffer ? op->buffer_bytes
@@ -107,7 +108,7 @@ uint32_t Protocol::send_next(Op* op) {
   uint32_t sent;
   if (carries_payload && in_run(op, left)) {
     sent = send_run(op, wire::Kind::more, kRunMost);
-  } else if (!op->first_sent) {
+  } else if (op->stage == OpStage::queued) {
     sent = send_frame(op, op->head.data(), op->head_bytes, 0, left);
   } else {
     std::byte head[sizeof(wire::Control)];
@@ -115,7 +116,7 @@ uint32_t Protocol::send_next(Op* op) {
         send_frame(op, head, payload_head(op, wire::Kind::more, op->moved, head), op->moved, left);
   }
   if (sent == 0) return 0;
-  op->first_sent = true;
+  op->stage = OpStage::sending;
   if (!carries_payload || op->moved == op->accepted) {
     if (op->moved > op->peer->driver->caps().mtu) op->peer->in_row = true;
     op->peer->backlog.remove(op);
@@ -142,7 +143,7 @@ uint32_t Protocol::stream_next(Op* op, uint32_t most) {
   sent = std::max(sent, bytes / op->peer->driver->caps().mtu);
   if (op->moved < op->accepted || sent == 0) return sent;
   op->peer->streams.remove(op);
-  if (op->announced) {
+  if (op->announced()) {
     op->stage = OpStage::waiting;  // for the finish of the target
   } else {
     frames_handed_over(op);
@@ -162,26 +163,33 @@ uint32_t Protocol::payload_head(const Op* op, wire::Kind kind, uint64_t offset, 
 // Several frames of it go to the driver together.
 bool Protocol::in_run(const Op* op, uint64_t left) {
   const DriverCaps& caps = op->peer->driver->caps();
-  if (op->several) return left > caps.mtu - op->head_bytes;
+  if (op->way == Way::together) return left > caps.mtu - op->head_bytes;
   return caps.batch_max > 1 && left > caps.mtu && op->data.contiguous();
 }
 
 // The memory of a stream is the protocol's until its target has all of it.
 bool Protocol::lends(const Op* op, const DriverCaps& caps, uint64_t bytes) {
   return caps.lend_min && bytes >= caps.lend_min &&
-         (op->announced || op->several || op->pushed || op->stage == OpStage::streaming);
+         (op->announced() || op->lent() || op->stage == OpStage::streaming);
+}
+
+// Nothing follows an eager message whose owner waits until the driver gives its memory back.
+bool Protocol::awaited(const Op* op) {
+  const bool several_short = op->way == Way::together && op->length <= op->peer->plan.eager_max;
+  return op->lent() && !op->sent_told && !several_short;
 }
 
 // The driver tells when the stream has arrived: the frame with these bytes at its end says so.
 bool Protocol::ends_by_done(const Op* op, const DriverCaps& caps, uint64_t end, uint64_t bytes) {
-  return op->no_finish && end == op->accepted && (caps.flags & kDelivers) && lends(op, caps, bytes);
+  return op->end != End::finish && end == op->accepted && (caps.flags & kDelivers) &&
+         lends(op, caps, bytes);
 }
 
 // The longest frame for a contiguous payload. Where both processes copy, the target of a message
 // that is alone waits for less if frames are short, as those at the end of a stream are.
 uint32_t Protocol::longest(const Op* op, const DriverCaps& caps) {
   const Peer& peer = *op->peer;
-  if (op->several) return std::max(caps.mtu, uint32_t(op->head_bytes + op->accepted));
+  if (op->way == Way::together) return std::max(caps.mtu, uint32_t(op->head_bytes + op->accepted));
   if (!caps.long_max || (caps.lend_min && !lends(op, caps, caps.mtu))) return caps.mtu;
   const uint32_t most = std::max(caps.mtu, peer.long_max());
   if (caps.lend_min) return most;
@@ -211,7 +219,7 @@ uint32_t Protocol::send_run(Op* op, wire::Kind kind, uint32_t most) {
     const bool end = kind == wire::Kind::data && ends_by_done(op, caps, at + bytes, bytes);
     if (!first) payload_head(op, end ? wire::Kind::data_end : kind, at, heads[count]);
     tx.awaited = end ? peer.backlog.empty() && peer.streams.head == peer.streams.tail
-                     : op->pushed && !op->sent_told && at + bytes == op->accepted;
+                     : awaited(op) && at + bytes == op->accepted;
     pieces[count] = {op->data.at(at), bytes};
     tx.pieces = &pieces[count];
     tx.piece_count = 1;
@@ -228,8 +236,9 @@ uint32_t Protocol::send_run(Op* op, wire::Kind kind, uint32_t most) {
     counters_->bytes_sent += tx.body_bytes;
   }
   counters_->frames_sent += taken;
-  op->end_sent = kind == wire::Kind::data && op->moved == op->accepted &&
-                 ends_by_done(op, caps, op->moved, frames[frames.size() - 1].body_bytes);
+  if (kind == wire::Kind::data && op->moved == op->accepted &&
+      ends_by_done(op, caps, op->moved, frames[frames.size() - 1].body_bytes))
+    op->end = End::told;
   return taken;
 }
 
@@ -239,21 +248,22 @@ bool Protocol::send_frame(Op* op, const std::byte* head, uint32_t head_bytes, ui
   Driver& driver = *op->peer->driver;
   const DriverCaps& caps = driver.caps();
   const uint64_t room = share_of_frame(caps, caps.mtu, head_bytes, want);
+  const bool functions = op->role != OpRole::request && !op->data.has_address();
   iovec pieces[kPieces];
   Tx tx;
   uint64_t bytes = 0;
   bool packed = false;
   if (room > 0) {
-    if (op->role == OpRole::request || (op->functions && op->buffer)) {
+    if (op->role == OpRole::request || (functions && op->buffer)) {
       bytes = op->buffer_bytes;  // a getput's payload, or a packed body that was refused
       pieces[0] = {op->buffer, bytes};
       tx.piece_count = 1;
     } else {
-      if (!op->functions)
+      if (!functions)
         tx.piece_count =
             op->data.slice(offset, room, pieces, std::min(kPieces, caps.pieces_max), &bytes);
       const uint64_t packable = std::min<uint64_t>(room, caps.inline_max);
-      if (op->functions || bytes < packable) {
+      if (functions || bytes < packable) {
         bytes = packable;
         op->data.copy_out(offset, staging_.data(), bytes);
         pieces[0] = {staging_.data(), bytes};
@@ -268,13 +278,13 @@ bool Protocol::send_frame(Op* op, const std::byte* head, uint32_t head_bytes, ui
   tx.pieces = pieces;
   tx.body_bytes = uint32_t(bytes);
   // What was packed is not kept until the target has it.
-  tx.lent = !packed && !op->functions && lends(op, caps, bytes);
+  tx.lent = !packed && !functions && lends(op, caps, bytes);
   const bool borrowed = bytes > caps.inline_max || tx.lent;
   tx.leaves_room = op->stage == OpStage::streaming;
-  tx.awaited = op->pushed && !op->sent_told && offset + bytes == op->accepted;
+  tx.awaited = awaited(op) && offset + bytes == op->accepted;
   if (borrowed) tx.cookie = ops_.handle(op);
   if (driver.send({&tx, 1}) != 1) {
-    if (packed && op->functions) {  // pack functions run once for every byte
+    if (packed && functions) {  // pack functions run once for every byte
       op->buffer = static_cast<std::byte*>(std::malloc(bytes));
       TORII_ASSERT(op->buffer);
       std::memcpy(op->buffer, staging_.data(), bytes);
@@ -282,12 +292,12 @@ bool Protocol::send_frame(Op* op, const std::byte* head, uint32_t head_bytes, ui
     }
     return false;
   }
-  if (op->functions && op->buffer) {
+  if (functions && op->buffer) {
     std::free(op->buffer);
     op->buffer = nullptr;
   }
   if (borrowed) ++op->pending_dones;
-  if (op->role == OpRole::send) op->moved += bytes;
+  if (op->sends()) op->moved += bytes;
   ++counters_->frames_sent;
   counters_->bytes_sent += bytes;
   return true;
@@ -299,8 +309,9 @@ void Protocol::frames_handed_over(Op* op) {
     case OpRole::control:
       free_op(op);
       return;
-    case OpRole::send:
-      if (op->announced) {
+    case OpRole::put:
+    case OpRole::reply:
+      if (op->announced()) {
         op->stage = OpStage::waiting;
       } else {
         op->stage = OpStage::flying;
@@ -314,7 +325,8 @@ void Protocol::frames_handed_over(Op* op) {
       op->stage = OpStage::waiting;
       return;
     case OpRole::held:
-    case OpRole::access:
+    case OpRole::read:
+    case OpRole::write:
       return;
   }
 }
@@ -331,14 +343,14 @@ void Protocol::conclude(Op* op, Status status, OpEvent answer, uint64_t bytes) {
   }
   const bool good = status == Status::ok;
   if (op->role == OpRole::control || !op->owner.notify) return free_op(op);
-  if (op->role != OpRole::send) {
+  if (!op->sends()) {
     op->owner.notify(op, answer, status, bytes);
     return free_op(op);
   }
   const bool first = !op->sent_told;
   op->sent_told = true;
   if (first)
-    op->owner.notify(op, op->is_reply ? OpEvent::replied : OpEvent::sent, status,
+    op->owner.notify(op, op->role == OpRole::reply ? OpEvent::replied : OpEvent::sent, status,
                      good ? op->accepted : 0);
   if (op->want_ack && (good || !first))
     op->owner.notify(op, good ? answer : OpEvent::acked, status, bytes);
@@ -347,7 +359,7 @@ void Protocol::conclude(Op* op, Status status, OpEvent answer, uint64_t bytes) {
 
 // The source memory is free again.
 void Protocol::source_done(Op* op, Status status) {
-  const OpEvent event = op->is_reply ? OpEvent::replied : OpEvent::sent;
+  const OpEvent event = op->role == OpRole::reply ? OpEvent::replied : OpEvent::sent;
   op->sent_told = true;
   if (op == starting_ && !op->want_ack && status == Status::ok) {
     started_done_ = true;

@@ -11,28 +11,22 @@
 
 namespace torii {
 
+using choice::Move;
 using wire::Kind;
 
 // The destination of an announced payload is known. With `answer_here` a transfer that ends at
 // once is answered by the return value instead of a notification.
 Status Protocol::begin_incoming(Op* op, Op** out, bool answer_here) {
-  Peer& peer = *op->peer;
-  const DriverCaps& caps = peer.driver->caps();
   Op* const outer = starting_;
   const bool outer_done = started_done_;
   starting_ = answer_here ? op : nullptr;
   started_done_ = false;
   if (out) *out = op;
 
-  const bool readable = op->key_bytes > 0 && op->key_bytes == caps.key_bytes &&
-                        (caps.flags & kGet) && !peer.remote_denied && !op->functions;
   if (op->accepted == 0) {
     incoming_done(op, Status::ok);
-  } else if (readable && peer.driver->import(peer.route, {op->key.data(), op->key_bytes},
-                                             &op->remote) == Status::ok) {
-    if (!ask_first(op)) start_move(op);
   } else {
-    ask_stream(op);
+    begin_move(op);
   }
 
   const bool over = started_done_;
@@ -44,38 +38,70 @@ Status Protocol::begin_incoming(Op* op, Op** out, bool answer_here) {
   return status;
 }
 
+// A request that waits is none for frames first.
+void Protocol::begin_move(Op* op) {
+  Peer& peer = *op->peer;
+  choice::Target target;
+  target.bytes = op->accepted;
+  target.addressed = op->data.has_address();
+  target.denied = peer.remote_denied;
+  target.backlog = !peer.backlog.empty();
+  target.silent = peer.silent;
+  target.key = import_key(op, kGet);
+  target.near = target.key && near(peer, op->data);
+  target.sooner =
+      target.key && target.bytes < peer.plan.sent_below && peer.advice->sooner_sent(op->remote);
+  switch (choice::move(peer.plan, target)) {
+    case Move::frames:
+    case Move::write:
+      ++counters_->payloads_framed;
+      return ask_stream(op);
+    case Move::frames_first:
+      ++counters_->payloads_asked;
+      if (ask_first(op)) return;
+      return start_move(op);
+    case Move::read:
+      ++counters_->payloads_read;
+      return start_move(op);
+  }
+}
+
+// Makes the other side's key a handle of the driver, if this process may use it.
+bool Protocol::import_key(Op* op, Cap way) {
+  Peer& peer = *op->peer;
+  const bool whole = op->key_bytes > 0 && op->key_bytes == peer.driver->caps().key_bytes;
+  return whole && peer.plan.can(way) && !peer.remote_denied && op->data.has_address() &&
+         op->remote == kNoRemote &&
+         peer.driver->import(peer.route, {op->key.data(), op->key_bytes}, &op->remote) ==
+             Status::ok;
+}
+
 // Asks the source for the payload: by remote write if that is what the driver offers, otherwise
 // by frames.
 void Protocol::ask_stream(Op* op) {
   op->key_bytes = 0;
   op->head_bytes = sizeof(wire::Control);
-  if (!(op->peer->driver->caps().flags & kGet)) export_memory(op, kRemoteWrite);
+  if (!op->peer->plan.can(kGet)) export_memory(op, kRemoteWrite);
   set_control_head(op, Kind::stream, Status::ok, op->accepted);
   if (!op->peer->hello_sent) queue_hello(*op->peer);
   queue_op(op);
   flush(*op->peer);
 }
 
-// A payload that is sooner here if its source sends it is asked for, if the request can leave at
-// once, and the source was not found silent. Not where a source may take its memory back before
-// this process has told it to.
+// False: the request could not leave at once.
 bool Protocol::ask_first(Op* op) {
-  Peer& peer = *op->peer;
-  if (peer.silent || !peer.advice || !peer.advice->sooner_sent(op->remote, op->accepted) ||
-      near(peer, op->data) || (peer.driver->caps().flags & kDelivers) || !peer.backlog.empty())
-    return false;
-  op->readable = true;
+  op->asked = Asked::yes;
   ask_stream(op);
   if (op->stage == OpStage::asked) return true;
-  peer.backlog.remove(op);
-  op->readable = false;
+  op->peer->backlog.remove(op);
+  op->asked = Asked::no;
   return false;
 }
 
 // The request has left.
 void Protocol::wait_for_stream(Op* op) {
-  op->stage = op->readable ? OpStage::asked : OpStage::waiting;
-  if (!op->readable) return;
+  op->stage = op->readable() ? OpStage::asked : OpStage::waiting;
+  if (!op->readable()) return;
   ++moves_;
   op->since_ns = time();
   Peer& peer = *op->peer;
@@ -117,10 +143,9 @@ void Protocol::give_up_streams() {
 // passed over meanwhile, those that are missing are still to come.
 void Protocol::restart_stream(Op* op) {
   op->moved = op->streamed;
-  if (!op->missed) return;
+  if (op->asked != Asked::missed) return;
   op->moved = 0;
-  op->readable = false;
-  op->restarted = true;
+  op->asked = Asked::again;
   ask_stream(op);
 }
 
@@ -129,13 +154,13 @@ void Protocol::restart_stream(Op* op) {
 bool Protocol::comes_late(Peer& peer, Op* op, uint64_t offset) {
   if (!peer.given_up) return false;
   peer.silent = false;
-  const bool read = op && op->readable && op->moves();
-  const bool earlier = op && op->restarted && offset != 0;
+  const bool read = op && op->readable() && op->moves();
+  const bool earlier = op && op->asked == Asked::again && offset != 0;
   if (op && !read && !earlier) {
-    op->restarted = false;
+    if (op->asked == Asked::again) op->asked = Asked::no;
     return false;
   }
-  if (read) op->missed = true;
+  if (read) op->asked = Asked::missed;
   ++counters_->late_replies;
   return true;
 }
@@ -178,7 +203,7 @@ unsigned Protocol::move_step(Op* op) {
   Peer& peer = *op->peer;
   Driver& driver = *peer.driver;
   const DriverCaps& caps = driver.caps();
-  const bool reading = op->role == OpRole::access ? op->reading : op->role == OpRole::incoming;
+  const bool reading = op->role == OpRole::read || op->role == OpRole::incoming;
   unsigned events = 0;
   bool in_call = false;
   while (op->moved < op->accepted) {
@@ -205,7 +230,7 @@ unsigned Protocol::move_step(Op* op) {
     op->moved += covered;
     ++events;
     if (reading) counters_->pulled_bytes += covered;
-    if (op->role == OpRole::access && !reading) counters_->pushed_bytes += covered;
+    if (op->role == OpRole::write) counters_->pushed_bytes += covered;
     in_call = status == Status::ok;
     if (in_call) moved_in_call_ += covered;
     if (!in_call) ++op->pending_dones;
@@ -225,8 +250,8 @@ void Protocol::move_refused(Op* op) {
   peer.remote_denied = true;
   leave_moves(op);
   op->moved = 0;
-  if (op->role == OpRole::access) return access_over(op, Status::denied);
-  if (op->role == OpRole::incoming) return op->readable ? restart_stream(op) : ask_stream(op);
+  if (op->accesses()) return access_over(op, Status::denied);
+  if (op->role == OpRole::incoming) return op->readable() ? restart_stream(op) : ask_stream(op);
   op->stage = OpStage::streaming;
   peer.streams.push(op);
   flush(peer);
@@ -234,7 +259,7 @@ void Protocol::move_refused(Op* op) {
 
 void Protocol::move_finished(Op* op) {
   leave_moves(op);
-  if (op->role == OpRole::access) return access_over(op, op->status);
+  if (op->accesses()) return access_over(op, op->status);
   if (op->role == OpRole::incoming) return incoming_done(op, op->status);
   send_control(*op->peer, Kind::finish, op->status, op->peer_op, 0, op->accepted);
 }
@@ -244,12 +269,11 @@ Status Protocol::access_later(Peer& peer, uint32_t remote, uint64_t offset, void
                               uint64_t bytes, bool reading, const AccessOwner& owner) {
   const bool waits = !peer.moves.empty() || in_one_piece(peer, bytes);
   const auto notify = reinterpret_cast<uintptr_t>(owner.notify);
-  Op* op = make_op(peer, OpRole::access,
+  Op* op = make_op(peer, reading ? OpRole::read : OpRole::write,
                    {&Protocol::access_event, owner.object, nullptr, {notify, owner.argument}});
   if (!op) return Status::no_memory;
   op->data = Data(base, bytes);
   op->length = op->accepted = bytes;
-  op->reading = reading;
   op->remote = remote;
   op->remote_offset = offset;
   if (waits) {
@@ -363,7 +387,8 @@ void Protocol::access_done(RemoteAccess* access, Status status) {
 void Protocol::access_event(Op* op, OpEvent, Status status, uint64_t) {
   const auto notify = reinterpret_cast<decltype(AccessOwner::notify)>(op->owner.words[0]);
   const AccessOwner owner{notify, op->owner.object, op->owner.words[1], {}};
-  notify({op->peer, owner, op->data.at(0), op->remote_offset, op->length, op->reading, 0}, status);
+  const bool reading = op->role == OpRole::read;
+  notify({op->peer, owner, op->data.at(0), op->remote_offset, op->length, reading, 0}, status);
 }
 
 void Protocol::access_over(Op* op, Status status) {
@@ -422,7 +447,7 @@ void Protocol::Rail::done(uint64_t cookie, Status status) {
   if (op->pending_dones > 0) return;
   if (op->stage == OpStage::flying) {
     protocol->source_done(op, op->status);
-  } else if (op->stage == OpStage::waiting && op->end_sent && op->status == Status::ok) {
+  } else if (op->stage == OpStage::waiting && op->end == End::told && op->status == Status::ok) {
     protocol->conclude(op, Status::ok, OpEvent::acked, op->accepted);
   } else if (op->moves() && op->status == Status::denied) {
     op->status = Status::ok;
@@ -444,27 +469,23 @@ bool Protocol::may_stream(Op* op, const wire::Control& h) {
 void Protocol::on_stream(Peer& peer, const wire::Frame& frame) {
   const wire::Control& h = frame.control;
   Op* op = find_op(peer, h.op);
-  if (!op || op->role != OpRole::send || !op->announced || h.length == 0 || h.length > op->length ||
+  if (!op || !op->sends() || !op->announced() || h.length == 0 || h.length > op->length ||
       !may_stream(op, h))
     return bad_frame(&peer, "request for the payload of no message", "operation", h.op);
   op->moved = 0;
   op->peer_op = h.sender_op;
   op->accepted = h.length;
-  const DriverCaps& caps = peer.driver->caps();
   keep_key(op, frame.key);
-  const bool writable = op->key_bytes > 0 && op->key_bytes == caps.key_bytes &&
-                        (caps.flags & kPut) && !peer.remote_denied && !op->functions;
-  if (writable && op->remote == kNoRemote &&
-      peer.driver->import(peer.route, {op->key.data(), op->key_bytes}, &op->remote) == Status::ok) {
+  const bool key = import_key(op, kPut);
+  if (choice::answer(peer.plan, key, op->data.has_address(), peer.remote_denied) == Move::write)
     return start_move(op);
-  }
   op->stage = OpStage::streaming;
   peer.streams.push(op);
   if (!op->region || !frame.key.empty()) {
     flush(peer);
   } else {
     // It could have been read. If the peer has done so in the meantime, its word is on the way.
-    peer.run = kRunUnread;
+    peer.recent.not_read();
     list_peer(peer);
   }
 }
@@ -474,9 +495,9 @@ void Protocol::on_data(Peer& peer, const wire::Frame& frame) {
   Op* op = find_op(peer, h.op);
   if (comes_late(peer, op, h.length)) return;
   const uint64_t size = frame.payload.size();
-  const bool asked = op && op->role == OpRole::incoming && op->announced;
-  const bool got =
-      op && op->exported && (op->role == OpRole::request || op->role == OpRole::incoming);
+  const bool asked = op && op->role == OpRole::incoming && op->announced();
+  const bool got = op && op->way == choice::Way::streamed &&
+                   (op->role == OpRole::request || op->role == OpRole::incoming);
   const bool waits = op && (op->stage == OpStage::waiting || op->stage == OpStage::asked);
   if (!(asked || got) || !waits || h.length != op->moved || size > op->accepted - op->moved)
     return bad_frame(&peer, "payload of no message", "offset", h.length);
@@ -488,7 +509,7 @@ void Protocol::on_data(Peer& peer, const wire::Frame& frame) {
     op->want_ack = true;
     op->credit_owed = 0;  // what the request carried has arrived
   }
-  op->no_finish = last;
+  if (last) op->end = End::told;
   if (size > 0) peer.streamed = true;
   op->data.copy_in(op->moved, frame.payload.data(), size);
   op->moved += size;

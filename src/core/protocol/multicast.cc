@@ -21,7 +21,7 @@ bool Protocol::multicast_now(PeerId group, std::span<Peer* const> peers, const E
   iovec pieces[kPieces];
   uint64_t covered = 0;
   Tx tx;
-  tx.piece_count = source.slice(0, bytes, pieces, receiver->pieces_max, &covered);
+  tx.piece_count = source.slice(0, bytes, pieces, receiver->plan.pieces_max, &covered);
   if (covered != bytes) return false;
 
   // Credit goes back by frames to one peer.

@@ -12,6 +12,7 @@
 
 #include "core/base/data.h"
 #include "core/base/status.h"
+#include "core/protocol/choice.h"
 #include "core/protocol/wire.h"
 #include "drivers/interfaces.h"
 
@@ -74,16 +75,19 @@ struct OpLink {
 
 enum class OpRole : uint8_t {
   control,   // one small frame waiting for room in the driver
-  send,      // outgoing payload: put or reply
+  put,       // outgoing payload
+  reply,     // the same, of a get
   request,   // get or getput waiting for its reply
   update,    // atomic operation of exported memory waiting for the old value
   incoming,  // payload on its way in, destination known
   held,      // an arrival nobody has matched yet
-  access,    // a remote read or write of memory that the owner imported
+  read,      // a remote read of memory that the owner imported
+  write,     // the same, a remote write
 };
 
 enum class OpStage : uint8_t {
-  queued,     // in the peer's backlog, frames still to be handed to the driver
+  queued,     // in the peer's backlog, no frame handed to the driver yet
+  sending,    // the same, but the first one has been
   flying,     // handed over; waiting for done() of the driver
   waiting,    // waiting for a frame from the peer
   streaming,  // source: sending data frames
@@ -93,30 +97,35 @@ enum class OpStage : uint8_t {
   finished,   // over; the owner learns it when the driver has given the memory back
 };
 
+// Of a target that has asked for frames, though it could have read the payload.
+enum class Asked : uint8_t {
+  no,
+  yes,
+  missed,  // frames came when it was being read already
+  again,   // it could not be read after all: they are to come from the first one on
+};
+
+// When the source of an announced message is over.
+enum class End : uint8_t {
+  finish,   // when the target says so
+  arrival,  // or when the driver says that all frames have arrived
+  told,     // the latter, and the target has been told by data_end
+};
+
 inline constexpr uint32_t kNoRemote = ~uint32_t{0};
 
 struct Op {
   OpRole role = OpRole::control;
   OpStage stage = OpStage::queued;
   Status status = Status::ok;
-  Status refusal = Status::dropped;  // what the source is told if nothing was accepted
-  bool announced = false;            // payload moves after the match
+  Status refusal = Status::dropped;      // what the source is told if nothing was accepted
+  choice::Way way = choice::Way::eager;  // request: `streamed` if the payload may come so
+  Asked asked = Asked::no;
+  End end = End::finish;
   bool want_ack = false;
-  bool sent_told = false;   // the owner had its `sent`
-  bool is_reply = false;    // source side of a get
-  bool first_sent = false;  // the frame with `head` has left
-  bool reading = false;     // access: from the peer's memory
-  bool soon = false;        // incoming: as Rma::soon
-  bool functions = false;   // data is reached by pack and unpack only
-  bool exported = false;    // request: of exported memory, so the payload may come as a stream
-  bool several = false;     // puts that share one frame; lent to the driver if it is a long one
-  bool pushed = false;      // though longer than what is eager: lent to the driver
-  bool readable = false;    // target: as `asked`, from then on
-  bool missed = false;      // ... and frames came when it was read already
-  bool restarted = false;   // ... so that they were asked for again, from the first one on
-  bool no_finish = false;   // source: over when its stream has arrived; target: told so
-  bool end_sent = false;    // source: with data_end
-  uint8_t head_bytes = 0;   // of `head`
+  bool sent_told = false;  // the owner had its `sent`
+  bool soon = false;       // incoming: as Rma::soon
+  uint8_t head_bytes = 0;  // of `head`
   Peer* peer = nullptr;
   Owner owner;
 
@@ -146,8 +155,21 @@ struct Op {
   OpLink all;                            // all operations of the peer
   std::array<std::byte, kHeadMax> head;  // encoded first frame header (and key)
 
+  // Payload leaves.
+  bool sends() const { return role == OpRole::put || role == OpRole::reply; }
+  // Begun by the owner as a remote read or write.
+  bool accesses() const { return role == OpRole::read || role == OpRole::write; }
+  bool announced() const { return way == choice::Way::announced; }
+  // The target could have read it.
+  bool readable() const { return asked == Asked::yes || asked == Asked::missed; }
+  // In the peer's backlog.
+  bool waits() const { return stage == OpStage::queued || stage == OpStage::sending; }
   // Remote read or write under way.
   bool moves() const { return stage == OpStage::moving || stage == OpStage::issued; }
+  // The memory of an eager message is the driver's until it has arrived.
+  bool lent() const {
+    return way == choice::Way::lent || way == choice::Way::copied || way == choice::Way::together;
+  }
 };
 
 }  // namespace torii

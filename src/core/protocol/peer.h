@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 
+#include "core/protocol/choice.h"
 #include "core/protocol/op.h"
 
 namespace torii {
@@ -55,26 +56,20 @@ struct Peer {
   bool streamed = false;       // frames of payloads that were asked for have come
   bool silent = false;         // it was given up, and has not been heard since: ask for no more
   bool given_up = false;       // it was given up at least once: its frames may come late
-  bool in_row = false;   // it was sent a message of several frames, and has said nothing since
-  uint8_t crossing = 0;  // long messages come and go at once; 0: they do not
-  uint8_t run = 0;       // so many long messages are taken to be some of many
-  uint8_t rail = 0;      // index of the driver among the interface's
+  bool in_row = false;  // it was sent a message of several frames, and has said nothing since
+  uint8_t rail = 0;     // index of the driver among the interface's
   PeerId route = kNoPeer;
   Driver* driver = nullptr;
   ShortFrames* short_frames = nullptr;  // the driver's; null: it has none
   Advice* advice = nullptr;
   Paths* paths = nullptr;
-  uint32_t pieces_max = 1;       // address ranges of one frame
-  bool copied = false;           // a copy of an eager message is lent to the driver
-  uint32_t small_max = 0;        // largest message that travels as one tagged frame
-  uint32_t express_end = 0;      // sizes below may use put_now; 0 unless up and greeted
-  uint32_t eager_max = 0;        // largest message sent eagerly
-  uint64_t read_min = 0;         // smallest of them that may be better read
-  uint64_t alone_min = kNoSize;  // the same while nothing else is under way
-  uint64_t crossing_min = 0;     // the same while such messages meet
-  uint64_t streamed_ns = 0;      // the last time when `streamed` was found set, and cleared
-  uint64_t number = 0;           // unique in this interface; the source in tagged matching
-  uint64_t process = 0;          // nid << 32 | pid; the source in Portals matching
+  choice::Plan plan;  // how payloads travel by it
+  choice::Recent recent;
+  bool copied = false;       // a copy of an eager message is lent to the driver
+  uint32_t express_end = 0;  // sizes below may use put_now; 0 unless up and greeted
+  uint64_t streamed_ns = 0;  // the last time when `streamed` was found set, and cleared
+  uint64_t number = 0;       // unique in this interface; the source in tagged matching
+  uint64_t process = 0;      // nid << 32 | pid; the source in Portals matching
   // Eager credit, in units of wire::kCreditUnit.
   uint64_t credit = 0;         // may still be sent
   uint64_t window = 0;         // granted to the peer

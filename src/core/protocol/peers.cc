@@ -16,7 +16,6 @@ using wire::Kind;
 namespace {
 
 constexpr size_t kHostAt = offsetof(wire::Hello, host);
-constexpr unsigned kEagerFrames = 8;  // eager messages of more than one frame, if not advised
 
 uint64_t process_key(uint32_t nid, uint32_t pid) { return uint64_t{nid} << 32 | pid; }
 
@@ -308,44 +307,28 @@ Peer* Protocol::make_peer(const Identity& id) {
   return peer;
 }
 
-Protocol::Limits Protocol::limits(uint8_t rail) const {
-  const DriverCaps& caps = drivers_[rail]->caps();
-  // One message leaves half of the credit for those behind it.
-  const uint64_t advice = std::min<uint64_t>(
-      caps.eager_advice ? caps.eager_advice : caps.mtu * kEagerFrames, config_.eager_window / 2);
-  const uint64_t limit = config_.eager_limit ? config_.eager_limit : advice;
-  Limits out;
-  out.pieces_max = std::min(caps.pieces_max, kPieces);
-  out.eager_max = uint32_t(std::min<uint64_t>(limit, config_.eager_window));
-  out.small_max =
-      std::min({caps.inline_max, caps.mtu - uint32_t(sizeof(wire::Tagged)), out.eager_max});
-  return out;
+choice::Plan Protocol::plan(uint8_t rail) const {
+  Driver& driver = *drivers_[rail];
+  return choice::make_plan(driver.caps(), driver.advice(), config_.eager_limit,
+                           config_.eager_window);
 }
 
 void Protocol::set_route(Peer& peer, uint8_t rail, PeerId route) {
-  const Limits limits = this->limits(rail);
   peer.rail = rail;
   peer.route = route;
   peer.driver = drivers_[rail].get();
   peer.short_frames = peer.driver->short_frames();
   peer.advice = peer.driver->advice();
   peer.paths = peer.driver->paths();
-  peer.pieces_max = limits.pieces_max;
-  peer.small_max = limits.small_max;
-  peer.eager_max = limits.eager_max;
-  const bool reads = peer.driver->caps().flags & kGet;
-  const uint64_t crossing = peer.advice ? peer.advice->read_crossing_min : 0;
-  peer.crossing_min = crossing ? crossing : peer.eager_max / 2 + 1;
-  peer.alone_min =
-      peer.advice && reads && !config_.eager_limit ? peer.advice->read_alone_min : kNoSize;
-  peer.read_min = reads ? std::min(peer.alone_min, peer.crossing_min) : kNoSize;
+  peer.plan = plan(rail);
   allow_express(peer);
   rails_[rail]->set(route, &peer);
 }
 
 void Protocol::allow_express(Peer& peer) {
   const bool ready = peer.state == PeerState::up && peer.hello_sent;
-  peer.express_end = ready ? uint32_t(std::min<uint64_t>(peer.small_max + 1, peer.alone_min)) : 0;
+  peer.express_end =
+      ready ? uint32_t(std::min<uint64_t>(peer.plan.small_max + 1, peer.plan.alone_min)) : 0;
 }
 
 void Protocol::queue_hello(Peer& peer) {
@@ -437,7 +420,7 @@ void Protocol::fail_peer(Peer& peer, Status why) {
 
 void Protocol::fail_op(Op* op, Status why) {
   Peer& peer = *op->peer;
-  if (op->stage == OpStage::queued) peer.backlog.remove(op);
+  if (op->waits()) peer.backlog.remove(op);
   if (op->stage == OpStage::streaming) peer.streams.remove(op);
   if (op->stage == OpStage::asked) stop_waiting(op);
   if (op->moves()) leave_moves(op);

@@ -25,9 +25,6 @@
 
 namespace torii {
 
-// Most address ranges offered to a driver at once.
-inline constexpr uint32_t kPieces = 8;
-
 // What a request addresses: one of the two kinds of match space, or exported memory.
 enum class Space : uint8_t { portal, tagged, memory };
 
@@ -132,12 +129,7 @@ class Protocol final {
     return peer.number - 1 < peers_.size() && peers_[peer.number - 1].get() == &peer;
   }
   // How messages travel by that driver, the index of one.
-  struct Limits {
-    uint32_t pieces_max;  // address ranges of one frame
-    uint32_t small_max;   // largest message that travels as one tagged frame
-    uint32_t eager_max;   // largest message sent eagerly
-  };
-  Limits limits(uint8_t rail) const;
+  choice::Plan plan(uint8_t rail) const;
   // The peer is this process itself.
   bool is_self(const Peer& peer) const;
   // peer_dead or peer_closed, for a peer that is not up.
@@ -280,7 +272,6 @@ class Protocol final {
   static constexpr unsigned kPollBudget = 64;  // events of one driver in a round of progress
   // Of a cookie of an access, in the half of a handle that has the index: no pool is so large.
   static constexpr uint64_t kAccessCookie = uint64_t{1} << 31;
-  static constexpr uint8_t kCrossing = 2;
   // For frames that a source was asked for: it may be busy with those of others.
   static constexpr uint64_t kPatienceNs = 100000;
   static constexpr int kGivenUpAtOnce = 8;
@@ -291,8 +282,6 @@ class Protocol final {
     iovec pieces[kRunMost];
     InplaceVector<Tx, kRunMost> frames;
   };
-  static constexpr uint8_t kRun = 16;
-  static constexpr uint8_t kRunUnread = 255;  // after one that was announced in vain
 
   // One driver with the peers it names; its upcalls come back here.
   struct Rail final : Sink {
@@ -327,13 +316,9 @@ class Protocol final {
   Op* make_op(Peer& peer, OpRole role, const Owner& owner);
   void free_op(Op* op);
   static bool near(const Peer& peer, const Data& source);
-  // All payload travels in frames.
-  static bool frames_only(const Peer& peer) { return !(peer.driver->caps().flags & (kGet | kPut)); }
-  static uint64_t remote_least(const Peer& peer);
   bool export_memory(Op* op, uint32_t access);
-  uint64_t push_max(const Peer& peer, const Data& source, bool exported) const;
-  bool better_read(Peer& peer, const Data& source);
-  static bool worth_copying(const Op* op, const Envelope& env);
+  choice::Choice choose(Peer& peer, const Envelope& env, const Data& source);
+  void count(choice::Choice choice);
   static bool lend_copy(Op* op);
   void set_announced_head(Op* op, const Envelope& env);
   void set_request_head(Op* op, wire::Kind kind, const Envelope& env);
@@ -361,6 +346,7 @@ class Protocol final {
   uint32_t stream_next(Op* op, uint32_t most);
   static uint32_t payload_head(const Op* op, wire::Kind kind, uint64_t offset, std::byte* out);
   static bool in_run(const Op* op, uint64_t left);
+  static bool awaited(const Op* op);
   static bool lends(const Op* op, const DriverCaps& caps, uint64_t bytes);
   static bool ends_by_done(const Op* op, const DriverCaps& caps, uint64_t end, uint64_t bytes);
   static uint32_t longest(const Op* op, const DriverCaps& caps);
@@ -395,6 +381,8 @@ class Protocol final {
   void on_data(Peer& peer, const wire::Frame& frame);
   void ask_stream(Op* op);
   bool ask_first(Op* op);
+  void begin_move(Op* op);
+  bool import_key(Op* op, Cap way);
   void wait_for_stream(Op* op);
   void stop_waiting(Op* op);
   void give_up_streams();

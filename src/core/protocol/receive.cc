@@ -11,6 +11,7 @@
 
 namespace torii {
 
+using choice::Way;
 using wire::Kind;
 
 namespace {
@@ -71,8 +72,8 @@ inline bool Protocol::take_window(Peer& peer, uint64_t bytes, uint32_t* units) {
     return protocol->bad_frame(peer, "eager message beyond the granted window", "bytes",
                                payload.size());
   peer->credit += tagged.credit;
-  if (__builtin_expect(payload.size() >= peer->crossing_min, 0) && !peer->backlog.empty())
-    peer->crossing = kCrossing;
+  if (__builtin_expect(payload.size() >= peer->plan.crossing_min, 0) && !peer->backlog.empty())
+    peer->recent.met();
   protocol->upper_->on_tagged(*peer, tagged, payload);
 }
 
@@ -120,7 +121,7 @@ void Protocol::on_announced(Peer& peer, const wire::Frame& frame) {
   a.peer_op = h.op;
   a.credit = 0;
   peer.silent = false;
-  if (announced_ > 0) peer.crossing = kCrossing;
+  if (announced_ > 0) peer.recent.met();
   upper_->on_put(a);
 }
 
@@ -154,7 +155,7 @@ void Protocol::on_request(Peer& peer, const wire::Frame& frame) {
   a.key = frame.key;
   a.peer_op = h.op;
   a.credit = units;
-  if (h.kind == Kind::put_announce && announced_ > 0) peer.crossing = kCrossing;
+  if (h.kind == Kind::put_announce && announced_ > 0) peer.recent.met();
   peer.silent = false;
   if (h.kind == Kind::get || h.kind == Kind::getput) return upper_->on_get(a);
   upper_->on_put(a);
@@ -181,7 +182,7 @@ void Protocol::on_update(Peer& peer, const wire::Frame& frame) {
 void Protocol::on_updated(Peer& peer, const wire::Updated& h) {
   peer.credit += h.credit;
   Op* op = find_op(peer, h.op);
-  if (!op || op->role != OpRole::update || op->stage == OpStage::queued)
+  if (!op || op->role != OpRole::update || op->waits())
     return bad_frame(&peer, "answer to no atomic operation", "operation", h.op);
   op->data.copy_in(0, &h.old, sizeof(h.old));
   conclude(op, Status::ok, OpEvent::received, h.busy ? 0 : sizeof(h.old));
@@ -214,11 +215,10 @@ void Protocol::on_control(Peer& peer, const wire::Frame& frame) {
       break;
   }
   Op* op = find_op(peer, h.op);
-  if (!op || op->stage == OpStage::queued)
-    return bad_frame(&peer, "answer to no operation", "operation", h.op);
+  if (!op || op->waits()) return bad_frame(&peer, "answer to no operation", "operation", h.op);
   if (h.kind == Kind::finish) return on_finish(op, static_cast<Status>(h.status), h.length);
   // An acknowledgement. It may come before the driver's done().
-  if (op->role != OpRole::send || op->announced || !op->want_ack || h.length > op->length)
+  if (!op->sends() || op->announced() || !op->want_ack || h.length > op->length)
     return bad_frame(&peer, "unexpected acknowledgement", "bytes", h.length);
   conclude(op, Status::ok, OpEvent::acked, h.length);
 }
@@ -239,7 +239,7 @@ void Protocol::on_finish(Op* op, Status status, uint64_t length) {
       return bad_frame(&peer, "unexpected finish of a request", "status", uint64_t(status));
     return conclude(op, status == Status::dropped ? Status::ok : status, OpEvent::dropped, 0);
   }
-  const bool owed = op->role == OpRole::send && (op->announced || op->want_ack);
+  const bool owed = op->sends() && (op->announced() || op->want_ack);
   if (!owed || length > op->length)
     return bad_frame(&peer, "unexpected finish of a message", "bytes", length);
   if (op->moves()) return bad_frame(&peer, "finish during a remote write", "bytes", length);
@@ -287,13 +287,12 @@ Status Protocol::accept(Arrival& a, const Data& destination, uint64_t accepted, 
     return Status::no_memory;
   }
   op->data = destination;
-  op->functions = !destination.has_address();
   op->length = a.env.length;
   op->accepted = accepted;
   op->peer_op = a.peer_op;
   op->want_ack = !no_ack;
   if (a.kind == Kind::put_announce) {
-    op->announced = true;
+    op->way = Way::announced;
     op->soon = a.soon;
     keep_key(op, a.key);
     return begin_incoming(op, out, true);
@@ -324,7 +323,7 @@ void Protocol::on_more(Peer& peer, const wire::Frame& frame) {
     return bad_frame(&peer, "continuation of no message", "offset", frame.control.length);
   const uint64_t at = op->moved;
   op->moved += size;
-  if (!peer.backlog.empty()) peer.crossing = kCrossing;
+  if (!peer.backlog.empty()) peer.recent.met();
   if (op->moved == op->length) peer.inflow = nullptr;
   if (op->role == OpRole::held) {
     copy_bytes(op->buffer + at, frame.payload.data(), size);
@@ -340,9 +339,9 @@ void Protocol::incoming_done(Op* op, Status status) {
   Peer& peer = *op->peer;
   give_back(peer, op->credit_owed);
   op->credit_owed = 0;
-  if (op->announced) {
+  if (op->announced()) {
     const bool hide = !op->want_ack && status == Status::ok;
-    if (!op->no_finish || hide)
+    if (op->end == End::finish || hide)
       send_control(peer, Kind::finish, hide ? op->refusal : status, op->peer_op, 0, op->accepted);
   } else if (status == Status::ok) {
     answer_put(peer, op->peer_op, op->want_ack ? Status::ok : op->refusal, op->accepted);
@@ -364,7 +363,7 @@ Op* Protocol::hold(Arrival& a) {
   op->stage = OpStage::waiting;
   ++counters_->unexpected;
   if (a.kind == Kind::put_announce) {
-    op->announced = true;
+    op->way = Way::announced;
     keep_key(op, a.key);
     return op;
   }
@@ -388,16 +387,15 @@ Status Protocol::claim(Op* op, const Data& destination, uint64_t accepted, bool 
   op->role = OpRole::incoming;
   op->owner = owner;
   op->data = destination;
-  op->functions = !destination.has_address();
   op->accepted = accepted;
   op->want_ack = !no_ack;
-  const bool incomplete = op->announced || op->moved < op->length;
+  const bool incomplete = op->announced() || op->moved < op->length;
   if (incomplete && peer.state != PeerState::up) {
     const Status why = down_status(peer);
     free_op(op);
     return why;
   }
-  if (op->announced) {
+  if (op->announced()) {
     return begin_incoming(op, out, true);
   }
   destination.copy_in(0, op->buffer, std::min(op->moved, accepted));
@@ -455,38 +453,36 @@ Status Protocol::reply(Arrival& a, const Data& source, uint64_t accepted, const 
   if (out) *out = nullptr;
   if (peer.state != PeerState::up) return Status::peer_closed;
   if (!peer.hello_sent) queue_hello(peer);
-  Op* op = make_op(peer, OpRole::send, owner);
+  Op* op = make_op(peer, OpRole::reply, owner);
   if (!op) {
     drop(a);
     return Status::no_memory;
   }
-  op->is_reply = true;
   op->data = source;
-  op->functions = !source.has_address();
   op->length = op->accepted = accepted;
   op->peer_op = a.peer_op;
-  op->announced = accepted > peer.eager_max || (accepted == source.bytes() && near(peer, source));
-  // The place of what was asked of an export is known: nobody has to ask for the payload. What one
-  // frame does not carry is lent to the driver, if that tells when it has arrived.
-  const DriverCaps& caps = peer.driver->caps();
-  const bool lent = (caps.flags & kDelivers) && source.contiguous() &&
-                    accepted > caps.mtu - sizeof(wire::Control);
-  if ((op->announced || lent) && a.env.space == Space::memory && frames_only(peer)) {
-    op->announced = false;
+  choice::Payload payload;
+  payload.bytes = accepted;
+  payload.contiguous = source.contiguous();
+  payload.near = accepted == source.bytes() && near(peer, source);
+  payload.exported = a.env.space == Space::memory;
+  const choice::Choice choice = choice::reply(peer.plan, payload);
+  op->way = choice.way;
+  if (op->way == Way::streamed) {
     op->stage = OpStage::streaming;
     return start(op, out);
   }
-  announced_ += op->announced;
+  announced_ += op->announced();
   op->head_bytes = sizeof(wire::Control);
-  if (op->announced) export_memory(op, kRemoteRead);
-  set_control_head(op, op->announced ? Kind::reply_announce : Kind::reply, Status::ok, accepted);
+  if (op->announced()) export_memory(op, kRemoteRead);
+  set_control_head(op, op->announced() ? Kind::reply_announce : Kind::reply, Status::ok, accepted);
   return start(op, out);
 }
 
 void Protocol::on_reply(Peer& peer, const wire::Frame& frame, bool announced) {
   const wire::Control& h = frame.control;
   Op* op = find_op(peer, h.op);
-  if (!op || op->role != OpRole::request || op->stage == OpStage::queued || h.length > op->accepted)
+  if (!op || op->role != OpRole::request || op->waits() || h.length > op->accepted)
     return bad_frame(&peer, "reply to no request", "operation", h.op);
   if (!announced && frame.payload.size() < h.length && (peer.inflow || frame.payload.empty()))
     return bad_frame(&peer, "broken reply", "bytes", frame.payload.size());
@@ -494,11 +490,10 @@ void Protocol::on_reply(Peer& peer, const wire::Frame& frame, bool announced) {
   op->length = op->accepted = h.length;
   op->want_ack = true;
   op->credit_owed = 0;  // what the request carried has arrived
-  op->exported = false;
+  op->way = announced ? Way::announced : Way::eager;
   std::free(op->buffer);
   op->buffer = nullptr;
   if (announced) {
-    op->announced = true;
     op->peer_op = h.sender_op;
     keep_key(op, frame.key);
     (void)begin_incoming(op, nullptr, false);

@@ -12,12 +12,10 @@
 
 namespace torii {
 
-namespace {
+using choice::Reason;
+using choice::Way;
 
-constexpr uint64_t kWorthRegistering = 64 << 10;  // where registration is expensive
-constexpr uint64_t kPushedMost = 128 << 10;       // where there are only frames
-constexpr uint64_t kPutMost = 256 << 10;          // the same, to memory that is exported
-constexpr uint64_t kCopiedLeast = 3 << 10;        // shorter ones leave as quickly in packets
+namespace {
 
 // Of a key, without the words of zeros at its end.
 uint16_t telling_bytes(const std::byte* key, uint32_t bytes) {
@@ -49,16 +47,16 @@ Op* Protocol::make_op(Peer& peer, OpRole role, const Owner& owner) {
 
 void Protocol::free_op(Op* op) {
   TORII_ASSERT(op->pending_dones == 0);
-  announced_ -= op->role == OpRole::send && op->announced;
+  announced_ -= op->sends() && op->announced();
   op->peer->ops.remove(op);
   if (op->region) {
     op->peer->driver->dereg(*op->region);
     regions_.put(op->region);
     op->region = nullptr;
   }
-  if (op->remote != kNoRemote && op->role != OpRole::access) op->peer->driver->drop(op->remote);
+  if (op->remote != kNoRemote && !op->accesses()) op->peer->driver->drop(op->remote);
   op->remote = kNoRemote;
-  if (op->pushed && op->buffer) op->peer->copied = false;
+  if (op->way == Way::copied) op->peer->copied = false;
   std::free(op->buffer);
   ops_.put(op);
 }
@@ -66,47 +64,18 @@ void Protocol::free_op(Op* op) {
 // A message that one frame could not carry lies in memory that the peer reads more cheaply than
 // frames.
 bool Protocol::near(const Peer& peer, const Data& source) {
-  return source.bytes() > peer.small_max && source.contiguous() && !peer.remote_denied &&
+  return source.bytes() > peer.plan.small_max && source.contiguous() && !peer.remote_denied &&
          peer.advice && peer.advice->near(peer.route, source.at(0));
-}
-
-// The shortest message that moves by remote read or write.
-uint64_t Protocol::remote_least(const Peer& peer) {
-  const uint64_t advised = peer.advice ? peer.advice->remote_min : 0;
-  const uint64_t least = peer.crossing ? std::min(advised, peer.crossing_min) : advised;
-  return peer.driver->caps().flags & kNeedsReg ? std::max(least, kWorthRegistering) : least;
-}
-
-// A message that could go eagerly is better read, once there is no copying in by one process while
-// the other one copies out: because both have more to send than the other takes at once, until two
-// messages met nothing else under way; or because the message is alone.
-bool Protocol::better_read(Peer& peer, const Data& source) {
-  const uint64_t bytes = source.bytes();
-  if (bytes < peer.read_min) return false;
-  const DriverCaps& caps = peer.driver->caps();
-  uint64_t least = peer.alone_min;
-  if (peer.crossing) {
-    least = peer.crossing_min;
-    if (announced_ == 0 && peer.backlog.empty()) --peer.crossing;
-  } else if (announced_ > 0 || !peer.backlog.empty()) {
-    peer.run = kRun;
-    return false;
-  } else if (peer.run > 0) {
-    --peer.run;
-    return false;
-  }
-  return bytes >= least && (caps.flags & kGet) && !peer.remote_denied && source.contiguous();
 }
 
 // Makes op->data reachable for the peer and appends the key to op->head. False: use frames.
 bool Protocol::export_memory(Op* op, uint32_t access) {
   Peer& peer = *op->peer;
-  const DriverCaps& caps = peer.driver->caps();
-  const bool able = caps.flags & (access == kRemoteRead ? kGet : kPut);
-  const uint64_t least = remote_least(peer);
-  if (!able || peer.remote_denied || !op->data.contiguous() || op->accepted == 0) return false;
-  const void* const base = op->data.at(0);
-  if (op->accepted < least && !(peer.advice && peer.advice->near(peer.route, base))) return false;
+  choice::Payload payload;
+  payload.bytes = op->accepted;
+  payload.contiguous = op->data.contiguous();
+  payload.near = payload.contiguous && peer.advice && peer.advice->near(peer.route, op->data.at(0));
+  if (!choice::exports(peer.plan, peer.recent, payload, peer.remote_denied, access)) return false;
   Region* region = regions_.get();
   if (!region) return false;
   if (peer.driver->reg(op->data.at(0), op->accepted, access, region) != Status::ok) {
@@ -114,7 +83,7 @@ bool Protocol::export_memory(Op* op, uint32_t access) {
     return false;
   }
   op->region = region;
-  op->key_bytes = telling_bytes(region->key.data(), caps.key_bytes);
+  op->key_bytes = telling_bytes(region->key.data(), peer.driver->caps().key_bytes);
   std::memcpy(op->head.data() + op->head_bytes, region->key.data(), op->key_bytes);
   return true;
 }
@@ -164,7 +133,7 @@ void Protocol::set_control_head(Op* op, wire::Kind kind, Status status, uint64_t
   wire::Control h{};
   h.kind = kind;
   h.status = static_cast<uint8_t>(status);
-  h.credit = op->readable ? 0 : take_credit(*op->peer);  // it may be withdrawn
+  h.credit = op->readable() ? 0 : take_credit(*op->peer);  // it may be withdrawn
   h.key_bytes = op->key_bytes;
   h.op = op->peer_op;
   h.sender_op = ops_.handle(op);
@@ -173,84 +142,90 @@ void Protocol::set_control_head(Op* op, wire::Kind kind, Status status, uint64_t
   op->head_bytes = uint8_t(sizeof(h) + op->key_bytes);
 }
 
-// The longest put that is not announced. To announce buys nothing but a round trip where only
-// frames carry data and an export is there already, or credit that the message is kept until its
-// match. But the backlog goes before all else: what has to wait in it is short, and of puts to an
-// export one frame.
-uint64_t Protocol::push_max(const Peer& peer, const Data& source, bool exported) const {
-  const bool waits = !peer.backlog.empty();
-  if (waits) return exported ? peer.small_max : peer.eager_max;
-  const bool lent =
-      !config_.eager_limit && source.contiguous() && (peer.driver->caps().flags & kDelivers);
-  if (!frames_only(peer) || !(exported || lent)) return peer.eager_max;
-  return std::max<uint64_t>(peer.eager_max, exported ? kPutMost : kPushedMost);
+choice::Choice Protocol::choose(Peer& peer, const Envelope& env, const Data& source) {
+  if (env.several) return {Way::together};
+  choice::Payload payload;
+  payload.bytes = source.bytes();
+  payload.contiguous = source.contiguous();
+  payload.near = near(peer, source);
+  payload.exported = env.space == Space::memory;
+  payload.answered = env.want_ack;
+  choice::Load load;
+  load.credit = peer.credit;
+  load.backlog = !peer.backlog.empty();
+  load.announced = announced_ > 0;
+  load.denied = peer.remote_denied;
+  load.copied = peer.copied;
+  if (peer.plan.can(kDelivers)) load.long_max = peer.long_max();
+  return choice::put(peer.plan, &peer.recent, payload, load);
+}
+
+void Protocol::count(choice::Choice choice) {
+  ++(choice.way == Way::announced ? counters_->rendezvous_sent : counters_->eager_sent);
+  switch (choice.reason) {
+    case Reason::length:
+      ++counters_->rendezvous_long;
+      break;
+    case Reason::credit:
+      ++counters_->credit_stalls;
+      break;
+    case Reason::near:
+      ++counters_->rendezvous_near;
+      break;
+    case Reason::crossing:
+      ++counters_->rendezvous_crossing;
+      break;
+    case Reason::alone:
+      ++counters_->rendezvous_alone;
+      break;
+    case Reason::none:
+      counters_->eager_lent += choice.way == Way::lent;
+      counters_->eager_copied += choice.way == Way::copied;
+      break;
+  }
 }
 
 Status Protocol::put(Peer& peer, const Envelope& env, const Data& source, const Owner& owner,
                      Op** out) {
   if (peer.state != PeerState::up) return down_status(peer);
   if (!peer.hello_sent) queue_hello(peer);
-  Op* op = make_op(peer, OpRole::send, owner);
+  Op* op = make_op(peer, OpRole::put, owner);
   if (!op) return Status::no_memory;
   op->data = source;
   op->length = op->accepted = source.bytes();
   op->want_ack = env.want_ack;
-  op->several = env.several;
-  op->functions = !source.has_address();
-
-  const bool exported = env.space == Space::memory;
-  const uint64_t cost = exported ? 0 : wire::credit_units(op->length);
-  // A long one leaves credit for small ones behind it: it may be kept there for long.
-  const bool longer = op->length > peer.eager_max;
-  const uint64_t left = longer && !exported ? wire::credit_units(peer.eager_max) : 0;
-  const bool room = cost + left <= peer.credit;
-  const uint64_t eager_max = push_max(peer, source, exported);
-  op->announced = !env.several && (op->length > eager_max || !room || near(peer, source) ||
-                                   better_read(peer, source));
-  if (op->announced) {
+  const choice::Choice choice = choose(peer, env, source);
+  op->way = choice.way;
+  if (op->way == Way::copied && !lend_copy(op)) op->way = Way::eager;
+  count({op->way, choice.reason});
+  if (op->announced()) {
     ++announced_;
-    op->no_finish = env.space == Space::tagged;  // it is told no more than that it was received
-    ++counters_->rendezvous_sent;
-    if (!room && op->length <= peer.eager_max) ++counters_->credit_stalls;
-    if (env.space == Space::tagged) {
+    if (env.space == Space::tagged) {  // it is told no more than that it was received
+      op->end = End::arrival;
       set_announced_head(op, env);
     } else {
       set_request_head(op, wire::Kind::put_announce, env);
     }
-  } else {
-    ++counters_->eager_sent;
-    op->pushed = longer;
-    peer.credit -= cost;
-    op->credit_taken = uint32_t(cost);
-    set_request_head(op, env.several ? wire::Kind::puts : wire::Kind::put, env);
-    if (worth_copying(op, env) && lend_copy(op)) {
-      if (out) *out = nullptr;
-      (void)start(op, nullptr);
-      return Status::ok;
-    }
+    return start(op, out);
   }
-  return start(op, out);
+  if (env.space != Space::memory) op->credit_taken = uint32_t(wire::credit_units(op->length));
+  peer.credit -= op->credit_taken;
+  set_request_head(op, env.several ? wire::Kind::puts : wire::Kind::put, env);
+  if (op->way != Way::copied) return start(op, out);
+  if (out) *out = nullptr;
+  (void)start(op, nullptr);
+  return Status::ok;
 }
 
-// An eager message of several frames, which a driver would take as one if it were lent, and which
-// is alone: of many, frames that are filled and sent together are as quick.
-bool Protocol::worth_copying(const Op* op, const Envelope& env) {
-  const DriverCaps& caps = op->peer->driver->caps();
-  const uint64_t bytes = op->head_bytes + op->length;
-  return (caps.flags & kDelivers) && op->length > caps.mtu && frames_only(*op->peer) &&
-         !op->peer->copied && env.space != Space::memory && !op->want_ack && !op->pushed &&
-         op->length >= kCopiedLeast && op->data.contiguous() && bytes <= op->peer->long_max();
-}
-
-// Then the message is over for its owner, who learns of a failure as of that of any eager message
-// that has left.
+// The message is over for its owner, who learns of a failure as of that of any eager message that
+// has left.
 bool Protocol::lend_copy(Op* op) {
   op->buffer = static_cast<std::byte*>(std::malloc(op->length));
   if (!op->buffer) return false;
   copy_bytes(op->buffer, op->data.at(0), op->length);
   op->data = Data(op->buffer, op->length);
   op->owner = Owner{};
-  op->pushed = op->sent_told = op->peer->copied = true;
+  op->sent_told = op->peer->copied = true;
   return true;
 }
 
@@ -274,7 +249,7 @@ Status Protocol::request(wire::Kind kind, Peer& peer, const Envelope& env, const
   if (!op) return Status::no_memory;
   op->data = destination;
   op->length = op->accepted = env.length;
-  op->exported = env.space == Space::memory;
+  if (env.space == Space::memory) op->way = Way::streamed;
   if (source.bytes() > 0) {
     op->buffer_bytes = uint32_t(source.bytes());
     op->buffer = static_cast<std::byte*>(std::malloc(op->buffer_bytes));
@@ -326,8 +301,7 @@ Status Protocol::start(Op* op, Op** out) {
 }
 
 bool Protocol::withdraw(Op* op) {
-  if (op->role != OpRole::send || op->is_reply || op->stage != OpStage::queued) return false;
-  if (op->first_sent || op->pending_dones > 0) return false;
+  if (op->role != OpRole::put || op->stage != OpStage::queued) return false;
   Peer& peer = *op->peer;
   peer.credit += op->credit_taken;
   peer.in_use += op->credit_owed;  // credit that the unsent header was to carry

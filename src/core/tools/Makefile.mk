@@ -31,6 +31,8 @@ libtorii_tools_a_SOURCES = \
 	src/core/tools/cores.h \
 	src/core/tools/machine.cc \
 	src/core/tools/machine.h \
+	src/core/tools/paths_table.cc \
+	src/core/tools/paths_table.h \
 	src/core/tools/table.cc \
 	src/core/tools/table.h \
 	src/core/tools/torii_perf_channel.h \

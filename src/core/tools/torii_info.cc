@@ -14,7 +14,9 @@
 #include "core/base/hardware.h"
 #include "core/base/log.h"
 #include "core/base/param.h"
+#include "core/link/link.h"
 #include "core/tools/machine.h"
+#include "core/tools/paths_table.h"
 #include "core/tools/table.h"
 #include "drivers/interfaces.h"
 
@@ -23,11 +25,13 @@ using namespace torii;
 namespace {
 
 constexpr char kUsage[] =
-    "usage: torii-info [--drivers] [--params] [--counters] [--machine] [--md | --json]\n"
+    "usage: torii-info [--drivers] [--paths] [--params] [--counters] [--machine]\n"
+    "                  [--md | --json]\n"
     "Shows the version, the drivers with what they can do here, the parameters and facts about "
     "this\n"
     "machine; or only the parts named.\n"
     "  --drivers   capabilities of every driver, and why one is unusable\n"
+    "  --paths     how messages travel by every driver, by their length in bytes\n"
     "  --params    every parameter: value in force, default, where the value came from, meaning\n"
     "  --counters  every counter and its meaning\n"
     "  --machine   what this machine allows, as far as it bears on the choice of paths\n"
@@ -36,7 +40,7 @@ constexpr char kUsage[] =
     "Exit status: 0; 1 if a driver that TORII_DRIVERS names is unusable; 2 for a wrong option.\n";
 
 struct Options {
-  bool drivers = false, params = false, counters = false, machine = false;
+  bool drivers = false, paths = false, params = false, counters = false, machine = false;
   bool markdown = false, json = false, help = false;
 };
 
@@ -44,9 +48,9 @@ bool parse(int argc, char** argv, Options* o) {
   const struct {
     const char* name;
     bool* flag;
-  } known[] = {{"--drivers", &o->drivers}, {"--params", &o->params}, {"--counters", &o->counters},
-               {"--machine", &o->machine}, {"--md", &o->markdown},   {"--json", &o->json},
-               {"--help", &o->help}};
+  } known[] = {{"--drivers", &o->drivers},   {"--paths", &o->paths},     {"--params", &o->params},
+               {"--counters", &o->counters}, {"--machine", &o->machine}, {"--md", &o->markdown},
+               {"--json", &o->json},         {"--help", &o->help}};
   for (int i = 1; i < argc; ++i) {
     auto option = std::find_if(std::begin(known), std::end(known),
                                [&](auto& k) { return !strcmp(argv[i], k.name); });
@@ -70,6 +74,13 @@ class IgnoringSink final : public Sink {
   void done(uint64_t, Status) override {}
   void peer_down(PeerId, Status) override {}
 };
+
+DriverEnv quiet_env(Sink* sink, Counters* counters) {
+  DriverEnv env;
+  env.sink = sink;
+  env.counters = counters;
+  return env;
+}
 
 struct CapName {
   Cap flag;
@@ -137,10 +148,7 @@ std::vector<Look> look_at_drivers() {
                               [&](const std::string& name) { return find_driver(name) == &info; });
     IgnoringSink sink;
     Counters counters;
-    DriverEnv env;
-    env.sink = &sink;
-    env.counters = &counters;
-    std::unique_ptr<Driver> driver = open_driver(info.name, env, &look.why);
+    std::unique_ptr<Driver> driver = open_driver(info.name, quiet_env(&sink, &counters), &look.why);
     look.usable = driver != nullptr;
     if (!driver) continue;
     look.caps = driver->caps();
@@ -191,6 +199,33 @@ Table purpose_table(const std::vector<Look>& looks) {
   }
   for (const std::string& name : unknown_drivers()) {
     table.rows.push_back({name, "Unusable: TORII_DRIVERS names it, but there is no such driver"});
+  }
+  return table;
+}
+
+// Drivers as jobs use them: those that lose frames have the link around them.
+Table paths_table() {
+  constexpr uint64_t kLongest = uint64_t{1} << 30;
+  Table table;
+  table.name = "paths";
+  table.columns = {"driver", "from bytes"};
+  for (const Situation& situation : situations()) table.columns.push_back(situation.name);
+  for (const DriverInfo& info : driver_list()) {
+    IgnoringSink sink;
+    Counters counters;
+    std::string why;
+    const std::unique_ptr<Driver> driver =
+        open_with_link(info.name, quiet_env(&sink, &counters), &why);
+    if (!driver) continue;
+    const uint64_t window =
+        choice::eager_window(params().eager_window, params().unexpected_memory, 2);
+    const choice::Plan plan =
+        choice::make_plan(driver->caps(), driver->advice(), params().eager_limit, window);
+    for (const PathRange& range : path_ranges(plan, kLongest)) {
+      std::vector<std::string>& row = table.rows.emplace_back();
+      row = {info.name, std::to_string(range.from)};
+      row.insert(row.end(), range.paths.begin(), range.paths.end());
+    }
   }
   return table;
 }
@@ -269,7 +304,7 @@ int main(int argc, char** argv) {
     fputs(kUsage, stdout);
     return 0;
   }
-  const bool all = !(o.drivers || o.params || o.counters || o.machine);
+  const bool all = !(o.drivers || o.paths || o.params || o.counters || o.machine);
   bool all_well = true;
   std::vector<Table> tables;
   if (all) tables.push_back(version_table());
@@ -282,6 +317,7 @@ int main(int argc, char** argv) {
           return look.wanted && !look.usable && !between_nodes_only(*look.info);
         });
   }
+  if (o.paths || (all && o.json)) tables.push_back(paths_table());
   if (all || o.machine) tables.push_back(machine_table());
   if (all || o.params) tables.push_back(parameter_table());
   if (o.counters || (all && o.json)) tables.push_back(counter_table());

@@ -83,7 +83,7 @@ class Ports {
       return false;
     iovec pieces[kPieces];
     uint64_t covered = 0;
-    const uint32_t count = data.slice(0, data.bytes(), pieces, peer.pieces_max, &covered);
+    const uint32_t count = data.slice(0, data.bytes(), pieces, peer.plan.pieces_max, &covered);
     const uint8_t where = port.index | (mode == TORII_READY ? wire::kReadyBit : 0);
     return covered == data.bytes() &&
            protocol_.put_now(peer, where, tag, user, pieces, count, covered);

@@ -67,6 +67,7 @@ bool ShmDriver::start(std::string* why) {
     caps_.key_bytes = sizeof(Key);
     caps_.remote_max = 4 << 20;
     remote_min = points_.offer_min;
+    sent_below = std::min(points_.remote_min, points_.read_crossing_min);
     read_alone_min = points_.read_alone_min;
     read_crossing_min = points_.read_crossing_min;
     side_by_side_ = !take_turns_;

@@ -69,7 +69,7 @@ class ShmDriver final : public Driver,
   bool near(PeerId peer, const void* at) const override {
     return arena_ && arena_->contains(at) && peers_[peer].direct;
   }
-  bool sooner_sent(uint32_t remote, uint64_t bytes) const override;
+  bool sooner_sent(uint32_t remote) const override;
   void look(PeerId peer) override;
   Status reach(uint32_t remote, Reach* out) override;
   bool send_short(PeerId peer, uint64_t word0, uint64_t word1, const void* body,

@@ -102,12 +102,11 @@ void ShmDriver::drop(uint32_t remote) {
   free_imports_.push_back(remote);
 }
 
-// Not what is mapped, nor what is announced in order to be read, nor of a process that sleeps.
-bool ShmDriver::sooner_sent(uint32_t remote, uint64_t bytes) const {
+// Not what is mapped, nor of a process that sleeps.
+bool ShmDriver::sooner_sent(uint32_t remote) const {
   const Import& import = imports_[remote];
   const Peer& peer = peers_[import.peer];
-  return bytes < std::min(points_.remote_min, points_.read_crossing_min) &&
-         !import.key.arena.serial && peer.there &&
+  return !import.key.arena.serial && peer.there &&
          peer.there->sleeping.load(std::memory_order_relaxed) == 0;
 }
 
