@@ -12,3 +12,8 @@ include src/drivers/shm/Makefile.mk
 include src/drivers/udp/Makefile.mk
 include src/drivers/sim/Makefile.mk
 include src/drivers/fault/Makefile.mk
+
+# The parameters of all drivers, for core/base/params.def.
+EXTRA_DIST += $(driver_params)
+driver_params.def: $(driver_params)
+	$(AM_V_GEN)./config.status driver_params.def

@@ -4,3 +4,4 @@ libtorii_internal_la_SOURCES += \
 	src/drivers/fault/fault.h \
 	src/drivers/fault/plan.cc
 EXTRA_DIST += src/drivers/fault/README.md
+driver_params += src/drivers/fault/params.def

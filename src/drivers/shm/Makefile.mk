@@ -28,3 +28,4 @@ libtorii_internal_la_SOURCES += \
 	src/drivers/shm/transfer.cc \
 	src/drivers/shm/wait.cc
 EXTRA_DIST += src/drivers/shm/README.md
+driver_params += src/drivers/shm/params.def

@@ -19,3 +19,4 @@ libtorii_internal_la_SOURCES += \
 	src/drivers/udp/wire.cc \
 	src/drivers/udp/wire.h
 EXTRA_DIST += src/drivers/udp/README.md
+driver_params += src/drivers/udp/params.def
