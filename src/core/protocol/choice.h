@@ -17,7 +17,7 @@ inline constexpr uint32_t kPieces = 8;
 
 namespace choice {
 
-// What a driver and the user say; constant while a peer has this driver.
+// The limits that a driver and the user set. Constant while a peer has this driver.
 struct Plan {
   uint32_t flags = 0;               // Cap bits
   uint32_t mtu = 0;                 // of the driver
@@ -49,12 +49,12 @@ Plan make_plan(const DriverCaps& caps, const Advice* advice, uint64_t eager_limi
 struct Payload {
   uint64_t bytes = 0;
   bool contiguous = true;
-  bool near = false;      // as Advice::near(), of what is longer than one frame
+  bool near = false;      // longer than one frame, and Advice::near()
   bool exported = false;  // between exports: its place at the target is known
   bool answered = false;  // its source waits for an acknowledgement
 };
 
-// What is under way to the peer.
+// Traffic under way to the peer.
 struct Load {
   uint64_t credit = 0;     // units of wire::kCreditUnit that the peer has granted
   bool backlog = false;    // frames wait for the driver
@@ -64,20 +64,20 @@ struct Load {
   uint32_t long_max = 0;   // as Paths::long_max()
 };
 
-// In what the source sends first.
+// How the source begins to send.
 enum class Way : uint8_t {
   eager,      // header and payload
   lent,       // the same, though it is long: its memory is lent to the driver
   copied,     // the same from a copy, so that it is over for its owner at once
-  together,   // several short puts to one export in one frame, as the room above has put them
+  together,   // several short puts to one export in one frame, as the caller has arranged them
   announced,  // header; the payload follows when the target has its place
   streamed,   // payload only: its place at the target is known
 };
 
-// Why an RTS.
+// Why the payload is announced.
 enum class Reason : uint8_t { none, length, credit, near, crossing, alone };
 
-// What has been seen lately of messages to and from a peer.
+// Recent traffic with a peer, as far as it bears on the choice.
 class Recent {
  public:
   // A long message of the peer arrived while one to it is under way: both copy at once.
@@ -102,6 +102,7 @@ struct Choice {
   Reason reason = Reason::none;
 };
 
+// A put. Counts the message in *recent.
 Choice put(const Plan& plan, Recent* recent, const Payload& payload, const Load& load);
 // The answer to a get.
 Choice reply(const Plan& plan, const Payload& payload);
@@ -110,7 +111,7 @@ Choice reply(const Plan& plan, const Payload& payload);
 bool exports(const Plan& plan, const Recent& recent, const Payload& payload, bool denied,
              uint32_t access);
 
-// By which an announced payload moves.
+// How an announced payload moves.
 enum class Move : uint8_t {
   read,          // the target gets
   write,         // the source puts, if the target's memory can be exported; else as `frames`
