@@ -5,6 +5,7 @@
 #include "conformance/kit.h"
 #include "core/base/param.h"
 #include "core/link/link.h"
+#include "core/link/watch.h"
 #include "drivers/fault/fault.h"
 #include "drivers/sim/sim.h"
 
@@ -130,6 +131,14 @@ std::vector<Rig> all_rigs(uint64_t seed) {
       slowed_shm(seed),
       sim_rig("fault/bad", slow, with_faults(bad + ",truncate=2%,refuse=5%,delay=5%")),
       sim_rig("fault/reorder", slow, with_faults("reorder=20%,delay-max=300us")),
+      sim_rig("watch/good", with([](SimOptions& o) { o.flags &= ~kPeerDown; }), wrap_watch),
+      sim_rig("watch/refusing", with([](SimOptions& o) {
+                o.flags &= ~kPeerDown;
+                o.again_ppm = 300000;
+                o.pending_rma = true;
+                o.latency_max_ns = 100000;
+              }),
+              wrap_watch),
       sim_rig("link/good", all, with_link("")),
       sim_rig("link/bad", slow, with_link(bad)),
       sim_rig("link/worse", with([](SimOptions& o) {

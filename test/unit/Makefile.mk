@@ -64,7 +64,8 @@ test_unit_link_tests_SOURCES = \
 	test/unit/link_long_test.cc \
 	test/unit/link_parts_test.cc \
 	test/unit/link_rails_test.cc \
-	test/unit/link_test.cc
+	test/unit/link_test.cc \
+	test/unit/watch_test.cc
 test_unit_link_peers_test_SOURCES = test/unit/link_peers_test.cc
 test_unit_memory_tests_SOURCES = \
 	test/unit/allocations_test.cc \

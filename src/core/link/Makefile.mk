@@ -17,5 +17,7 @@ libtorii_internal_la_SOURCES += \
 	src/core/link/siphash.h \
 	src/core/link/sleeping.cc \
 	src/core/link/speed.h \
-	src/core/link/timer.h
+	src/core/link/timer.h \
+	src/core/link/watch.cc \
+	src/core/link/watch.h
 EXTRA_DIST += src/core/link/README.md

@@ -13,6 +13,7 @@
 #include "core/base/param.h"
 #include "core/link/crc32c.h"
 #include "core/link/link_driver.h"
+#include "core/link/watch.h"
 
 namespace torii {
 namespace link {
@@ -413,10 +414,11 @@ std::unique_ptr<Driver> wrap_link(const OpenBelow& open_below, const DriverEnv& 
 
 std::unique_ptr<Driver> open_with_link(const OpenBelow& open_below, const DriverEnv& env) {
   std::unique_ptr<Driver> plain = open_below(env);
-  constexpr uint32_t kSure = kReliable | kPeerDown;
-  if (!plain || (plain->caps().flags & kSure) == kSure) return plain;
+  if (!plain) return nullptr;
+  const uint32_t flags = plain->caps().flags;
+  if ((flags & kReliable) && (flags & kPeerDown)) return plain;
   plain.reset();
-  return wrap_link(open_below, env);
+  return flags & kReliable ? wrap_watch(open_below, env) : wrap_link(open_below, env);
 }
 
 std::unique_ptr<Driver> open_with_link(const std::string& name, const DriverEnv& env,

@@ -19,8 +19,8 @@ namespace torii {
 // connected peers that are quiet are asked for one. Null if the driver below does not open.
 std::unique_ptr<Driver> wrap_link(const OpenBelow& open_below, const DriverEnv& env);
 
-// Opens a driver, with a link over it if it lacks kReliable or kPeerDown: it is then
-// opened a second time.
+// Opens a driver, with a link over it if it lacks kReliable, or a watch (watch.h) if it lacks only
+// kPeerDown: it is then opened a second time.
 std::unique_ptr<Driver> open_with_link(const OpenBelow& open_below, const DriverEnv& env);
 // The same for a driver's name; null with the reason in *why.
 std::unique_ptr<Driver> open_with_link(const std::string& name, const DriverEnv& env,
