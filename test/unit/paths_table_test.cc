@@ -27,7 +27,7 @@ TEST(PathsTable, SaysWhatIsChosen) {
   const auto ranges = path_ranges(plan_for_table(kGet), 1 << 20);
   ASSERT_GE(ranges.size(), 4u);
   EXPECT_EQ(ranges[0].from, 0u);
-  EXPECT_EQ(ranges[0].paths.size(), situations().size());
+  EXPECT_EQ(ranges[0].paths.size(), std::size(kSituations));
   const auto alone = [&](uint64_t bytes) {
     const PathRange* of = nullptr;
     for (const PathRange& range : ranges)

@@ -10,6 +10,7 @@
 //   x   no correct peer does that: it is cut off, and the owner learns that it died
 // Whatever happens, the message ends once, at the latest with its peer, and leaves nothing behind.
 #include <functional>
+#include <set>
 
 #include "unit/protocol_kit.h"
 
@@ -23,6 +24,31 @@ constexpr uint64_t kAnnounced = 40000, kHalf = 20000;
 
 class Rendezvous : public ProtocolFrames {
  protected:
+  struct Event {
+    const char* name;
+    std::function<void(uint64_t op)> happens;
+  };
+  using Table = std::vector<std::pair<std::string, std::string>>;  // states, cells
+
+  // The message is in that state; its handle.
+  virtual uint64_t reach(const std::string& state) = 0;
+
+  // `gaps`: the events before which the cells of a row have a space.
+  void expect(const Table& table, const std::vector<Event>& events, const std::set<size_t>& gaps) {
+    for (const auto& [state, cells] : table) {
+      std::string found;
+      for (size_t i = 0; i < events.size(); ++i) {
+        SCOPED_TRACE(state + ": " + events[i].name);
+        if (gaps.count(i)) found += ' ';
+        const uint64_t op = reach(state);
+        ASSERT_EQ(counters_.bad_frames, 0u);
+        ASSERT_EQ(notes_.size(), 0u);
+        events[i].happens(op);
+        found += outcome();
+      }
+      EXPECT_EQ(found, cells) << state;
+    }
+  }
   static std::string with_key(std::string frame) {
     frame[offsetof(wire::Control, key_bytes)] = char(FakeDriver::kKeyBytes);
     return frame + std::string(FakeDriver::kKeyBytes, 'k');
@@ -76,8 +102,7 @@ class Rendezvous : public ProtocolFrames {
 
 class Source : public Rendezvous {
  protected:
-  // Its message is in that state; what the peer calls it.
-  uint64_t reach(const std::string& state) {
+  uint64_t reach(const std::string& state) override {
     const bool writes = state == "writing" || state == "written";
     open_anew(writes ? uint32_t{kPut} : state == "read" ? uint32_t{kGet} : 0);
     if (state == "queued") driver_->takes = 0u;
@@ -105,11 +130,7 @@ class Source : public Rendezvous {
 };
 
 TEST_F(Source, EachEventInEachState) {
-  using Event = std::function<void(uint64_t)>;
-  const struct {
-    const char* name;
-    Event happens;
-  } events[] = {
+  const std::vector<Event> events = {
       {"stream",
        [&](uint64_t op) { arrive(control(Kind::stream, op, kAnnounced, Status::ok, 9)); }},
       {"stream with a key",
@@ -135,25 +156,13 @@ TEST_F(Source, EachEventInEachState) {
       {"done", [&](uint64_t) { give_all_back(); }},
   };
   //   stream, with key, too much; finish, dropped, too much; ack, data, data_end, reply; room, done
-  const std::vector<std::pair<std::string, std::string>> table = {
+  const Table table = {
       {"queued", "xxx xxx xxxx --"},  {"announced", "--x odx xxxx --"},
       {"read", "--x odx xxxx --"},    {"streaming", "xxx --x xxxx --"},
       {"lent", "xxx --x xxxx --"},    {"streamed", "xxx odx xxxx --"},
       {"writing", "xxx xxx xxxx --"}, {"written", "xxx odx xxxx --"},
   };
-  for (const auto& [state, cells] : table) {
-    std::string found;
-    for (size_t i = 0; i < std::size(events); ++i) {
-      SCOPED_TRACE(state + ": " + events[i].name);
-      if (i == 3 || i == 6 || i == 10) found += ' ';
-      const uint64_t op = reach(state);
-      ASSERT_EQ(counters_.bad_frames, 0u);
-      ASSERT_EQ(notes_.size(), 0u);
-      events[i].happens(op);
-      found += outcome();
-    }
-    EXPECT_EQ(found, cells) << state;
-  }
+  expect(table, events, {3, 6, 10});
 }
 
 // --- the target ------------------------------------------------------------------------------
@@ -161,7 +170,7 @@ TEST_F(Source, EachEventInEachState) {
 class Target : public Rendezvous {
  protected:
   static constexpr uint64_t kTheirs = 77;  // the source's handle, as announcement() has it
-  uint64_t reach(const std::string& state) {
+  uint64_t reach(const std::string& state) override {
     const bool key =
         state != "queued" && state != "asked" && state != "half" && state != "exported";
     const uint32_t flags = key ? uint32_t{kGet} : 0;
@@ -188,11 +197,7 @@ class Target : public Rendezvous {
 };
 
 TEST_F(Target, EachEventInEachState) {
-  using Event = std::function<void(uint64_t)>;
-  const struct {
-    const char* name;
-    Event happens;
-  } events[] = {
+  const std::vector<Event> events = {
       {"data", [&](uint64_t op) { arrive(payload(Kind::data, op, 0, kHalf)); }},
       {"the second half", [&](uint64_t op) { arrive(payload(Kind::data, op, kHalf, kHalf)); }},
       {"all data", [&](uint64_t op) { arrive(payload(Kind::data, op, 0, kAnnounced)); }},
@@ -222,25 +227,13 @@ TEST_F(Target, EachEventInEachState) {
   };
   //   data, second half, all, more; end: all, half; finish, less; stream, ack; room, done, denied,
   //   silence
-  const std::vector<std::pair<std::string, std::string>> table = {
+  const Table table = {
       {"queued", "xxxx xx xx xx ----"},   {"asked", "-xox ox xx xx ----"},
       {"half", "xoxx xx xx xx ----"},     {"asked first", "-xox ox xx xx ----"},
       {"given up", "---- -- xx xx -o--"}, {"reading", "xxxx xx xx xx -o--"},
       {"no room", "xxxx xx xx xx ----"},  {"exported", "-xox ox ox xx ----"},
   };
-  for (const auto& [state, cells] : table) {
-    std::string found;
-    for (size_t i = 0; i < std::size(events); ++i) {
-      SCOPED_TRACE(state + ": " + events[i].name);
-      if (i == 4 || i == 6 || i == 8 || i == 10) found += ' ';
-      const uint64_t op = reach(state);
-      ASSERT_EQ(counters_.bad_frames, 0u);
-      ASSERT_EQ(notes_.size(), 0u);
-      events[i].happens(op);
-      found += outcome();
-    }
-    EXPECT_EQ(found, cells) << state;
-  }
+  expect(table, events, {4, 6, 8, 10});
 }
 
 }  // namespace

@@ -12,7 +12,6 @@
 
 namespace torii {
 
-using choice::Reason;
 using choice::Way;
 
 namespace {
@@ -161,28 +160,22 @@ choice::Choice Protocol::choose(Peer& peer, const Envelope& env, const Data& sou
 }
 
 void Protocol::count(choice::Choice choice) {
-  ++(choice.way == Way::announced ? counters_->rendezvous_sent : counters_->eager_sent);
-  switch (choice.reason) {
-    case Reason::length:
-      ++counters_->rendezvous_long;
-      break;
-    case Reason::credit:
-      ++counters_->credit_stalls;
-      break;
-    case Reason::near:
-      ++counters_->rendezvous_near;
-      break;
-    case Reason::crossing:
-      ++counters_->rendezvous_crossing;
-      break;
-    case Reason::alone:
-      ++counters_->rendezvous_alone;
-      break;
-    case Reason::none:
-      counters_->eager_lent += choice.way == Way::lent;
-      counters_->eager_copied += choice.way == Way::copied;
-      break;
+  static constexpr uint64_t Counters::*kByReason[] = {
+      nullptr,  // Reason::none
+      &Counters::rendezvous_long,
+      &Counters::credit_stalls,
+      &Counters::rendezvous_near,
+      &Counters::rendezvous_crossing,
+      &Counters::rendezvous_alone,
+  };
+  if (choice.way == Way::announced) {
+    ++counters_->rendezvous_sent;
+    ++(counters_->*kByReason[size_t(choice.reason)]);
+    return;
   }
+  ++counters_->eager_sent;
+  counters_->eager_lent += choice.way == Way::lent;
+  counters_->eager_copied += choice.way == Way::copied;
 }
 
 Status Protocol::put(Peer& peer, const Envelope& env, const Data& source, const Owner& owner,

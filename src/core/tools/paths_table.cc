@@ -35,9 +35,17 @@ std::string rendezvous(const Plan& plan, const Recent& recent, const Payload& pa
   return "rendezvous: frames";
 }
 
-std::string path(const Plan& plan, const Payload& payload, const Load& load, Recent recent) {
-  const choice::Choice choice = choice::put(plan, &recent, payload, load);
-  switch (choice.way) {
+std::string path(const Plan& plan, const Situation& situation, uint64_t bytes) {
+  Payload payload;
+  payload.bytes = bytes;
+  payload.contiguous = situation.contiguous;
+  Load load;
+  load.credit = situation.credit ? kNoSize : 0;
+  load.long_max = plan.long_max;
+  load.announced = load.copied = situation.others;
+  Recent recent;
+  if (situation.both_ways) recent.met();
+  switch (choice::put(plan, &recent, payload, load).way) {
     case Way::announced:
       return rendezvous(plan, recent, payload);
     case Way::lent:
@@ -45,59 +53,13 @@ std::string path(const Plan& plan, const Payload& payload, const Load& load, Rec
     case Way::copied:
       return "eager, copied once";
     default:
-      return payload.bytes <= plan.small_max ? "one frame" : "eager";
+      return bytes <= plan.small_max ? "one frame" : "eager";
   }
-}
-
-Load idle(const Plan& plan) {
-  Load load;
-  load.credit = kNoSize;
-  load.long_max = plan.long_max;
-  return load;
-}
-
-std::string alone(const Plan& plan, uint64_t bytes) {
-  Payload payload;
-  payload.bytes = bytes;
-  return path(plan, payload, idle(plan), {});
-}
-
-std::string beside_others(const Plan& plan, uint64_t bytes) {
-  Payload payload;
-  payload.bytes = bytes;
-  Load load = idle(plan);
-  load.announced = load.copied = true;
-  return path(plan, payload, load, {});
-}
-
-std::string both_ways(const Plan& plan, uint64_t bytes) {
-  Payload payload;
-  payload.bytes = bytes;
-  Load load = idle(plan);
-  load.announced = load.copied = true;
-  Recent recent;
-  recent.met();
-  return path(plan, payload, load, recent);
-}
-
-std::string in_pieces(const Plan& plan, uint64_t bytes) {
-  Payload payload;
-  payload.bytes = bytes;
-  payload.contiguous = false;
-  return path(plan, payload, idle(plan), {});
-}
-
-std::string without_credit(const Plan& plan, uint64_t bytes) {
-  Payload payload;
-  payload.bytes = bytes;
-  Load load = idle(plan);
-  load.credit = 0;
-  return path(plan, payload, load, {});
 }
 
 std::vector<std::string> paths_of(const Plan& plan, uint64_t bytes) {
   std::vector<std::string> paths;
-  for (const Situation& s : situations()) paths.push_back(s.path(plan, bytes));
+  for (const Situation& situation : kSituations) paths.push_back(path(plan, situation, bytes));
   return paths;
 }
 
@@ -115,14 +77,6 @@ void divide(const Plan& plan, uint64_t low, uint64_t high, std::vector<PathRange
 }
 
 }  // namespace
-
-std::vector<Situation> situations() {
-  return {{"alone", alone},
-          {"beside others", beside_others},
-          {"both ways at once", both_ways},
-          {"in pieces", in_pieces},
-          {"without credit", without_credit}};
-}
 
 // Between two powers of two a path may change, but does not change and change back.
 std::vector<PathRange> path_ranges(const Plan& plan, uint64_t most) {

@@ -11,12 +11,20 @@
 
 namespace torii {
 
-// One situation, and what it means for a message of that length.
+// The state of a message and its peer, as far as it bears on the path.
 struct Situation {
   const char* name;
-  std::string (*path)(const choice::Plan& plan, uint64_t bytes);
+  bool contiguous = true;  // the memory of the message
+  bool credit = true;      // the peer has granted enough
+  bool others = false;     // other messages are under way to it
+  bool both_ways = false;  // and messages come from it
 };
-std::vector<Situation> situations();
+inline constexpr Situation kSituations[] = {
+    {.name = "alone"},
+    {.name = "beside others", .others = true},
+    {.name = "both ways at once", .others = true, .both_ways = true},
+    {.name = "in pieces", .contiguous = false},
+    {.name = "without credit", .credit = false}};
 
 // A range of lengths in which nothing changes: its first length, and the path in each situation.
 struct PathRange {

@@ -209,7 +209,7 @@ Table paths_table() {
   Table table;
   table.name = "paths";
   table.columns = {"driver", "from bytes"};
-  for (const Situation& situation : situations()) table.columns.push_back(situation.name);
+  for (const Situation& situation : kSituations) table.columns.push_back(situation.name);
   for (const DriverInfo& info : driver_list()) {
     IgnoringSink sink;
     Counters counters;
