@@ -73,7 +73,7 @@ class Decorator : public Driver, protected Sink {
     Access inner = access;
     if (access.cookie) {
       inner.cookie = next_cookie++;
-      operations[inner.cookie] = {access.peer, access.cookie, {}};
+      operations[inner.cookie] = {access.peer, access.cookie};
     }
     const Status status = (*below_.*call)(inner);
     if (status != Status::pending) operations.erase(inner.cookie);

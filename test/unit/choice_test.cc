@@ -205,10 +205,12 @@ TEST(ChoiceMove, WhoMovesAnAnnouncedPayload) {
   const auto nothing = [](Target&) {};
   EXPECT_EQ(move(reads, target(30000, nothing)), Move::read);
   EXPECT_EQ(move(reads, target(30000, [](Target& t) { t.key = false; })), Move::frames);
-  EXPECT_EQ(move(reads, target(30000, [](Target& t) { t.addressed = false; })), Move::frames);
-  EXPECT_EQ(move(reads, target(30000, [](Target& t) { t.denied = true; })), Move::frames);
-  EXPECT_EQ(move(writes, target(30000, nothing)), Move::write);
-  EXPECT_EQ(move(frames, target(30000, nothing)), Move::write) << "for who can export it";
+  EXPECT_TRUE(reachable(reads, kGet, true, false));
+  EXPECT_FALSE(reachable(reads, kGet, false, false));
+  EXPECT_FALSE(reachable(reads, kGet, true, true));
+  const auto no_key = [](Target& t) { t.key = false; };
+  EXPECT_EQ(move(writes, target(30000, no_key)), Move::write);
+  EXPECT_EQ(move(frames, target(30000, no_key)), Move::write) << "for who can export it";
   const auto sooner = [](Target& t) { t.sooner = true; };
   EXPECT_EQ(move(reads, target(19999, sooner)), Move::frames_first);
   EXPECT_EQ(move(reads, target(20000, sooner)), Move::read);
@@ -218,11 +220,11 @@ TEST(ChoiceMove, WhoMovesAnAnnouncedPayload) {
     t.*reason = true;
     EXPECT_EQ(move(reads, t), Move::read);
   }
-  EXPECT_EQ(answer(writes, true, true, false), Move::write);
-  EXPECT_EQ(answer(writes, false, true, false), Move::frames);
-  EXPECT_EQ(answer(writes, true, false, false), Move::frames);
-  EXPECT_EQ(answer(writes, true, true, true), Move::frames);
-  EXPECT_EQ(answer(frames, true, true, false), Move::frames);
+  EXPECT_FALSE(reachable(writes, kGet, true, false));
+  EXPECT_TRUE(reachable(writes, kPut, true, false));
+  EXPECT_FALSE(reachable(writes, kPut, false, false));
+  EXPECT_FALSE(reachable(writes, kPut, true, true));
+  EXPECT_FALSE(reachable(frames, kPut, true, false));
 }
 
 TEST(ChoiceExports, WhatIsWorthWhile) {

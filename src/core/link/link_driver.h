@@ -204,7 +204,7 @@ class LinkDriver final : public Decorator, private Paths {
   struct Operation {
     PeerId peer;
     uint64_t cookie;  // the core's, for put, get and atomic
-    FrameMemory* memory;
+    FrameMemory* memory = nullptr;
   };
 
   void packet(PeerId from, std::span<const std::byte> frame) override;

@@ -69,7 +69,6 @@ class WatchDriver final : public Decorator {
   struct Operation {
     PeerId peer;
     uint64_t cookie;
-    std::nullptr_t memory = nullptr;  // as pass_on() has it
   };
 
   void packet(PeerId from, std::span<const std::byte> frame) override;

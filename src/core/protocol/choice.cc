@@ -132,15 +132,14 @@ bool exports(const Plan& plan, const Recent& recent, const Payload& payload, boo
 // Frames are not asked for first where a source may take its memory back before this process has
 // told it to.
 Move move(const Plan& plan, const Target& target) {
-  if (!target.key || !plan.can(kGet) || target.denied || !target.addressed)
-    return plan.can(kGet) ? Move::frames : Move::write;
+  if (!target.key) return plan.can(kGet) ? Move::frames : Move::write;
   const bool first = target.sooner && target.bytes < plan.sent_below && !target.near &&
                      !target.silent && !target.backlog && !plan.can(kDelivers);
   return first ? Move::frames_first : Move::read;
 }
 
-Move answer(const Plan& plan, bool key, bool addressed, bool denied) {
-  return key && addressed && !denied && plan.can(kPut) ? Move::write : Move::frames;
+bool reachable(const Plan& plan, Cap by, bool addressed, bool denied) {
+  return plan.can(by) && addressed && !denied;
 }
 
 }  // namespace torii::choice

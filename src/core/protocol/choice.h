@@ -121,17 +121,16 @@ enum class Move : uint8_t {
 
 struct Target {
   uint64_t bytes = 0;
-  bool key = false;       // the source has exported its memory
-  bool addressed = true;  // its own memory has an address: no unpack function
-  bool denied = false;    // as Load
-  bool near = false;      // its own memory is: a get into it is cheap
-  bool sooner = false;    // as Advice::sooner_sent()
-  bool backlog = false;   // as Load: the request would wait
-  bool silent = false;    // the peer was asked for frames in vain
+  bool key = false;      // the source's memory is exported, and imported here
+  bool near = false;     // its own memory is: a get into it is cheap
+  bool sooner = false;   // as Advice::sooner_sent()
+  bool backlog = false;  // as Load: the request would wait
+  bool silent = false;   // the peer was asked for frames in vain
 };
 Move move(const Plan& plan, const Target& target);
-// The source's answer to a request for the payload: `key`: the target's memory may be written.
-Move answer(const Plan& plan, bool key, bool addressed, bool denied);
+// May memory that the peer has exported be reached by a get (kGet) or put (kPut)? `addressed`: the
+// own memory has an address, no pack or unpack function.
+bool reachable(const Plan& plan, Cap by, bool addressed, bool denied);
 
 }  // namespace choice
 }  // namespace torii

@@ -43,8 +43,6 @@ void Protocol::begin_move(Op* op) {
   Peer& peer = *op->peer;
   choice::Target target;
   target.bytes = op->accepted;
-  target.addressed = op->data.has_address();
-  target.denied = peer.remote_denied;
   target.backlog = !peer.backlog.empty();
   target.silent = peer.silent;
   target.key = import_key(op, kGet);
@@ -66,12 +64,12 @@ void Protocol::begin_move(Op* op) {
   }
 }
 
-// Makes the other side's key a handle of the driver, if this process may use it.
-bool Protocol::import_key(Op* op, Cap way) {
+// Makes the other side's key a handle of the driver, if that may reach its memory.
+bool Protocol::import_key(Op* op, Cap by) {
   Peer& peer = *op->peer;
   const bool whole = op->key_bytes > 0 && op->key_bytes == peer.driver->caps().key_bytes;
-  return whole && peer.plan.can(way) && !peer.remote_denied && op->data.has_address() &&
-         op->remote == kNoRemote &&
+  return whole && op->remote == kNoRemote &&
+         choice::reachable(peer.plan, by, op->data.has_address(), peer.remote_denied) &&
          peer.driver->import(peer.route, {op->key.data(), op->key_bytes}, &op->remote) ==
              Status::ok;
 }
@@ -476,9 +474,7 @@ void Protocol::on_stream(Peer& peer, const wire::Frame& frame) {
   op->peer_op = h.sender_op;
   op->accepted = h.length;
   keep_key(op, frame.key);
-  const bool key = import_key(op, kPut);
-  if (choice::answer(peer.plan, key, op->data.has_address(), peer.remote_denied) == Move::write)
-    return start_move(op);
+  if (import_key(op, kPut)) return start_move(op);
   op->stage = OpStage::streaming;
   peer.streams.push(op);
   if (!op->region || !frame.key.empty()) {

@@ -382,7 +382,7 @@ class Protocol final {
   void ask_stream(Op* op);
   bool ask_first(Op* op);
   void begin_move(Op* op);
-  bool import_key(Op* op, Cap way);
+  bool import_key(Op* op, Cap by);
   void wait_for_stream(Op* op);
   void stop_waiting(Op* op);
   void give_up_streams();

@@ -146,7 +146,7 @@ choice::Choice Protocol::choose(Peer& peer, const Envelope& env, const Data& sou
   choice::Payload payload;
   payload.bytes = source.bytes();
   payload.contiguous = source.contiguous();
-  payload.near = near(peer, source);
+  payload.near = payload.bytes <= peer.plan.eager_max && near(peer, source);  // else it is long
   payload.exported = env.space == Space::memory;
   payload.answered = env.want_ack;
   choice::Load load;
@@ -155,7 +155,7 @@ choice::Choice Protocol::choose(Peer& peer, const Envelope& env, const Data& sou
   load.announced = announced_ > 0;
   load.denied = peer.remote_denied;
   load.copied = peer.copied;
-  if (peer.plan.can(kDelivers)) load.long_max = peer.long_max();
+  if (peer.plan.can(kDelivers) && payload.bytes > peer.plan.mtu) load.long_max = peer.long_max();
   return choice::put(peer.plan, &peer.recent, payload, load);
 }
 

@@ -62,8 +62,8 @@ class FaultDriver final : public Decorator, private ShortFrames {
   // An operation with a cookie at the driver below.
   struct Operation {
     PeerId peer;
-    uint64_t cookie;               // the core's, or 0
-    std::vector<std::byte> bytes;  // a held frame's own memory
+    uint64_t cookie;                 // the core's, or 0
+    std::vector<std::byte> bytes{};  // a held frame's own memory
   };
 
   bool send_short(PeerId peer, uint64_t word0, uint64_t word1, const void* body,
