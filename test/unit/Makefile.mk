@@ -45,6 +45,7 @@ test_programs += $(unit_programs)
 threaded_programs += test/unit/threads_tests test/unit/boot_test
 
 test_unit_base_tests_SOURCES = \
+	test/unit/buffers_test.cc \
 	test/unit/copy_test.cc \
 	test/unit/log_test.cc \
 	test/unit/match_test.cc \

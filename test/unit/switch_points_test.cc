@@ -149,7 +149,7 @@ TEST(SwitchPoints, RingsShareTheMemoryOfAProcess) {
 }
 
 TEST(SwitchPoints, TakingTurnsAndTheUserDecide) {
-  EXPECT_EQ(ring_bytes_for(2, true, 0, 1 << 20), 64u << 10);
+  EXPECT_EQ(ring_bytes_for(2, true, 0, 1 << 20), 256u << 10);
   EXPECT_EQ(ring_bytes_for(2, true, 0, 32 << 10), 32u << 10);
   EXPECT_EQ(ring_bytes_for(100, true, 300 << 10, 1 << 20), 256u << 10);
   EXPECT_EQ(ring_bytes_for(2, false, 1, 1 << 20), shm::kRingMin);

@@ -3,6 +3,8 @@ libtorii_internal_la_SOURCES += \
 	src/core/base/abstract_socket.cc \
 	src/core/base/abstract_socket.h \
 	src/core/base/atomics.h \
+	src/core/base/buffers.cc \
+	src/core/base/buffers.h \
 	src/core/base/counters.def \
 	src/core/base/copy.cc \
 	src/core/base/copy.h \

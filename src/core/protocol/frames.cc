@@ -3,7 +3,6 @@
 //
 // From operations to frames in a driver: the backlog in order, streams in turn.
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 
 #include "core/base/log.h"
@@ -285,7 +284,7 @@ bool Protocol::send_frame(Op* op, const std::byte* head, uint32_t head_bytes, ui
   if (borrowed) tx.cookie = ops_.handle(op);
   if (driver.send({&tx, 1}) != 1) {
     if (packed && functions) {  // pack functions run once for every byte
-      op->buffer = static_cast<std::byte*>(std::malloc(bytes));
+      op->buffer = buffers_.get(bytes);
       TORII_ASSERT(op->buffer);
       std::memcpy(op->buffer, staging_.data(), bytes);
       op->buffer_bytes = uint32_t(bytes);
@@ -293,7 +292,7 @@ bool Protocol::send_frame(Op* op, const std::byte* head, uint32_t head_bytes, ui
     return false;
   }
   if (functions && op->buffer) {
-    std::free(op->buffer);
+    buffers_.put(op->buffer);
     op->buffer = nullptr;
   }
   if (borrowed) ++op->pending_dones;

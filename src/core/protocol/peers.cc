@@ -90,7 +90,7 @@ Protocol::Protocol(const ProtocolConfig& config, Upper* upper, Counters* counter
 
 Protocol::~Protocol() {
   drivers_.clear();  // no upcalls from here on
-  ops_.for_each([](Op* op) { std::free(op->buffer); });
+  ops_.for_each([this](Op* op) { buffers_.put(op->buffer); });
 }
 
 Sink* Protocol::next_sink() {

@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/base/buffers.h"
 #include "core/base/counters.h"
 #include "core/base/inplace_vector.h"
 #include "core/base/slot_pool.h"
@@ -262,6 +263,7 @@ class Protocol final {
   void say_bye();
 
   SlotPool<Op>& ops() { return ops_; }
+  Buffers& buffers() { return buffers_; }
   uint32_t accesses() const { return accesses_.used(); }  // that drivers have taken whole
   const std::vector<std::unique_ptr<Driver>>& drivers() const { return drivers_; }
   const std::string& driver_name(size_t index) const { return driver_names_[index]; }
@@ -319,7 +321,7 @@ class Protocol final {
   bool export_memory(Op* op, uint32_t access);
   choice::Choice choose(Peer& peer, const Envelope& env, const Data& source);
   void count(choice::Choice choice);
-  static bool lend_copy(Op* op);
+  bool lend_copy(Op* op);
   void set_announced_head(Op* op, const Envelope& env);
   void set_request_head(Op* op, wire::Kind kind, const Envelope& env);
   void set_control_head(Op* op, wire::Kind kind, Status status, uint64_t length);
@@ -417,6 +419,7 @@ class Protocol final {
   std::vector<std::unique_ptr<Peer>> peers_;
   std::unordered_multimap<uint64_t, Peer*> by_identity_;
   std::unordered_map<uint64_t, Peer*> by_process_;
+  Buffers buffers_;  // of operations and unexpected messages
   SlotPool<Op> ops_;
   const std::unique_ptr<Run> run_ = std::make_unique<Run>();
   SlotPool<RemoteAccess>

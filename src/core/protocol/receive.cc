@@ -3,7 +3,6 @@
 //
 // The target's side: from a frame to matched memory, and the answers that go back.
 #include <algorithm>
-#include <cstdlib>
 
 #include "core/base/copy.h"
 #include "core/base/log.h"
@@ -368,7 +367,7 @@ Op* Protocol::hold(Arrival& a) {
     return op;
   }
   if (op->length > 0) {
-    op->buffer = static_cast<std::byte*>(std::malloc(op->length));
+    op->buffer = buffers_.get(op->length);
     if (!op->buffer) {
       free_op(op);
       return nullptr;
@@ -405,7 +404,7 @@ Status Protocol::claim(Op* op, const Data& destination, uint64_t accepted, bool 
     free_op(op);
     return Status::ok;
   }
-  std::free(op->buffer);
+  buffers_.put(op->buffer);
   op->buffer = nullptr;
   if (out) *out = op;
   return Status::pending;
@@ -491,7 +490,7 @@ void Protocol::on_reply(Peer& peer, const wire::Frame& frame, bool announced) {
   op->want_ack = true;
   op->credit_owed = 0;  // what the request carried has arrived
   op->way = announced ? Way::announced : Way::eager;
-  std::free(op->buffer);
+  buffers_.put(op->buffer);
   op->buffer = nullptr;
   if (announced) {
     op->peer_op = h.sender_op;

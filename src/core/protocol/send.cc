@@ -3,7 +3,6 @@
 //
 // The initiator's side: from a request of the room above to an operation.
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 
 #include "core/base/copy.h"
@@ -56,7 +55,7 @@ void Protocol::free_op(Op* op) {
   if (op->remote != kNoRemote && !op->accesses()) op->peer->driver->drop(op->remote);
   op->remote = kNoRemote;
   if (op->way == Way::copied) op->peer->copied = false;
-  std::free(op->buffer);
+  buffers_.put(op->buffer);
   ops_.put(op);
 }
 
@@ -213,7 +212,7 @@ Status Protocol::put(Peer& peer, const Envelope& env, const Data& source, const 
 // The message is over for its owner, who learns of a failure as of that of any eager message that
 // has left.
 bool Protocol::lend_copy(Op* op) {
-  op->buffer = static_cast<std::byte*>(std::malloc(op->length));
+  op->buffer = buffers_.get(op->length);
   if (!op->buffer) return false;
   copy_bytes(op->buffer, op->data.at(0), op->length);
   op->data = Data(op->buffer, op->length);
@@ -245,7 +244,7 @@ Status Protocol::request(wire::Kind kind, Peer& peer, const Envelope& env, const
   if (env.space == Space::memory) op->way = Way::streamed;
   if (source.bytes() > 0) {
     op->buffer_bytes = uint32_t(source.bytes());
-    op->buffer = static_cast<std::byte*>(std::malloc(op->buffer_bytes));
+    op->buffer = buffers_.get(op->buffer_bytes);
     if (!op->buffer) {
       free_op(op);
       return Status::no_memory;

@@ -3,7 +3,6 @@
 #include "core/tport/ports.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
 #include "core/base/copy.h"
@@ -14,10 +13,6 @@ namespace torii {
 namespace {
 
 torii_peer_t* public_peer(Peer* peer) { return reinterpret_cast<torii_peer_t*>(peer); }
-
-void free_payload(Unexpected& m) {
-  if (m.payload != m.here) std::free(m.payload);
-}
 
 void describe(const Unexpected& m, torii_result_t* result) {
   *result = {TORII_OK, m.user, m.bits, 0, m.length, public_peer(m.peer)};
@@ -71,7 +66,7 @@ Ports::Ports(Protocol& protocol, Counters& counters, void* owner)
 }
 
 Ports::~Ports() {
-  unexpected_.for_each([](Unexpected* message) { free_payload(*message); });
+  unexpected_.for_each([this](Unexpected* message) { free_payload(*message); });
 }
 
 void Ports::clear(Port& port) {
@@ -162,6 +157,10 @@ Unexpected* Ports::take(Port& port, const MatchSpec& want, torii_result_t* resul
   describe(*message, result);
   port.arrivals.remove(message);
   return message;
+}
+
+void Ports::free_payload(Unexpected& message) {
+  if (message.payload != message.here) protocol_.buffers().put(message.payload);
 }
 
 // Copies what is here of a message, and is done with it.
@@ -336,8 +335,7 @@ void Ports::on_tagged_any(Port* port, Receive* r, Peer& peer, wire::Tagged heade
   bool kept = false;
   if (a.complete()) {
     const size_t bytes = a.payload.size();
-    message->payload =
-        bytes <= Unexpected::kHere ? message->here : static_cast<std::byte*>(std::malloc(bytes));
+    message->payload = bytes <= Unexpected::kHere ? message->here : protocol_.buffers().get(bytes);
     kept = message->payload != nullptr;
     if (kept) {
       if (bytes > 0) copy_bytes(message->payload, a.payload.data(), bytes);

@@ -164,6 +164,7 @@ class Ports {
   static void receive_event(Op* op, OpEvent event, Status status, uint64_t bytes);
   void complete(Receive* receive, Status status, uint64_t bytes);
   void complete_in_turn(Port& port, Receive* receive);
+  void free_payload(Unexpected& message);
   void take_payload(Unexpected* message, const Data& data, uint64_t accepted);
   Owner owner_of(Receive* receive);
   void matched(Port& port, Receive* receive, Arrival& arrival);

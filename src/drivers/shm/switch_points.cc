@@ -29,7 +29,7 @@ constexpr uint64_t kGetAmongDelivered = 8 << 10;
 
 constexpr uint64_t kNever = uint64_t{1} << 40;  // no message is that long
 constexpr uint64_t kRingsOfProcess = 4 << 20;   // bytes, for all that send to it
-constexpr uint64_t kRingTakeTurns = 64 << 10;   // processes that share a processor share its caches
+constexpr uint64_t kRingTakeTurns = 256 << 10;  // four of the longest eager messages
 
 uint64_t second_level(const Hardware& machine) {
   return std::clamp<uint64_t>(machine.caches[1] ? machine.caches[1] : kUsualCache, 256 << 10,
