@@ -124,7 +124,7 @@ Status WatchDriver::connect(std::span<const std::byte> address, PeerId* id, std:
   const Status status = below_->connect(address, id, why);
   if (status != Status::ok) return status;
   if (down(*id) != Status::ok) {
-    *why = "the process has ended";
+    *why = "link: the process behind this address has ended; start it again";
     return down(*id);
   }
   Peer& peer = peer_of(*id);
