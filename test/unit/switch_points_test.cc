@@ -126,12 +126,12 @@ TEST(SwitchPoints, RingAndStoresFollowTheProcessor) {
 
 TEST(SwitchPoints, RingsShareTheMemoryOfAProcess) {
   constexpr uint64_t kMost = 1 << 20;
-  EXPECT_EQ(ring_bytes_for(0, false, 0, kMost), kMost);
-  EXPECT_EQ(ring_bytes_for(1, false, 0, kMost), kMost);
-  EXPECT_EQ(ring_bytes_for(2, false, 0, kMost), kMost);
+  EXPECT_EQ(ring_bytes_for(0, 0, kMost), kMost);
+  EXPECT_EQ(ring_bytes_for(1, 0, kMost), kMost);
+  EXPECT_EQ(ring_bytes_for(2, 0, kMost), kMost);
   uint64_t before = kMost;
   for (uint32_t processes = 2; processes <= 100000; processes += processes < 300 ? 1 : 997) {
-    const uint64_t bytes = ring_bytes_for(processes, false, 0, kMost);
+    const uint64_t bytes = ring_bytes_for(processes, 0, kMost);
     EXPECT_TRUE(std::has_single_bit(bytes));
     EXPECT_LE(bytes, before);
     EXPECT_GE(bytes, shm::kRingMin);
@@ -140,20 +140,34 @@ TEST(SwitchPoints, RingsShareTheMemoryOfAProcess) {
     }
     before = bytes;
   }
-  EXPECT_EQ(ring_bytes_for(5, false, 0, kMost), 1u << 20);
-  EXPECT_EQ(ring_bytes_for(16, false, 0, kMost), 256u << 10);
-  EXPECT_EQ(ring_bytes_for(129, false, 0, kMost), 32u << 10);
+  EXPECT_EQ(ring_bytes_for(5, 0, kMost), 1u << 20);
+  EXPECT_EQ(ring_bytes_for(16, 0, kMost), 256u << 10);
+  EXPECT_EQ(ring_bytes_for(129, 0, kMost), 32u << 10);
   // More than the usual total was asked for: two processes may have it, more share it.
-  EXPECT_EQ(ring_bytes_for(2, false, 0, 16 << 20), 16u << 20);
-  EXPECT_EQ(ring_bytes_for(5, false, 0, 16 << 20), 4u << 20);
+  EXPECT_EQ(ring_bytes_for(2, 0, 16 << 20), 16u << 20);
+  EXPECT_EQ(ring_bytes_for(5, 0, 16 << 20), 4u << 20);
 }
 
-TEST(SwitchPoints, TakingTurnsAndTheUserDecide) {
-  EXPECT_EQ(ring_bytes_for(2, true, 0, 1 << 20), 256u << 10);
-  EXPECT_EQ(ring_bytes_for(2, true, 0, 32 << 10), 32u << 10);
-  EXPECT_EQ(ring_bytes_for(100, true, 300 << 10, 1 << 20), 256u << 10);
-  EXPECT_EQ(ring_bytes_for(2, false, 1, 1 << 20), shm::kRingMin);
-  EXPECT_EQ(ring_bytes_for(2, false, 1ull << 40, 1 << 20), shm::kRingMax);
+TEST(SwitchPoints, TheUserDecides) {
+  EXPECT_EQ(ring_bytes_for(100, 300 << 10, 1 << 20), 256u << 10);
+  EXPECT_EQ(ring_bytes_for(2, 1, 1 << 20), shm::kRingMin);
+  EXPECT_EQ(ring_bytes_for(2, 1ull << 40, 1 << 20), shm::kRingMax);
+}
+
+TEST(SwitchPoints, WithSharedProcessorsARingHoldsFourEagerMessages) {
+  for (const char* vendor : {"AuthenticAMD", "GenuineIntel"}) {
+    for (uint64_t cache : {256 << 10, 512 << 10, 1 << 20, 2 << 20}) {
+      Hardware machine = with_cache(cache);
+      machine.vendor = vendor;
+      const auto points = switch_points(Params(), machine, true);
+      EXPECT_EQ(points.ring_most, 4 * points.eager_limit);
+      EXPECT_EQ(eager_limit_for(points, ring_bytes_for(2, 0, points.ring_most)),
+                points.eager_limit);
+    }
+  }
+  Params params;
+  params.shm_ring_most = 64 << 10;
+  EXPECT_EQ(switch_points(params, with_cache(1 << 20), true).ring_most, 64u << 10);
 }
 
 }  // namespace

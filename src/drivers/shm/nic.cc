@@ -48,7 +48,7 @@ ShmDriver::ShmDriver(const DriverEnv& env)
 
 bool ShmDriver::start(std::string* why) {
   const uint64_t ring_bytes =
-      shm::ring_bytes_for(local_peers_, take_turns_, params().shm_ring, points_.ring_most);
+      shm::ring_bytes_for(local_peers_, params().shm_ring, points_.ring_most);
   caps_.eager_advice = shm::eager_limit_for(points_, ring_bytes);
   const uint32_t claims = shm::claims_for(local_peers_);
   giver_.listen(static_cast<uint32_t>(getpid()));

@@ -14,6 +14,7 @@ namespace {
 constexpr uint64_t kUsualCache = 1 << 20;  // of the second level, if the machine does not tell
 
 constexpr uint64_t kEagerMost = 128 << 10;
+constexpr uint64_t kRingEagers = 4;  // with shared processors, so many of the longest fit a ring
 
 // Where a call of cross-memory attach costs no more than this.
 constexpr uint64_t kCheapAttachNs = 900;
@@ -29,7 +30,6 @@ constexpr uint64_t kGetAmongDelivered = 8 << 10;
 
 constexpr uint64_t kNever = uint64_t{1} << 40;  // no message is that long
 constexpr uint64_t kRingsOfProcess = 4 << 20;   // bytes, for all that send to it
-constexpr uint64_t kRingTakeTurns = 256 << 10;  // four of the longest eager messages
 
 uint64_t second_level(const Hardware& machine) {
   return std::clamp<uint64_t>(machine.caches[1] ? machine.caches[1] : kUsualCache, 256 << 10,
@@ -61,7 +61,9 @@ uint64_t chosen(uint64_t parameter, uint64_t automatic) {
 // way: 1.3 us; with half as much 1.6 us; with a quarter 2.3 us): the lines that the receiver has
 // read have left its cache when their turn comes again, and the sender need not take them from
 // there. On the Xeon lines come from the other processor's cache sooner than from the third level,
-// and stores past the caches never pay.
+// and stores past the caches never pay. With shared processors a sender should not have to wait
+// within a message or between a few of them, for each wait is a change of processes; larger rings
+// would only use up the cache.
 SwitchPoints switch_points(const Params& params, const Hardware& machine, bool take_turns) {
   const uint64_t cache = second_level(machine);
   const bool intel = machine.vendor == "GenuineIntel";
@@ -70,7 +72,8 @@ SwitchPoints switch_points(const Params& params, const Hardware& machine, bool t
   points.eager_limit = static_cast<uint32_t>(chosen(params.shm_eager_limit, eager));
   points.eager_least = static_cast<uint32_t>(chosen(params.shm_eager_limit, cache / 16));
   points.split_min = chosen(params.shm_split_min, cache / 16);
-  points.ring_most = chosen(params.shm_ring_most, intel ? cache / 8 : 2 * cache);
+  points.ring_most = chosen(params.shm_ring_most, intel && !take_turns ? cache / 8 : 2 * cache);
+  if (take_turns) points.ring_most = std::min(points.ring_most, kRingEagers * eager);
   points.read_alone_min = kNoSize;
   points.ask_alone_most = chosen(params.shm_ask_alone_most, kNoSize);
   points.choose_stores = !intel;
@@ -109,10 +112,9 @@ uint32_t eager_limit_for(const SwitchPoints& points, uint64_t ring_bytes) {
   return static_cast<uint32_t>(std::min<uint64_t>(quarter, points.eager_limit));
 }
 
-uint64_t ring_bytes_for(uint32_t local_peers, bool take_turns, uint64_t wanted,
-                        uint64_t ring_most) {
+uint64_t ring_bytes_for(uint32_t local_peers, uint64_t wanted, uint64_t ring_most) {
   if (wanted) return std::clamp(std::bit_floor(wanted), kRingMin, kRingMax);
-  uint64_t bytes = take_turns ? std::min(kRingTakeTurns, ring_most) : ring_most;
+  uint64_t bytes = ring_most;
   if (local_peers > 2)
     bytes = std::min(bytes, std::max(kRingsOfProcess, bytes) / (local_peers - 1));
   return std::clamp(std::bit_floor(bytes), kRingMin, kRingMax);

@@ -27,7 +27,7 @@ struct SwitchPoints {
   uint64_t remote_min;
   uint64_t offer_min;
   uint64_t split_min;  // shortest get that both processes work at
-  uint64_t ring_most;  // bytes of a ring between two processes that are alone on the node
+  uint64_t ring_most;  // bytes of a ring; where many processes send to one, each has less
   // Shortest messages that are read although they could be eager (DriverCaps); kNoSize: none.
   uint64_t read_alone_min;
   uint64_t read_crossing_min;
@@ -52,7 +52,6 @@ SwitchPoints switch_points(const Params& params, const Hardware& machine, bool t
 uint32_t eager_limit_for(const SwitchPoints& points, uint64_t ring_bytes);
 
 // Ring size for a job of that many processes on this node. `wanted` is the user's, or 0.
-// `take_turns`: they have more processes than processors.
-uint64_t ring_bytes_for(uint32_t local_peers, bool take_turns, uint64_t wanted, uint64_t ring_most);
+uint64_t ring_bytes_for(uint32_t local_peers, uint64_t wanted, uint64_t ring_most);
 
 }  // namespace torii::shm
