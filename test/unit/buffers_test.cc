@@ -52,10 +52,9 @@ TEST(BuffersTest, ShortAndVeryLongOnesAreNotKept) {
   EXPECT_EQ(buffers.kept(), 0u);
 }
 
-TEST(BuffersTest, NoMemoryIsAnAnswer) {
+TEST(BuffersTest, NoSumOverflows) {
   Buffers buffers;
   EXPECT_EQ(buffers.get(std::numeric_limits<size_t>::max()), nullptr);
-  EXPECT_EQ(buffers.get(std::numeric_limits<size_t>::max() / 4), nullptr);
 }
 
 }  // namespace
