@@ -3,6 +3,7 @@
 #include "core/base/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/wait.h>
@@ -29,6 +30,22 @@ TEST(Log, OneLineWithHostAndProcess) {
       "torii[" + host_name() + ":" + std::to_string(getpid()) + "] warning: value 7 of name\n";
   EXPECT_EQ(captured(LogLevel::warning, [] { TORII_WARN("value %d of %s\n", 7, "name"); }),
             expected);
+}
+
+// A pipe that keeps what was written apart shows whether a long line goes out in one piece.
+TEST(Log, ALongLineIsOneWrite) {
+  const std::string text(3000, 'x');
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_DIRECT | O_NONBLOCK), 0);
+  const int before = dup(STDERR_FILENO);
+  dup2(ends[1], STDERR_FILENO);
+  print_line("%s", text.c_str());
+  dup2(before, STDERR_FILENO);
+  char first[4096];
+  const ssize_t bytes = read(ends[0], first, sizeof first);
+  for (int fd : {ends[0], ends[1], before}) close(fd);
+  ASSERT_GT(bytes, 0);
+  EXPECT_EQ(std::string(first, static_cast<size_t>(bytes)), text + "\n");
 }
 
 // In a process with a host name of its own.

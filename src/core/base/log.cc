@@ -79,8 +79,19 @@ std::string format_list(const char* format, va_list arguments) {
   return text;
 }
 
-// One write, so that the lines of several processes do not mix.
-void write_line(LogLevel level, const std::string& text) {
+void write_all(const std::string& text) {
+  const char* from = text.data();
+  size_t left = text.size();
+  while (left) {
+    ssize_t n = write(STDERR_FILENO, from, left);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return;
+    from += n;
+    left -= static_cast<size_t>(n);
+  }
+}
+
+void write_message(LogLevel level, const std::string& text) {
   std::string line = format_text("torii[%s:%ld] %s: ", host_name().c_str(),
                                  static_cast<long>(getpid()), kLevelNames[static_cast<int>(level)]);
   size_t end = text.find_last_not_of('\n');
@@ -90,15 +101,7 @@ void write_line(LogLevel level, const std::string& text) {
     line += c == '\n' ? ' ' : c < 0x20 || c == 0x7f ? '?' : static_cast<char>(c);
   }
   line += '\n';
-  const char* from = line.data();
-  size_t left = line.size();
-  while (left) {
-    ssize_t n = write(STDERR_FILENO, from, left);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return;
-    from += n;
-    left -= static_cast<size_t>(n);
-  }
+  write_all(line);
 }
 
 }  // namespace
@@ -136,8 +139,16 @@ void log_message(LogLevel level, const char* format, ...) {
   std::string text = format_list(format, arguments);
   va_end(arguments);
   const bool problem = level <= LogLevel::warning;
-  if (!problem || worth_writing(format, &text)) write_line(level, text);
+  if (!problem || worth_writing(format, &text)) write_message(level, text);
   errno = saved;
+}
+
+void print_line(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  const std::string line = format_list(format, arguments) + '\n';
+  va_end(arguments);
+  write_all(line);
 }
 
 std::string format_text(const char* format, ...) {

@@ -21,6 +21,9 @@ void set_log_level(LogLevel level);
 LogLevel log_level();
 // Turns "error", "warning", "info" or "debug" into *level; false for any other text.
 bool parse_log_level(std::string_view text, LogLevel* level);
+// Writes one line to standard error as it is, and its end. One write, so that lines of several
+// processes do not mix: C libraries write a long line to an unbuffered stream in pieces.
+void print_line(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
 // std::string from a printf format.
 std::string format_text(const char* format, ...) __attribute__((format(printf, 1, 2)));

@@ -312,10 +312,10 @@ Turns::View Ni::look_at_turns(uint64_t now) {
   if (view.whose != Turns::View::Whose::mine || view.begin_ns == last_turn_ns_) return view;
   last_turn_ns_ = view.begin_ns;
   if (counters_.turns++ == 0 && params().report)
-    std::fprintf(stderr,
-                 "torii report: rank %u: other jobs of this user wait for the same processors; "
-                 "they poll in turns\n",
-                 config_.self.rank);
+    print_line(
+        "torii report: rank %u: other jobs of this user wait for the same processors; "
+        "they poll in turns",
+        config_.self.rank);
   return view;
 }
 
@@ -394,9 +394,8 @@ Status Ni::connect(std::span<const std::byte> address, Peer** out, std::string* 
   if (params().report && status == Status::ok && counters_.peers_connected != before) {
     std::string notes = (*out)->path_note;
     for (const std::string& refused : refused_) notes += " " + refused + ";";
-    std::fprintf(stderr, "torii report: rank %u -> %s%s%s\n", config_.self.rank,
-                 protocol_.describe(**out).c_str(),
-                 notes.empty() ? "" : "; refused:", notes.c_str());
+    print_line("torii report: rank %u -> %s%s%s", config_.self.rank,
+               protocol_.describe(**out).c_str(), notes.empty() ? "" : "; refused:", notes.c_str());
   }
   return status;
 }
@@ -415,8 +414,7 @@ Status Ni::open_group(std::string_view name, std::span<Peer* const> members, Gro
                       std::string* why) {
   const Status status = groups_.open(name, members, out, why);
   if (params().report && status == Status::ok)
-    std::fprintf(stderr, "torii report: rank %u: %s\n", config_.self.rank,
-                 groups_.describe(**out).c_str());
+    print_line("torii report: rank %u: %s", config_.self.rank, groups_.describe(**out).c_str());
   return status;
 }
 
@@ -434,9 +432,8 @@ bool Ni::start_progress_thread(ProgressThread::Kind kind) {
   }
   progress_thread_ = std::move(thread);
   if (params().report)
-    std::fprintf(stderr,
-                 "torii report: rank %u: a %s thread works while the application computes\n",
-                 config_.self.rank, name);
+    print_line("torii report: rank %u: a %s thread works while the application computes",
+               config_.self.rank, name);
   return true;
 }
 
@@ -509,7 +506,7 @@ void Ni::report_counters() {
   for (size_t i = 0; i < kCounterCount; ++i)
     if (const uint64_t value = counter_value(counters_, i))
       line += format_text(" %s=%llu", kCounterInfo[i].name, static_cast<unsigned long long>(value));
-  std::fprintf(stderr, "torii report: rank %u counters:%s\n", config_.self.rank, line.c_str());
+  print_line("torii report: rank %u counters:%s", config_.self.rank, line.c_str());
 }
 
 void Ni::on_put(Arrival& arrival) {
