@@ -49,6 +49,7 @@ class Decorator : public Driver, protected Sink {
   Status arm(int* fd) override { return below_->arm(fd); }
   Paths* paths() override { return below_->paths(); }
   Advice* advice() override { return below_->advice(); }
+  RegisteredMemory* registered_memory() override { return below_->registered_memory(); }
   MappedMemory* mapped_memory() override { return below_->mapped_memory(); }
   // Not the one below: what a decorator does to frames it has to do to these, too.
   ShortFrames* short_frames() override { return nullptr; }

@@ -63,7 +63,8 @@ struct Peer {
   ShortFrames* short_frames = nullptr;  // the driver's; null: it has none
   Advice* advice = nullptr;
   Paths* paths = nullptr;
-  choice::Plan plan;  // how payloads travel by it
+  choice::Plan plan;       // how payloads travel by it
+  uint64_t whole_max = 0;  // largest put or get that one call of the driver moves, as it is
   choice::Recent recent;
   bool copied = false;       // a copy of an eager message is lent to the driver
   uint32_t express_end = 0;  // sizes below may use put_now; 0 unless up and greeted

@@ -470,11 +470,12 @@ Status Protocol::reply(Arrival& a, const Data& source, uint64_t accepted, const 
   op->way = choice.way;
   if (op->way == Way::streamed) {
     op->stage = OpStage::streaming;
+    (void)register_local(op);
     return start(op, out);
   }
   announced_ += op->announced();
   op->head_bytes = sizeof(wire::Control);
-  if (op->announced()) export_memory(op, kRemoteRead);
+  (void)(op->announced() ? export_memory(op, kRemoteRead) : register_local(op));
   set_control_head(op, op->announced() ? Kind::reply_announce : Kind::reply, Status::ok, accepted);
   return start(op, out);
 }

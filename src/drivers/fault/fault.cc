@@ -63,7 +63,8 @@ class FaultDriver final : public Decorator, private ShortFrames {
   struct Operation {
     PeerId peer;
     uint64_t cookie;                 // the core's, or 0
-    std::vector<std::byte> bytes{};  // a held frame's own memory
+    std::vector<std::byte> bytes{};  // a held frame's own memory,
+    Region local{};                  // and its registration, if it needs one
   };
 
   bool send_short(PeerId peer, uint64_t word0, uint64_t word1, const void* body,
@@ -312,10 +313,23 @@ bool FaultDriver::send_held(PeerId id, Held& held) {
   tx.piece_count = piece.iov_len ? 1 : 0;
   tx.body_bytes = static_cast<uint32_t>(piece.iov_len);
   tx.rail = held.rail;
-  if (tx.body_bytes > caps_.inline_max) tx.cookie = next_operation_++;
-  if (below_->send({&tx, 1}) != 1) return false;
-  if (tx.cookie) operations_[tx.cookie] = {id, 0, std::move(held.bytes)};
-  return true;
+  if (tx.body_bytes <= caps_.inline_max) return below_->send({&tx, 1}) == 1;
+  tx.cookie = next_operation_++;
+  Operation& operation = operations_[tx.cookie];
+  operation.peer = id;
+  const RegisteredMemory* const memory = below_->registered_memory();
+  const bool registers = memory && memory->local;
+  if (registers)
+    tx.local = below_->reg(piece.iov_base, piece.iov_len, kLocal, &operation.local) == Status::ok
+                   ? &operation.local
+                   : nullptr;
+  if ((!registers || tx.local) && below_->send({&tx, 1}) == 1) {
+    operation.bytes = std::move(held.bytes);
+    return true;
+  }
+  if (tx.local) below_->dereg(operation.local);
+  operations_.erase(tx.cookie);
+  return false;
 }
 
 unsigned FaultDriver::poll(uint64_t now_ns, unsigned budget) {
@@ -376,8 +390,9 @@ void FaultDriver::packets(std::span<const Packet> all) {
 void FaultDriver::done(uint64_t cookie, Status status) {
   const auto it = operations_.find(cookie);
   TORII_ASSERT(it != operations_.end());
-  const Operation operation = std::move(it->second);
+  Operation operation = std::move(it->second);
   operations_.erase(it);
+  if (operation.local.base) below_->dereg(operation.local);
   if (operation.cookie)
     upper_.done(operation.cookie, is_dead(operation.peer) ? Status::peer_dead : status);
 }

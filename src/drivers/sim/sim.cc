@@ -35,6 +35,8 @@ SimDriver::SimDriver(SimFabric::Net& net, uint32_t number, const DriverEnv& env)
   caps_.key_bytes = options.flags & (kPut | kGet) ? kSimKeyBytes : 0;
   caps_.peers_max = options.peers_max;
   caps_.remote_max = options.flags & (kPut | kGet) ? 1ull << 40 : 0;
+  RegisteredMemory::local = options.registers_local;
+  RegisteredMemory::tells_changes = options.tells_changes;
 }
 
 namespace {
@@ -158,6 +160,7 @@ void SimDriver::send_one(const Tx& tx, Peer& peer) {
   frame.bytes.assign(head, head + tx.head_bytes);
   const bool copy = tx.body_bytes <= caps_.inline_max || !peer.group.empty() ||
                     uint64_t{tx.head_bytes} + tx.body_bytes > caps_.mtu;
+  frame.local = local_slot(tx.local, std::span(tx.pieces, tx.piece_count), copy);
   if (copy) {
     sim_gather(frame.bytes, std::span(tx.pieces, tx.piece_count));
   } else {
@@ -206,10 +209,13 @@ unsigned SimDriver::poll(uint64_t now_ns, unsigned budget) {
 void SimDriver::deliver(SimEvent& event) {
   switch (event.kind) {
     case SimEvent::Kind::frame: {
+      const size_t head = event.bytes.size();
       sim_gather(event.bytes, event.pieces);
       // A sender that has closed since has neither a queue nor a use for `done`.
       if (SimDriver* sender = net_.endpoints[event.peer_number].driver) {
         sender->frame_left(event.slot);
+        if (!sender->reaches(event.local))  // registered too briefly: anything may be there now
+          std::fill(event.bytes.begin() + ptrdiff_t(head), event.bytes.end(), std::byte{0xdd});
         net_.post_done(event.peer_number, event.cookie, Status::ok);
       }
       sink_.packet(add_peer(event.peer_number, {}), event.bytes);
@@ -233,9 +239,12 @@ void SimDriver::deliver(SimEvent& event) {
 }
 
 Status SimDriver::reg(void* base, uint64_t bytes, uint32_t access, Region* out) {
-  if (!(caps_.flags & (kPut | kGet))) return Status::unsupported;
+  if (!(caps_.flags & (kPut | kGet)) && access != kLocal) return Status::unsupported;
+  if ((access & kLocal) && !net_.options.registers_local) return Status::unsupported;
   if (!base && bytes) return Status::invalid;
   if ((access & kGuarded) && !(caps_.flags & kGuard)) return Status::unsupported;
+  if (regions_.size() >= net_.options.regions_max) return Status::no_memory;
+  net_.now_ns += net_.options.reg_ns;
   *out = Region{base, bytes, access, {}, next_handle_++, out->label};
   // The random tag makes keys of regions that are gone, and forged keys, recognizable.
   const SimKey key{number_, static_cast<uint32_t>(out->driver_data), net_.random.next()};
@@ -305,18 +314,35 @@ Status SimDriver::alloc(uint64_t bytes, uint64_t alignment, void** base) {
 void SimDriver::dealloc(void* base) {
   const auto it = allocations_.find(base);
   TORII_ASSERT(it != allocations_.end());
-  const auto* const first = static_cast<std::byte*>(base);
+  end_regions(base, it->second);
+  allocations_.erase(it);
+  std::free(base);
+}
+
+void SimDriver::end_regions(const void* base, uint64_t bytes) {
+  const auto* const first = static_cast<const std::byte*>(base);
   std::erase_if(regions_, [&](const auto& entry) {
     const auto* const at = static_cast<const std::byte*>(entry.second.base);
-    if (at < first || at >= first + it->second) return false;
+    if (at >= first + bytes || at + entry.second.bytes <= first) return false;
     if (const auto guard = guards_.find(entry.first); guard != guards_.end()) {
       guard->second->store(0);
       guards_.erase(guard);
     }
     return true;
   });
-  allocations_.erase(it);
-  std::free(base);
+}
+
+// Of the region that the card needs to reach these pieces by itself.
+uint64_t SimDriver::local_slot(const Region* local, std::span<const iovec> pieces,
+                               bool copied) const {
+  if (copied || !net_.options.registers_local) return kNoRegion;
+  TORII_ASSERT(local && (local->access & kLocal) && reaches(local->driver_data));
+  const auto* const first = static_cast<const std::byte*>(local->base);
+  for (const iovec& piece : pieces) {
+    const auto* const at = static_cast<const std::byte*>(piece.iov_base);
+    TORII_ASSERT(!piece.iov_len || (at >= first && at + piece.iov_len <= first + local->bytes));
+  }
+  return local->driver_data;
 }
 
 bool SimDriver::near(PeerId, const void* at) const {
@@ -355,6 +381,7 @@ Status SimDriver::transfer(const Rma& rma, Cap cap) {
   event.length = rma.bytes;
   event.cookie = rma.cookie;
   event.pieces.assign(rma.pieces, rma.pieces + rma.piece_count);
+  event.local = local_slot(rma.local, event.pieces, rma.bytes <= caps_.inline_max);
   return net_.options.pending_rma ? post_later(std::move(event)) : move(event);
 }
 
@@ -398,6 +425,7 @@ Status SimDriver::move(const SimEvent& event) {
   std::byte* remote = reachable(event, event.write ? kRemoteWrite : kRemoteRead, &status);
   if (!remote) return status;
   if (net_.options.denied_rma) return Status::denied;
+  if (!reaches(event.local)) return Status::invalid;
   for (const iovec& piece : event.pieces) {
     if (!piece.iov_len) continue;
     if (event.write) {
