@@ -283,6 +283,21 @@ TEST_F(RegisteredMessages, WithoutRoomFewerAreReadAtATimeAndAtLastNone) {
   EXPECT_EQ(driver_->registered(), 0u);
 }
 
+// An acknowledgement may depend on a receive that the application posts after its own is complete.
+TEST_F(RegisteredMessages, NobodyWaitsForARegistrationOfOneThatWaitsForItsTarget) {
+  open(kGet);
+  driver_->regions_most = 1;
+  protocol_->registrations().own(source_.data(), source_.size());
+  EXPECT_EQ(put(20000, true), Status::pending);
+  EXPECT_EQ(driver_->registered(), 1u);
+  arrive(announcement(kWorthOnce, key()));
+  EXPECT_EQ(driver_->accesses, 0u);
+  while (driver_->lent()) give_back();
+  EXPECT_EQ(driver_->accesses, 2u) << "the first one has left, but is not acknowledged";
+  EXPECT_EQ(notes_, (Notes{{OpEvent::sent, Status::ok, 20000},
+                           {OpEvent::received, Status::ok, kWorthOnce}}));
+}
+
 // A card without remote access, which sends from registered memory.
 TEST_F(RegisteredMessages, FramesAreSentFromRegisteredMemoryOrCopied) {
   open(0);

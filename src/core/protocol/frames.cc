@@ -369,6 +369,8 @@ void Protocol::conclude(Op* op, Status status, OpEvent answer, uint64_t bytes) {
 
 // The source memory is free again.
 void Protocol::source_done(Op* op, Status status) {
+  // Others may be waiting for it, while this one waits for its target's acknowledgement.
+  if (__builtin_expect(op->local != nullptr, 0)) deregister_local(op);
   const OpEvent event = op->role == OpRole::reply ? OpEvent::replied : OpEvent::sent;
   op->sent_told = true;
   if (op == starting_ && !op->want_ack && status == Status::ok) {

@@ -323,6 +323,7 @@ class Protocol final {
   bool keeps(const Peer& peer, const Data& data, uint64_t bytes, uint32_t access);
   choice::Payload local_payload(const Op* op);
   bool register_local(Op* op);
+  void deregister_local(Op* op);
   choice::Choice choose(Peer& peer, const Envelope& env, const Data& source);
   void count(choice::Choice choice);
   static bool lend_copy(Op* op);

@@ -48,12 +48,8 @@ void Protocol::free_op(Op* op) {
   TORII_ASSERT(op->pending_dones == 0);
   announced_ -= op->sends() && op->announced();
   op->peer->ops.remove(op);
-  const bool good = op->peer->state == PeerState::up;
-  if (op->region) registrations_.put(op->region, good);
-  if (__builtin_expect(op->local != nullptr, 0)) {
-    registrations_.put(op->local, good);
-    --locals_;
-  }
+  if (op->region) registrations_.put(op->region, op->peer->state == PeerState::up);
+  if (__builtin_expect(op->local != nullptr, 0)) deregister_local(op);
   if (op->remote != kNoRemote && !op->accesses()) op->peer->driver->drop(op->remote);
   op->remote = kNoRemote;
   if (op->way == Way::copied) op->peer->copied = false;
@@ -108,6 +104,12 @@ bool Protocol::register_local(Op* op) {
   op->local = registrations_.get(*peer.driver, op->data.at(0), op->accepted, kLocal);
   locals_ += op->local != nullptr;
   return op->local != nullptr;
+}
+
+void Protocol::deregister_local(Op* op) {
+  registrations_.put(op->local, op->peer->state == PeerState::up);
+  op->local = nullptr;
+  --locals_;
 }
 
 // For a tagged port.

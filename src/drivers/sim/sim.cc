@@ -37,6 +37,7 @@ SimDriver::SimDriver(SimFabric::Net& net, uint32_t number, const DriverEnv& env)
   caps_.remote_max = options.flags & (kPut | kGet) ? 1ull << 40 : 0;
   RegisteredMemory::local = options.registers_local;
   RegisteredMemory::tells_changes = options.tells_changes;
+  RegisteredMemory::once_min = options.once_min;
 }
 
 namespace {

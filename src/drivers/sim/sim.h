@@ -31,6 +31,7 @@ struct SimOptions {
   // With kNeedsReg. Put, get, and bodies of frames, of more than inline_max bytes need a region.
   bool registers_local = false;
   bool tells_changes = false;      // current() knows of SimFabric::remap()
+  uint64_t once_min = 64 << 10;    // as in RegisteredMemory
   uint32_t regions_max = 1 << 20;  // of each endpoint; more is `no_memory`
   uint64_t reg_ns = 0;             // how long a registration takes
   bool denied_rma = false;         // put and get turn out to be forbidden: all end with `denied`
