@@ -75,8 +75,10 @@ class FakeDriver final : public Driver,
   size_t regions_most = ~size_t{0};   // more registrations than this are refused
   Status remote = Status::ok;         // what put and get answer
   Reach reach_says;                   // of every guarded key
+  uint64_t taken = 0;                 // bytes that were taken of frames while they arrived
   size_t lent() const { return lent_.size(); }
   size_t registered() const { return regions_.size(); }
+  void take_bodies_from(uint64_t bytes) { take_min = bytes; }
   // As RegisteredMemory::local, and tells_changes.
   void want_local_memory_registered(uint64_t worth_from, bool tells) {
     local = true;
@@ -149,7 +151,9 @@ class FakeDriver final : public Driver,
         if (!due.down) {
           // An allocation of its own, so that nobody reads beyond the frame.
           const std::vector<char> frame(due.frame.begin(), due.frame.end());
-          sink_->packet(due.peer, std::as_bytes(std::span(frame)));
+          arriving_ = std::as_bytes(std::span(frame));
+          sink_->packet(due.peer, arriving_);
+          arriving_ = {};
           continue;
         }
         while (finish(due.status)) report();
@@ -184,6 +188,12 @@ class FakeDriver final : public Driver,
   void drop(uint32_t remote) override { require(imports_.erase(remote) == 1); }
   Status put(const Rma& rma) override { return access(rma, false); }
   Status get(const Rma& rma) override { return access(rma, true); }
+  void take(void* to, const std::byte* from, size_t bytes) override {
+    const std::byte* const end = arriving_.data() + arriving_.size();
+    require(bytes >= take_min && from >= arriving_.data() && from + bytes <= end);
+    std::memcpy(to, from, bytes);
+    taken += bytes;
+  }
   Advice* advice() override { return this; }
   RegisteredMemory* registered_memory() override {
     return caps_.flags & kNeedsReg ? this : nullptr;
@@ -277,6 +287,7 @@ class FakeDriver final : public Driver,
   Sink* sink_;
   DriverCaps caps_;
   std::deque<Due> due_;
+  std::span<const std::byte> arriving_;
   std::deque<Lent> lent_;
   std::deque<std::pair<Lent, Status>> finished_;
   std::map<uint64_t, Registered> regions_;

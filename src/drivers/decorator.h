@@ -35,6 +35,9 @@ class Decorator : public Driver, protected Sink {
     return below_->import(peer, key, remote);
   }
   void drop(uint32_t remote) override { below_->drop(remote); }
+  void take(void* to, const std::byte* from, size_t bytes) override {
+    below_->take(to, from, bytes);
+  }
   Status alloc(uint64_t bytes, uint64_t alignment, void** base) override {
     return below_->alloc(bytes, alignment, base);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What a NIC must do to carry Torii: six required functions, twelve optional ones, and five small
+// What a NIC must do to carry Torii: six required functions, thirteen optional ones, and five small
 // interfaces that few drivers offer. A driver moves frames between processes and, if it can, reads,
 // writes and updates a peer's memory. It knows nothing of matching, messages or MPI, and keeps no
 // retry policy.
@@ -237,6 +237,10 @@ class Driver {
   // happened then, nor will; the core asks the other process by frames. The same if done() says
   // `unsupported`.
   virtual Status atomic(const RemoteAtomic& atomic);
+  // Inside packet(): moves bytes of the frame to their place, where all are on return. For cards
+  // whose frames lie in memory that the processor reads slowly. Asked for at least
+  // Advice::take_min bytes, also of other memory: a decorator may have kept the frame.
+  virtual void take(void* to, const std::byte* from, size_t bytes);
   // Memory for the user that is cheaper to register, put to and get from: aligned to `alignment`, a
   // power of two, and page-aligned if it is long. `no_memory`, `unsupported`: the core takes other
   // memory. It stays usable until dealloc(), and if the driver closes before, from then on for

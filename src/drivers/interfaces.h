@@ -83,6 +83,9 @@ class Advice {
   uint64_t read_alone_min = kNoSize;
   uint64_t read_crossing_min = 0;
 
+  // From so many bytes on, Driver::take() is sooner than the processor.
+  uint64_t take_min = kNoSize;
+
   // Is this memory of alloc(), and a get by that peer cheaper than frames even if it is short?
   // Asked for every message longer than a frame: answers in a few ns.
   virtual bool near(PeerId peer, const void* at) const;

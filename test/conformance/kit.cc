@@ -183,6 +183,7 @@ void Node::check_upcall(const char* name) {
 
 void Node::packet(PeerId from, std::span<const std::byte> frame) {
   check_upcall("packet");
+  if (on_frame) on_frame(frame);
   const Outside outside;
   frames.push_back({from, {reinterpret_cast<const char*>(frame.data()), frame.size()}});
   if (on_packet) on_packet(from, std::string(frames.back().bytes));

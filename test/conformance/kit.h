@@ -52,6 +52,7 @@ class Node final : public Sink {
   explicit Node(const Rig& rig);
   Driver& driver() { return *driver_; }
   const DriverCaps& caps() const { return driver_->caps(); }
+  const Counters& counters() const { return counters_; }
   bool has(uint32_t flags) const { return (caps().flags & flags) == flags; }
   std::vector<std::byte> address();
   PeerId connect(Node& to);  // fails the test if that fails
@@ -76,6 +77,7 @@ class Node final : public Sink {
   std::map<PeerId, Status> downs;
   std::map<uint64_t, PeerId> pending;  // accepted cookies not yet done
   std::function<void(PeerId, const std::string&)> on_packet;
+  std::function<void(std::span<const std::byte>)> on_frame;  // the same, where the driver has it
 
  private:
   void check_upcall(const char* name);

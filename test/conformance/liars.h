@@ -97,6 +97,31 @@ struct CutsLongFrames final : Honest {
   }
 };
 
+struct TakesLater final : Honest {  // with the next poll()
+  using Honest::Honest;
+  void take(void* to, const std::byte* from, size_t bytes) override {
+    to_ = to;
+    late_.assign(from, from + bytes);
+  }
+  unsigned poll(uint64_t now_ns, unsigned budget) override {
+    late_.clear();
+    return below_->poll(now_ns, budget);
+  }
+  void* to_ = nullptr;
+  std::vector<std::byte> late_;
+};
+struct TakesTooMuch final : Honest {
+  using Honest::Honest;
+  void take(void* to, const std::byte* from, size_t bytes) override {
+    below_->take(to, from, bytes);
+    static_cast<char*>(to)[bytes] = 0;
+  }
+};
+struct TakesNothing final : Honest {
+  using Honest::Honest;
+  bool begin() override { return (take_min = 256) > 0; }
+};
+
 // --- lives -----------------------------------------------------------------------------------
 struct DeclaresDead final : Honest {
   using Honest::Honest;

@@ -95,6 +95,7 @@ std::vector<Rig> all_rigs(uint64_t seed) {
     return options;
   };
   const SimOptions slow = with([](SimOptions& o) { o.latency_max_ns = 200000; });
+  const auto card_memory = [](SimOptions& o) { o.card_take_min = 300; };
   const auto registers = [](SimOptions& o) {
     o.registers_local = true;
     o.inline_max = 256;
@@ -134,6 +135,7 @@ std::vector<Rig> all_rigs(uint64_t seed) {
                 registers(o);
                 o.flags = kReliable | kPeerDown | kNeedsReg | kWait;
               })),
+      sim_rig("sim/card-memory", with(card_memory)),
       sim_rig("sim/tells-lives", with([](SimOptions& o) { o.tells_lives = true; })),
       sim_rig("sim/refusing", with([](SimOptions& o) { o.again_ppm = 300000; })),
       sim_rig("sim/tiny", with([](SimOptions& o) {
@@ -160,6 +162,7 @@ std::vector<Rig> all_rigs(uint64_t seed) {
               wrap_watch),
       sim_rig("link/good", all, with_link("")),
       sim_rig("link/bad", slow, with_link(bad)),
+      sim_rig("link/card-memory", with(card_memory), with_link(bad)),
       sim_rig("link/worse", with([](SimOptions& o) {
                 o.flags = kWait;
                 o.latency_max_ns = 200000;

@@ -85,6 +85,7 @@ Setting random_setting(Random& random) {
   s.with_fault = faults > 0;
   s.with_link = faults == 3;
   if (s.with_link) o.mtu += 100;  // for the link's own header
+  if (random.next() % 3 == 0) o.card_take_min = uint32_t(random.between(65, 600));
   if (!s.with_link && random.next() % 3 == 0) {
     o.flags |= kNeedsReg;
     o.registers_local = true;

@@ -98,7 +98,8 @@ test_unit_protocol_tests_SOURCES = \
 	test/unit/protocol_memory_test.cc \
 	test/unit/protocol_test.cc \
 	test/unit/registrations_test.cc \
-	test/unit/rendezvous_test.cc
+	test/unit/rendezvous_test.cc \
+	test/unit/taken_test.cc
 test_unit_shm_tests_SOURCES = \
 	test/unit/shm_ask_lies_test.cc \
 	test/unit/shm_ask_many_test.cc \

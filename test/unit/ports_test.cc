@@ -51,6 +51,12 @@ SimOptions registers_with(uint32_t flags, uint32_t regions_max) {
   return o;
 }
 
+SimOptions with_card_memory() {
+  SimOptions o = options_with(0);
+  o.card_take_min = 100;
+  return o;
+}
+
 const Network kNetworks[] = {
     {"frames", options_with(0), 64},
     {"get", options_with(kGet), 64},
@@ -58,6 +64,7 @@ const Network kNetworks[] = {
     {"get_put_pending", options_with(kGet | kPut, true), 64},
     {"put_pending", options_with(kPut, true, 100000), 64},
     {"backpressure", options_with(kGet, false, 300000, 2), 64},
+    {"card_memory", with_card_memory(), 64},
     {"registers", registers_with(kGet | kPut, 2), 64},
     {"registers_frames", registers_with(0, 1), 64},
     {"tiny_window", options_with(0, false, 0, 4), 1 << 20},

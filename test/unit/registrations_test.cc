@@ -110,6 +110,18 @@ TEST_F(RegistrationsTest, OneServesSeveralAtATimeAndParts) {
   EXPECT_EQ(driver_.registered(), 5u);
 }
 
+TEST_F(RegistrationsTest, ShortAllocationsAreRegisteredWholeForTheOwnCard) {
+  char* const memory = own(0);
+  Registration* const r = get(memory + 100, 50);
+  EXPECT_EQ(r->region.base, memory);
+  EXPECT_EQ(r->region.bytes, kKept);
+  EXPECT_EQ(get(memory, 100), r);
+  EXPECT_EQ(get(memory + 100, 50, kRemoteRead)->region.bytes, 50u) << "peers get no more than that";
+  std::vector<char> large(Registrations::kWholeMost + 1);
+  registrations_.own(large.data(), large.size());
+  EXPECT_EQ(get(large.data() + 100, 50)->region.bytes, 50u);
+}
+
 TEST_F(RegistrationsTest, ThoseUsedLongestAgoMakeRoom) {
   driver_.regions_most = 2;
   char *const a = own(0), *const b = own(1), *const c = own(2);

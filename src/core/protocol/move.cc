@@ -263,6 +263,7 @@ void Protocol::move_refused(Op* op) {
 void Protocol::move_by_frames(Op* op) {
   Peer& peer = *op->peer;
   leave_moves(op);
+  if (op->local && !op->sends()) deregister_local(op);
   op->moved = 0;
   if (op->accesses()) return access_over(op, Status::denied);
   if (op->role == OpRole::incoming) return op->readable() ? restart_stream(op) : ask_stream(op);
@@ -524,7 +525,7 @@ void Protocol::on_data(Peer& peer, const wire::Frame& frame) {
   }
   if (last) op->end = End::told;
   if (size > 0) peer.streamed = true;
-  op->data.copy_in(op->moved, frame.payload.data(), size);
+  op->data.copy_in(op->moved, frame.payload.data(), size, TakeFrom{peer});
   op->moved += size;
   if (op->moved < op->accepted) return;
   if (op->stage == OpStage::asked) stop_waiting(op);

@@ -321,6 +321,7 @@ void Protocol::set_route(Peer& peer, uint8_t rail, PeerId route) {
   peer.driver = drivers_[rail].get();
   peer.short_frames = peer.driver->short_frames();
   peer.advice = peer.driver->advice();
+  peer.take_min = peer.advice ? peer.advice->take_min : kNoSize;
   peer.paths = peer.driver->paths();
   peer.plan = plan(rail);
   peer.whole_max = std::min(peer.driver->caps().remote_max, peer.plan.copied_max);

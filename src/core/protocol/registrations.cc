@@ -27,11 +27,14 @@ bool serves(const Region& region, const std::byte* base, uint64_t bytes, uint32_
 
 Registrations::Registrations(Counters& counters) : counters_(counters), forks_(count_forks()) {}
 
-bool Registrations::owned(const std::byte* base, uint64_t bytes) const {
+// The allocation that has the whole range; end(): none has.
+Registrations::Owned::const_iterator Registrations::owned(const std::byte* base,
+                                                          uint64_t bytes) const {
   auto it = owned_.upper_bound(base);
-  if (it == owned_.begin()) return false;
+  if (it == owned_.begin()) return owned_.end();
   --it;
-  return bytes <= it->second && uint64_t(base - it->first) <= it->second - bytes;
+  const bool inside = bytes <= it->second && uint64_t(base - it->first) <= it->second - bytes;
+  return inside ? it : owned_.end();
 }
 
 // The pages of a process that has forked are shared until one of both writes, which may get a copy
@@ -63,11 +66,11 @@ Registration* Registrations::find(Driver& driver, const std::byte* base, uint64_
 bool Registrations::keeps(Driver& driver, const void* base, uint64_t bytes, uint32_t access) {
   const auto* const first = static_cast<const std::byte*>(base);
   if (!costly(driver)) return false;
-  return owned(first, bytes) || find(driver, first, bytes, access);
+  return owned(first, bytes) != owned_.end() || find(driver, first, bytes, access);
 }
 
 Registration* Registrations::get(Driver& driver, void* base, uint64_t bytes, uint32_t access) {
-  const bool keeps = costly(driver);
+  const bool keeps = costly_ && costly(driver);
   const auto* const first = static_cast<const std::byte*>(base);
   if (Registration* const r = keeps ? find(driver, first, bytes, access) : nullptr) {
     ++counters_.registrations_reused;
@@ -76,7 +79,11 @@ Registration* Registrations::get(Driver& driver, void* base, uint64_t bytes, uin
   }
   Registration* const r = pool_.get();
   if (!r) return nullptr;
-  if (reg(driver, base, bytes, access, &r->region) != Status::ok) {
+  const auto whole = keeps && access == kLocal ? owned(first, bytes) : owned_.end();
+  const bool widens = whole != owned_.end() && whole->second <= kWholeMost &&
+                      reg(driver, const_cast<std::byte*>(whole->first), whole->second, access,
+                          &r->region) == Status::ok;
+  if (!widens && reg(driver, base, bytes, access, &r->region) != Status::ok) {
     pool_.put(r);
     return nullptr;
   }
@@ -89,6 +96,7 @@ Registration* Registrations::get(Driver& driver, void* base, uint64_t bytes, uin
 
 Status Registrations::reg(Driver& driver, void* base, uint64_t bytes, uint32_t access,
                           Region* out) {
+  if (!costly_) return driver.reg(base, bytes, access, out);
   if (full_ == &driver) return Status::no_memory;
   Status status = Status::no_memory;
   do {
@@ -103,7 +111,7 @@ Status Registrations::reg(Driver& driver, void* base, uint64_t bytes, uint32_t a
 void Registrations::keep(Registration* r) {
   const auto* const base = static_cast<const std::byte*>(r->region.base);
   const RegisteredMemory* const memory = r->driver->registered_memory();
-  if (!owned(base, r->region.bytes) && !(memory && memory->tells_changes)) return;
+  if (owned(base, r->region.bytes) == owned_.end() && !(memory && memory->tells_changes)) return;
   if (kept_.size() == kKeptMost && !evict(*r->driver)) return;
   kept_.push_back(r);
   r->kept = true;

@@ -28,6 +28,8 @@ struct Registration {
 class Registrations {
  public:
   static constexpr size_t kKeptMost = 64;
+  // Allocations of at most so many bytes are registered whole for the own card.
+  static constexpr uint64_t kWholeMost = 1 << 20;
 
   explicit Registrations(Counters& counters);
   Registrations(const Registrations&) = delete;
@@ -51,7 +53,8 @@ class Registrations {
   void add_driver(const Driver& driver) { costly_ |= (driver.caps().flags & kNeedsReg) != 0; }
 
  private:
-  bool owned(const std::byte* base, uint64_t bytes) const;
+  using Owned = std::map<const std::byte*, uint64_t>;  // bytes by address
+  Owned::const_iterator owned(const std::byte* base, uint64_t bytes) const;
   Registration* find(Driver& driver, const std::byte* base, uint64_t bytes, uint32_t access);
   void keep(Registration* registration);
   bool evict(const Driver& driver);
@@ -61,11 +64,11 @@ class Registrations {
 
   Counters& counters_;
   SlotPool<Registration> pool_;
-  std::vector<Registration*> kept_;             // the one that was used longest ago first
-  std::map<const std::byte*, uint64_t> owned_;  // bytes by address
-  bool costly_ = false;                         // for one of the drivers
-  const Driver* full_ = nullptr;                // has no room before another one is given back
-  uint32_t in_use_ = 0;                         // registrations with users
+  std::vector<Registration*> kept_;  // the one that was used longest ago first
+  Owned owned_;
+  bool costly_ = false;           // for one of the drivers
+  const Driver* full_ = nullptr;  // has no room before another one is given back
+  uint32_t in_use_ = 0;           // registrations with users
   uint64_t forks_;
 };
 

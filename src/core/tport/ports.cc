@@ -340,7 +340,7 @@ void Ports::on_tagged_any(Port* port, Receive* r, Peer& peer, wire::Tagged heade
         bytes <= Unexpected::kHere ? message->here : static_cast<std::byte*>(std::malloc(bytes));
     kept = message->payload != nullptr;
     if (kept) {
-      if (bytes > 0) copy_bytes(message->payload, a.payload.data(), bytes);
+      if (bytes > 0) copy_bytes(message->payload, a.payload.data(), bytes, TakeFrom{*a.peer});
       message->debt = protocol_.postpone(a);
     }
   } else {

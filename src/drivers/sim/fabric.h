@@ -116,6 +116,7 @@ class SimDriver final : public Driver,
   void dereg(Region& region) override;
   Status import(PeerId peer, std::span<const std::byte> key, uint32_t* remote) override;
   void drop(uint32_t remote) override;
+  void take(void* to, const std::byte* from, size_t bytes) override;
   Status alloc(uint64_t bytes, uint64_t alignment, void** base) override;
   void dealloc(void* base) override;
   Status put(const Rma& rma) override { return transfer(rma, kPut); }
@@ -169,6 +170,7 @@ class SimDriver final : public Driver,
   void send_one(const Tx& tx, Peer& peer);
   void post_frame(uint32_t number, SimEvent frame, Peer& peer);
   void deliver(SimEvent& event);
+  void hand_up(PeerId from, std::span<const std::byte> frame);
   Status begin(Cap cap, uint32_t remote, SimEvent* event);
   Status post_later(SimEvent&& event);
   Status transfer(const Rma& rma, Cap cap);
@@ -182,6 +184,7 @@ class SimDriver final : public Driver,
   SimEndpoint* self_;
   uint32_t number_;
   Sink& sink_;
+  Counters* const counters_;
   DriverCaps caps_;
   std::vector<Peer> peers_;
   std::vector<PeerId> free_peers_;
@@ -193,6 +196,7 @@ class SimDriver final : public Driver,
   std::map<void*, uint64_t> allocations_;       // bytes by address
   uint32_t next_handle_ = 0;
   uint64_t last_event_ns_ = 0;
+  std::vector<std::byte> card_;  // memory of the card, for one frame
   int event_fd_ = -1;
   bool armed_ = false;
 };

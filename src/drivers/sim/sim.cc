@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 
 #include "core/base/log.h"
 #include "drivers/sim/fabric.h"
@@ -23,7 +24,11 @@
 namespace torii {
 
 SimDriver::SimDriver(SimFabric::Net& net, uint32_t number, const DriverEnv& env)
-    : net_(net), self_(&net.endpoints[number]), number_(number), sink_(*env.sink) {
+    : net_(net),
+      self_(&net.endpoints[number]),
+      number_(number),
+      sink_(*env.sink),
+      counters_(env.counters) {
   const SimOptions& options = net.options;
   caps_.flags = options.flags;
   caps_.mtu = options.mtu;
@@ -35,6 +40,10 @@ SimDriver::SimDriver(SimFabric::Net& net, uint32_t number, const DriverEnv& env)
   caps_.key_bytes = options.flags & (kPut | kGet) ? kSimKeyBytes : 0;
   caps_.peers_max = options.peers_max;
   caps_.remote_max = options.flags & (kPut | kGet) ? 1ull << 40 : 0;
+  if (options.card_take_min) {
+    Advice::take_min = options.card_take_min;
+    card_.resize(std::max(options.mtu, options.long_max));
+  }
   RegisteredMemory::local = options.registers_local;
   RegisteredMemory::tells_changes = options.tells_changes;
   RegisteredMemory::once_min = options.once_min;
@@ -219,7 +228,7 @@ void SimDriver::deliver(SimEvent& event) {
           std::fill(event.bytes.begin() + ptrdiff_t(head), event.bytes.end(), std::byte{0xdd});
         net_.post_done(event.peer_number, event.cookie, Status::ok);
       }
-      sink_.packet(add_peer(event.peer_number, {}), event.bytes);
+      hand_up(add_peer(event.peer_number, {}), event.bytes);
       break;
     }
     case SimEvent::Kind::done:
@@ -237,6 +246,21 @@ void SimDriver::deliver(SimEvent& event) {
         sink_.peer_down(it->second, event.status);
       break;
   }
+}
+
+// The card's memory has the next frame as soon as this one was handed up.
+void SimDriver::hand_up(PeerId from, std::span<const std::byte> frame) {
+  if (card_.empty()) return sink_.packet(from, frame);
+  std::copy(frame.begin(), frame.end(), card_.begin());
+  sink_.packet(from, std::span(card_).first(frame.size()));
+  std::fill(card_.begin(), card_.end(), std::byte{0xcc});
+}
+
+void SimDriver::take(void* to, const std::byte* from, size_t bytes) {
+  std::memcpy(to, from, bytes);
+  const std::less_equal<const std::byte*> before;
+  if (!card_.empty() && before(card_.data(), from) && before(from, card_.data() + card_.size()))
+    counters_->taken_bytes += bytes;
 }
 
 Status SimDriver::reg(void* base, uint64_t bytes, uint32_t access, Region* out) {

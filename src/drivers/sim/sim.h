@@ -35,7 +35,10 @@ struct SimOptions {
   uint32_t regions_max = 1 << 20;  // of each endpoint; more is `no_memory`
   uint64_t reg_ns = 0;             // how long a registration takes
   bool denied_rma = false;         // put and get turn out to be forbidden: all end with `denied`
-  uint32_t again_ppm = 0;    // send, put, get and atomic refuse this often, times in a million
+  uint32_t again_ppm = 0;  // send, put, get and atomic refuse this often, times in a million
+  // Frames are handed up in memory of the card, which take() moves bodies from this size on out of;
+  // 0: in the processor's.
+  uint32_t card_take_min = 0;
   bool tells_lives = false;  // life() knows of every peer whether its endpoint has ended
   uint32_t endpoints = 0;    // endpoints 0..n-1 can be connected to before they are opened
 };
