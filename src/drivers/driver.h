@@ -95,14 +95,14 @@ struct Tx {
   uint32_t piece_count = 0;
   uint32_t body_bytes = 0;  // sum of the ranges
   uint64_t cookie = 0;      // nonzero: report done(cookie)
-  // Where RegisteredMemory::local says so: has kLocal and covers a body of more than inline_max
-  // bytes, or one that is lent. It stays registered until done(cookie).
-  const Region* local = nullptr;
-  bool lent = false;     // even a short body stays unchanged until done(cookie)
-  bool awaited = false;  // with kDelivers: nothing follows at once, done(cookie) is waited for
+  bool lent = false;        // even a short body stays unchanged until done(cookie)
+  bool awaited = false;     // with kDelivers: nothing follows at once, done(cookie) is waited for
   // One of many of a payload: the last of the room in front of the peer is for other frames.
   bool leaves_room = false;
   uint8_t rail = kFirstRail;  // one of rails(); where that does not answer: kFirstRail
+  // Where RegisteredMemory::local says so: has kLocal and covers a body of more than inline_max
+  // bytes, or one that is lent. It stays registered until done(cookie).
+  const Region* local = nullptr;
 };
 
 enum Access : uint32_t {
@@ -133,10 +133,10 @@ struct Rma {
   uint32_t piece_count = 0;
   uint64_t bytes = 0;   // at most remote_max
   uint64_t cookie = 0;  // for done() if the call answers `pending`; 0: it answers `again` instead
+  bool alone = false;   // the other process has moves of its own: do not ask for its help
+  bool soon = false;    // do not wait for frames that have arrived since the one that asks for it
   // As Tx::local, for more than inline_max bytes; until the end of the call, or done(cookie).
   const Region* local = nullptr;
-  bool alone = false;  // the other process has moves of its own: do not ask for its help
-  bool soon = false;   // do not wait for frames that have arrived since the one that asks for it
 };
 
 // An atomic operation on a word of a guarded region that gives kRemoteUpdate.

@@ -72,7 +72,8 @@ test_unit_memory_tests_SOURCES = \
 	test/unit/exports_locked_test.cc \
 	test/unit/exports_now_test.cc \
 	test/unit/exports_posted_test.cc \
-	test/unit/exports_test.cc
+	test/unit/exports_test.cc \
+	test/unit/memory_registered_test.cc
 test_unit_param_test_SOURCES = test/unit/param_test.cc
 test_unit_portals_tests_SOURCES = \
 	test/unit/portals_arguments_test.cc \
