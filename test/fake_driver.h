@@ -18,7 +18,10 @@
 
 namespace torii::test {
 
-class FakeDriver final : public Driver, private Advice, private MappedMemory {
+class FakeDriver final : public Driver,
+                         private Advice,
+                         private RegisteredMemory,
+                         private MappedMemory {
  public:
   static constexpr uint32_t kAddressBytes = 4;  // the number of a peer, low byte first
   static constexpr uint32_t kKeyBytes = 24;
@@ -69,10 +72,23 @@ class FakeDriver final : public Driver, private Advice, private MappedMemory {
   unsigned awaited = 0;               // frames that were taken with Tx::awaited
   unsigned accesses = 0;              // calls of put and get
   size_t lent_most = ~size_t{0};      // more remote access than this is refused
+  size_t regions_most = ~size_t{0};   // more registrations than this are refused
   Status remote = Status::ok;         // what put and get answer
   Reach reach_says;                   // of every guarded key
+  uint64_t taken = 0;                 // bytes that were taken of frames while they arrived
   size_t lent() const { return lent_.size(); }
   size_t registered() const { return regions_.size(); }
+  void take_bodies_from(uint64_t bytes) { take_min = bytes; }
+  // As RegisteredMemory::local, and tells_changes.
+  void want_local_memory_registered(uint64_t worth_from, bool tells) {
+    local = true;
+    tells_changes = tells;
+    once_min = worth_from;
+  }
+  // The address has other memory now.
+  void remap(const void* at) {
+    for (auto& [id, region] : regions_) region.stale |= region.base == at;
+  }
   void want_lent_from(uint32_t bytes) { caps_.lend_min = bytes; }
   void take_long_frames_of(uint32_t bytes) { caps_.long_max = bytes; }
   void advise_batches_of(uint32_t frames) { caps_.batch_max = frames; }
@@ -114,7 +130,8 @@ class FakeDriver final : public Driver, private Advice, private MappedMemory {
       frame.bytes += gather(pieces);
       require(frame.bytes.size() == tx.head_bytes + tx.body_bytes);
       sent.push_back(std::move(frame));
-      if (tx.cookie) lent_.push_back({tx.cookie, pieces, false});
+      const bool copied = !tx.lent && tx.body_bytes <= caps_.inline_max;
+      if (tx.cookie) lent_.push_back({tx.cookie, pieces, false, id_of(tx.local, pieces, copied)});
       awaited += tx.awaited;
       ++taken;
       --takes;
@@ -134,7 +151,9 @@ class FakeDriver final : public Driver, private Advice, private MappedMemory {
         if (!due.down) {
           // An allocation of its own, so that nobody reads beyond the frame.
           const std::vector<char> frame(due.frame.begin(), due.frame.end());
-          sink_->packet(due.peer, std::as_bytes(std::span(frame)));
+          arriving_ = std::as_bytes(std::span(frame));
+          sink_->packet(due.peer, arriving_);
+          arriving_ = {};
           continue;
         }
         while (finish(due.status)) report();
@@ -147,13 +166,14 @@ class FakeDriver final : public Driver, private Advice, private MappedMemory {
   }
 
   Status reg(void* base, uint64_t bytes, uint32_t access, Region* out) override {
-    require(caps_.key_bytes > 0);
+    require(caps_.key_bytes > 0 || access == kLocal);
+    if (regions_.size() >= regions_most) return Status::no_memory;
     out->base = base;
     out->bytes = bytes;
     out->access = access;
     out->driver_data = ++next_;
     std::memcpy(out->key.data(), &out->driver_data, sizeof(out->driver_data));
-    regions_[next_] = bytes;
+    regions_[next_] = {static_cast<std::byte*>(base), bytes, access, false};
     return Status::ok;
   }
   void dereg(Region& region) override { require(regions_.erase(region.driver_data) == 1); }
@@ -168,10 +188,22 @@ class FakeDriver final : public Driver, private Advice, private MappedMemory {
   void drop(uint32_t remote) override { require(imports_.erase(remote) == 1); }
   Status put(const Rma& rma) override { return access(rma, false); }
   Status get(const Rma& rma) override { return access(rma, true); }
+  void take(void* to, const std::byte* from, size_t bytes) override {
+    const std::byte* const end = arriving_.data() + arriving_.size();
+    require(bytes >= take_min && from >= arriving_.data() && from + bytes <= end);
+    std::memcpy(to, from, bytes);
+    taken += bytes;
+  }
   Advice* advice() override { return this; }
+  RegisteredMemory* registered_memory() override {
+    return caps_.flags & kNeedsReg ? this : nullptr;
+  }
   MappedMemory* mapped_memory() override { return caps_.flags & kGuard ? this : nullptr; }
 
  private:
+  bool current(const Region& region) const override {
+    return !regions_.at(region.driver_data).stale;
+  }
   bool sooner_sent(uint32_t remote) const override {
     require(imports_.count(remote) == 1);
     return true;
@@ -185,7 +217,14 @@ class FakeDriver final : public Driver, private Advice, private MappedMemory {
   struct Lent {
     uint64_t cookie;
     std::vector<iovec> pieces;
-    bool written;  // a get: the driver writes
+    bool written;    // a get: the driver writes
+    uint64_t local;  // registration of the pieces; 0: they need none
+  };
+  struct Registered {
+    std::byte* base;
+    uint64_t bytes;
+    uint32_t access;
+    bool stale;
   };
   struct Due {
     PeerId peer;
@@ -211,6 +250,18 @@ class FakeDriver final : public Driver, private Advice, private MappedMemory {
     }
     (void)sum;
   }
+  // The registration that covers the pieces, if they need one.
+  uint64_t id_of(const Region* region, const std::vector<iovec>& pieces, bool copied) const {
+    if (!local || copied) return 0;
+    require(region && regions_.count(region->driver_data) == 1);
+    const Registered& r = regions_.at(region->driver_data);
+    require((r.access & kLocal) && !r.stale);
+    for (const iovec& p : pieces) {
+      const auto* const at = static_cast<std::byte*>(p.iov_base);
+      require(at >= r.base && at + p.iov_len <= r.base + r.bytes);
+    }
+    return region->driver_data;
+  }
   bool refuse() { return refusals > 0 && refusals--; }
   Status access(const Rma& rma, bool reads) {
     require(caps_.flags & (reads ? kGet : kPut));
@@ -220,13 +271,15 @@ class FakeDriver final : public Driver, private Advice, private MappedMemory {
     if (!rma.cookie && remote == Status::pending) return Status::again;
     if (lent_.size() >= lent_most || refuse()) return Status::again;
     const std::vector<iovec> pieces(rma.pieces, rma.pieces + rma.piece_count);
-    if (remote == Status::pending) lent_.push_back({rma.cookie, pieces, reads});
+    const uint64_t id = id_of(rma.local, pieces, rma.bytes <= caps_.inline_max);
+    if (remote == Status::pending) lent_.push_back({rma.cookie, pieces, reads, id});
     if (remote == Status::ok) touch(pieces, reads);
     return remote;
   }
   void report() {
     const auto [lent, status] = std::move(finished_.front());
     finished_.pop_front();
+    require(lent.local == 0 || regions_.count(lent.local) == 1);
     touch(lent.pieces, lent.written);
     sink_->done(lent.cookie, status);
   }
@@ -234,9 +287,10 @@ class FakeDriver final : public Driver, private Advice, private MappedMemory {
   Sink* sink_;
   DriverCaps caps_;
   std::deque<Due> due_;
+  std::span<const std::byte> arriving_;
   std::deque<Lent> lent_;
   std::deque<std::pair<Lent, Status>> finished_;
-  std::map<uint64_t, uint64_t> regions_;
+  std::map<uint64_t, Registered> regions_;
   std::map<uint32_t, bool> imports_;
   uint64_t next_ = 0;
 };

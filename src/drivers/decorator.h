@@ -35,6 +35,9 @@ class Decorator : public Driver, protected Sink {
     return below_->import(peer, key, remote);
   }
   void drop(uint32_t remote) override { below_->drop(remote); }
+  void take(void* to, const std::byte* from, size_t bytes) override {
+    below_->take(to, from, bytes);
+  }
   Status alloc(uint64_t bytes, uint64_t alignment, void** base) override {
     return below_->alloc(bytes, alignment, base);
   }
@@ -49,6 +52,7 @@ class Decorator : public Driver, protected Sink {
   Status arm(int* fd) override { return below_->arm(fd); }
   Paths* paths() override { return below_->paths(); }
   Advice* advice() override { return below_->advice(); }
+  RegisteredMemory* registered_memory() override { return below_->registered_memory(); }
   MappedMemory* mapped_memory() override { return below_->mapped_memory(); }
   // Not the one below: what a decorator does to frames it has to do to these, too.
   ShortFrames* short_frames() override { return nullptr; }

@@ -2,6 +2,7 @@
 // Copyright (c) 2026, the Torii authors
 #include "drivers/driver.h"
 
+#include "core/base/copy.h"
 #include "drivers/interfaces.h"
 
 namespace torii {
@@ -13,6 +14,7 @@ void Driver::drop(uint32_t) {}
 Status Driver::put(const Rma&) { return Status::unsupported; }
 Status Driver::get(const Rma&) { return Status::unsupported; }
 Status Driver::atomic(const RemoteAtomic&) { return Status::unsupported; }
+void Driver::take(void* to, const std::byte* from, size_t bytes) { copy_bytes(to, from, bytes); }
 Status Driver::alloc(uint64_t, uint64_t, void**) { return Status::unsupported; }
 void Driver::dealloc(void*) {}
 Status Driver::join(std::span<const std::byte>, PeerId*) { return Status::unsupported; }
@@ -27,6 +29,7 @@ std::vector<PeerAddress> Paths::addresses(PeerId) const { return {}; }
 
 bool Advice::near(PeerId, const void*) const { return false; }
 bool Advice::sooner_sent(uint32_t) const { return false; }
+bool RegisteredMemory::current(const Region&) const { return false; }
 void Advice::look(PeerId) {}
 
 }  // namespace torii

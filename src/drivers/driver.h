@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What a NIC must do to carry Torii: six required functions, twelve optional ones, and four small
+// What a NIC must do to carry Torii: six required functions, thirteen optional ones, and five small
 // interfaces that few drivers offer. A driver moves frames between processes and, if it can, reads,
 // writes and updates a peer's memory. It knows nothing of matching, messages or MPI, and keeps no
 // retry policy.
@@ -47,7 +47,7 @@ inline constexpr PeerId kNoPeer = ~PeerId{0};
 enum Cap : uint32_t {
   kReliable = 1u << 0,   // no loss, duplication or corruption; frames to one peer stay in order
   kPeerDown = 1u << 1,   // reports processes that end or die
-  kNeedsReg = 1u << 2,   // registering memory costs much: keep registrations, copy small data
+  kNeedsReg = 1u << 2,   // registering memory costs much, and keys end with it: RegisteredMemory
   kPut = 1u << 3,        // remote write
   kGet = 1u << 4,        // remote read
   kMulticast = 1u << 5,  // join, leave and send to groups
@@ -84,6 +84,8 @@ struct DriverCaps {
   uint32_t eager_advice = 0;   // message size up to which copying beats put or get; 0: one frame
 };
 
+struct Region;
+
 // One frame to send. `head` is copied by the call; `body` is gathered from `pieces`.
 struct Tx {
   PeerId peer = kNoPeer;
@@ -98,6 +100,9 @@ struct Tx {
   // One of many of a payload: the last of the room in front of the peer is for other frames.
   bool leaves_room = false;
   uint8_t rail = kFirstRail;  // one of rails(); where that does not answer: kFirstRail
+  // Where RegisteredMemory::local says so: has kLocal and covers a body of more than inline_max
+  // bytes, or one that is lent. It stays registered until done(cookie).
+  const Region* local = nullptr;
 };
 
 enum Access : uint32_t {
@@ -105,6 +110,7 @@ enum Access : uint32_t {
   kRemoteWrite = 2,
   kRemoteUpdate = 4,  // atomic operations
   kGuarded = 8,       // the key ends with dereg(), and one that was invented is recognized
+  kLocal = 16,        // this process's own put and get, and bodies of its frames; by no peer
 };
 
 // Local memory that peers may reach; filled by reg(). The last fields of a key should be those that
@@ -129,6 +135,8 @@ struct Rma {
   uint64_t cookie = 0;  // for done() if the call answers `pending`; 0: it answers `again` instead
   bool alone = false;   // the other process has moves of its own: do not ask for its help
   bool soon = false;    // do not wait for frames that have arrived since the one that asks for it
+  // As Tx::local, for more than inline_max bytes; until the end of the call, or done(cookie).
+  const Region* local = nullptr;
 };
 
 // An atomic operation on a word of a guarded region that gives kRemoteUpdate.
@@ -184,6 +192,7 @@ struct DriverEnv {
 
 class Paths;  // interfaces.h
 class Advice;
+class RegisteredMemory;
 class MappedMemory;
 class ShortFrames;
 
@@ -212,7 +221,9 @@ class Driver {
   virtual unsigned poll(uint64_t now_ns, unsigned budget) = 0;
 
   // --- optional ---------------------------------------------------------------------------
-  // Makes memory reachable by peers (kPut, kGet). dereg() after the last use by any peer.
+  // Makes memory reachable by peers (kPut, kGet), or by this process's own card (kLocal); dereg()
+  // after the last use by any of them. `no_memory`: there is no room for another registration now.
+  // Then the core gives back others, has fewer at a time, and at last copies.
   virtual Status reg(void* base, uint64_t bytes, uint32_t access, Region* out);
   virtual void dereg(Region& region);
   // Turns a peer's key into a handle for put and get; drop() gives it back.
@@ -226,6 +237,10 @@ class Driver {
   // happened then, nor will; the core asks the other process by frames. The same if done() says
   // `unsupported`.
   virtual Status atomic(const RemoteAtomic& atomic);
+  // Inside packet(): moves bytes of the frame to their place, where all are on return. For cards
+  // whose frames lie in memory that the processor reads slowly. Asked for at least
+  // Advice::take_min bytes, also of other memory: a decorator may have kept the frame.
+  virtual void take(void* to, const std::byte* from, size_t bytes);
   // Memory for the user that is cheaper to register, put to and get from: aligned to `alignment`, a
   // power of two, and page-aligned if it is long. `no_memory`, `unsupported`: the core takes other
   // memory. It stays usable until dealloc(), and if the driver closes before, from then on for
@@ -246,7 +261,8 @@ class Driver {
   // -----
   virtual Paths* paths() { return nullptr; }
   virtual Advice* advice() { return nullptr; }
-  virtual MappedMemory* mapped_memory() { return nullptr; }  // kGuard
+  virtual RegisteredMemory* registered_memory() { return nullptr; }  // kNeedsReg
+  virtual MappedMemory* mapped_memory() { return nullptr; }          // kGuard
   virtual ShortFrames* short_frames() { return nullptr; }
 };
 

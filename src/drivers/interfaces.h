@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// Four small interfaces that few drivers offer, each by a function of Driver. The rules of driver.h
+// Five small interfaces that few drivers offer, each by a function of Driver. The rules of driver.h
 // hold for them.
 #pragma once
 
@@ -83,6 +83,9 @@ class Advice {
   uint64_t read_alone_min = kNoSize;
   uint64_t read_crossing_min = 0;
 
+  // From so many bytes on, Driver::take() is sooner than the processor.
+  uint64_t take_min = kNoSize;
+
   // Is this memory of alloc(), and a get by that peer cheaper than frames even if it is short?
   // Asked for every message longer than a frame: answers in a few ns.
   virtual bool near(PeerId peer, const void* at) const;
@@ -96,6 +99,27 @@ class Advice {
 
  protected:
   ~Advice() = default;
+};
+
+// How the core is to use registrations that cost much (kNeedsReg).
+class RegisteredMemory {
+ public:
+  // Constant after opening.
+  // The card reaches memory of this process, too, only where it is registered: see Tx::local and
+  // Rma::local. Shorter bodies, puts and gets the driver copies. Not without kReliable.
+  bool local = false;
+  // current() knows. If it does not, the core keeps only registrations of memory that it handed
+  // out itself.
+  bool tells_changes = false;
+  // Least bytes that are worth being registered for a single operation.
+  uint64_t once_min = 64 << 10;
+
+  // Do the addresses of the region have the memory that was registered, or has the system given
+  // them other memory since? Asked before each later use of a registration: answers in a few ns.
+  virtual bool current(const Region& region) const;
+
+ protected:
+  ~RegisteredMemory() = default;
 };
 
 // Guarded regions (kGuard) that the initiator may reach by load and store.

@@ -7,6 +7,7 @@ test_conformance_libkit_a_SOURCES = \
 	test/conformance/cases_frames.cc \
 	test/conformance/cases_optional.cc \
 	test/conformance/cases_peers.cc \
+	test/conformance/cases_registered.cc \
 	test/conformance/kit.cc
 test_conformance_libkit_a_CPPFLAGS = $(TEST_CPPFLAGS)
 test_conformance_libkit_a_CXXFLAGS = $(TEST_CXXFLAGS)

@@ -447,6 +447,34 @@ void threads_take_turns(Bed& bed) {
   EXPECT_EQ(serials(b).size(), 10u);
 }
 
+// take() moves any part of the frame that is being handed up, and other memory.
+void bodies_are_taken(Bed& bed) {
+  Node& a = bed.node();
+  Node& b = bed.node();
+  const PeerId to = a.connect(b);
+  Random random(bed.rig.seed);
+  b.on_frame = [&](std::span<const std::byte> frame) {
+    const std::string kept(reinterpret_cast<const char*>(frame.data()), frame.size());
+    const size_t first = random.between(0, kept.size() - 1);
+    const size_t size = random.between(1, kept.size() - first);
+    for (const std::byte* from : {frame.data(), reinterpret_cast<const std::byte*>(kept.data())}) {
+      std::string out(size + 2, '.');
+      b.driver().take(out.data() + 1, from + first, size);
+      EXPECT_TRUE(out == "." + kept.substr(first, size) + ".")
+          << "take() of " << size << " bytes from " << first << " of " << kept.size();
+    }
+  };
+  for (uint64_t i = 1; i <= 50; i++) {
+    const std::string& frame = bed.keep(pattern(i, 16 + random.between(0, body_max(a.caps(), 16))));
+    const std::string_view view = frame;
+    bed.send(a, to, view.substr(0, 16), view.substr(16), a.new_cookie());
+  }
+  ASSERT_TRUE(bed.run([&] { return b.frames.size() == 50; }));
+  const Advice* const advice = b.driver().advice();
+  EXPECT_EQ(advice && advice->take_min != kNoSize, b.counters().taken_bytes > 0)
+      << "Advice::take_min: it says what the card moves, and taken_bytes counts it";
+}
+
 constexpr Case kFrameTable[] = {
     {"every_size", "sizes around every limit arrive unchanged", kSure, false, every_size},
     {"gather", "bodies of up to pieces_max pieces", kSure, false, gather},
@@ -457,6 +485,7 @@ constexpr Case kFrameTable[] = {
      long_bodies_are_kept_until_done},
     {"lent_bodies_are_kept_until_done", "rule 5", kReliable, false,
      lent_bodies_are_kept_until_done},
+    {"bodies_are_taken", "take", kReliable, false, bodies_are_taken},
     {"lent_bodies_are_delivered", "kDelivers", kReliable, false, lent_bodies_are_delivered},
     {"long_frames_arrive_whole", "long_max", 0, false, long_frames_arrive_whole},
     {"every_cookie_is_done_once", "rule 6", 0, false, every_cookie_is_done_once},

@@ -14,7 +14,6 @@
 
 namespace torii::kit {
 namespace {
-
 // Rule 8.
 void undeclared_functions_answer_unsupported(Bed& bed) {
   Node& a = bed.node();
@@ -183,6 +182,7 @@ void bad_gets(Bed& bed) { bad_remote_access(bed, false); }
 
 // Who needs registration knows when it has ended, and recognizes any key it has not given.
 void keys_end_with_registration(Bed& bed) {
+  if (!(bed.node().caps().flags & (kPut | kGet))) return;
   const bool write = bed.node().has(kPut);
   Remote r(bed, 4096, kRemoteRead | kRemoteWrite);
   std::string local = pattern(3, 64);

@@ -48,6 +48,34 @@ Node::Node(const Rig& rig) {
     std::fprintf(stderr, "%s does not open: %s\n", rig.name.c_str(), why.c_str());
     std::exit(1);
   }
+  const RegisteredMemory* const memory = driver_->registered_memory();
+  registers_local_ = memory && memory->local;
+}
+
+// As the core does, for one operation. Null: it needs none, or there is no room.
+const Region* Node::register_local(std::span<const iovec> pieces, uint64_t bytes, uint64_t cookie,
+                                   bool lent) {
+  if (!registers_local_ || (bytes <= caps().inline_max && !lent)) return nullptr;
+  char* first = nullptr;
+  char* end = nullptr;
+  for (const iovec& piece : pieces) {
+    char* const at = static_cast<char*>(piece.iov_base);
+    if (piece.iov_len == 0) continue;
+    first = first ? std::min(first, at) : at;
+    end = std::max(end, at + piece.iov_len);
+  }
+  Region& region = locals_[cookie];
+  if (driver_->reg(first, static_cast<uint64_t>(end - first), kLocal, &region) == Status::ok)
+    return &region;
+  locals_.erase(cookie);
+  return nullptr;
+}
+
+void Node::deregister_local(uint64_t cookie) {
+  const auto it = locals_.find(cookie);
+  if (it == locals_.end()) return;
+  driver_->dereg(it->second);
+  locals_.erase(it);
 }
 
 std::vector<std::byte> Node::address() {
@@ -83,11 +111,21 @@ size_t Node::send_batch(std::span<const Tx> batch) {
   for (const Tx& tx : batch) {
     if (tx.peer == kNoPeer) return 0;  // connect() has failed the test already
   }
+  std::vector<Tx> registered;
+  if (registers_local_) {
+    for (Tx tx : batch) {
+      tx.local = register_local({tx.pieces, tx.piece_count}, tx.body_bytes, tx.cookie, tx.lent);
+      if (!tx.local && (tx.body_bytes > caps().inline_max || tx.lent)) break;  // no room for it
+      registered.push_back(tx);
+    }
+    batch = registered;
+  }
   {
     const Inside inside;
     taken = driver_->send(batch);
   }
   EXPECT_LE(taken, batch.size());
+  for (size_t i = taken; i < batch.size(); i++) deregister_local(batch[i].cookie);
   for (const Tx& tx : batch.first(std::min(taken, batch.size())))
     if (tx.cookie) pending[tx.cookie] = tx.peer;
   return taken;
@@ -104,9 +142,13 @@ bool Node::send_short(PeerId to, std::string_view frame) {
                                              static_cast<uint32_t>(body.size()));
 }
 
-Status Node::move(bool write, const Rma& rma) {
+Status Node::move(bool write, const Rma& asked) {
+  Rma rma = asked;
+  rma.local = register_local({rma.pieces, rma.piece_count}, rma.bytes, rma.cookie, false);
+  if (registers_local_ && !rma.local && rma.bytes > caps().inline_max) return Status::again;
   const Inside inside;
   const Status status = write ? driver_->put(rma) : driver_->get(rma);
+  if (status != Status::pending) deregister_local(rma.cookie);
   EXPECT_TRUE(status != Status::pending || rma.cookie) << "pending, but there is no cookie";
   if (status == Status::pending) pending[rma.cookie] = rma.peer;
   return status;
@@ -130,7 +172,10 @@ unsigned Node::poll(uint64_t now_ns, unsigned budget) {
   return count;
 }
 
-void Node::close() { driver_.reset(); }
+void Node::close() {
+  driver_.reset();
+  locals_.clear();
+}
 
 void Node::check_upcall(const char* name) {
   EXPECT_TRUE(in_poll_) << "rule 2: " << name << "() was called outside poll() and look()";
@@ -138,6 +183,7 @@ void Node::check_upcall(const char* name) {
 
 void Node::packet(PeerId from, std::span<const std::byte> frame) {
   check_upcall("packet");
+  if (on_frame) on_frame(frame);
   const Outside outside;
   frames.push_back({from, {reinterpret_cast<const char*>(frame.data()), frame.size()}});
   if (on_packet) on_packet(from, std::string(frames.back().bytes));
@@ -149,6 +195,7 @@ void Node::done(uint64_t cookie, Status status) {
       << "rule 6: done() for cookie " << cookie
       << (dones.count(cookie) ? ", the second time" : ", which was never accepted");
   dones[cookie] = status;
+  deregister_local(cookie);
 }
 
 void Node::peer_down(PeerId peer, Status status) {
@@ -209,7 +256,7 @@ std::string pattern(uint64_t seed, size_t size) {
 
 std::vector<Case> all_cases() {
   std::vector<Case> all;
-  for (const auto cases : {kFrameCases, kPeerCases, kOptionalCases, kAtomicCases})
+  for (const auto cases : {kFrameCases, kPeerCases, kOptionalCases, kRegisteredCases, kAtomicCases})
     all.insert(all.end(), cases.begin(), cases.end());
   return all;
 }

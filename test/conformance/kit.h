@@ -32,6 +32,8 @@ struct Rig {
   std::function<void()> reset = [] {};
   // Sudden death of an endpoint in this process; empty if that cannot be done.
   std::function<void(Driver& driver)> kill;
+  // Tells the driver that the addresses have other memory now; empty if it notices by itself.
+  std::function<void(void* base, size_t bytes)> remap;
   bool take_turns = true;      // as in DriverEnv; one thread drives all endpoints
   bool only_self = false;      // an endpoint can reach only itself
   bool other_process = false;  // endpoints in different processes can reach each other
@@ -50,6 +52,7 @@ class Node final : public Sink {
   explicit Node(const Rig& rig);
   Driver& driver() { return *driver_; }
   const DriverCaps& caps() const { return driver_->caps(); }
+  const Counters& counters() const { return counters_; }
   bool has(uint32_t flags) const { return (caps().flags & flags) == flags; }
   std::vector<std::byte> address();
   PeerId connect(Node& to);  // fails the test if that fails
@@ -74,14 +77,20 @@ class Node final : public Sink {
   std::map<PeerId, Status> downs;
   std::map<uint64_t, PeerId> pending;  // accepted cookies not yet done
   std::function<void(PeerId, const std::string&)> on_packet;
+  std::function<void(std::span<const std::byte>)> on_frame;  // the same, where the driver has it
 
  private:
   void check_upcall(const char* name);
+  const Region* register_local(std::span<const iovec> pieces, uint64_t bytes, uint64_t cookie,
+                               bool lent);
+  void deregister_local(uint64_t cookie);
 
   Counters counters_;
   bool in_poll_ = false;
   unsigned looks_ = 0;
   uint64_t last_cookie_ = 0;
+  bool registers_local_ = false;       // as RegisteredMemory::local
+  std::map<uint64_t, Region> locals_;  // by cookie
   std::unique_ptr<Driver> driver_;
 };
 
@@ -132,6 +141,7 @@ struct Case {
 extern const std::span<const Case> kFrameCases;
 extern const std::span<const Case> kPeerCases;
 extern const std::span<const Case> kOptionalCases;
+extern const std::span<const Case> kRegisteredCases;
 extern const std::span<const Case> kAtomicCases;
 std::vector<Case> all_cases();
 // Runs one case with googletest assertions.

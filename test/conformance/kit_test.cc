@@ -49,39 +49,6 @@ struct Hides final : Honest {
     return true;
   }
 };
-struct LargerMtu final : Honest {
-  using Honest::Honest;
-  bool begin() override {
-    caps_.mtu *= 2;
-    return true;
-  }
-  size_t send(std::span<const Tx> batch) override {
-    Tx tx = batch[0];
-    iovec piece{tx.piece_count ? tx.pieces->iov_base : nullptr, tx.body_bytes};
-    piece.iov_len = std::min<size_t>(piece.iov_len, below_->caps().mtu - tx.head_bytes);
-    tx.pieces = &piece;
-    tx.body_bytes = static_cast<uint32_t>(piece.iov_len);
-    return below_->send({&tx, 1});
-  }
-};
-struct CutsLongFrames final : Honest {
-  using Honest::Honest;
-  bool begin() override {
-    caps_.long_max = 4 * caps_.mtu;
-    return true;
-  }
-  uint32_t long_max(PeerId) const override { return caps_.long_max; }
-  size_t send(std::span<const Tx> batch) override {
-    Tx tx = batch[0];
-    iovec piece{tx.piece_count ? tx.pieces->iov_base : nullptr, tx.body_bytes};
-    piece.iov_len = std::min<size_t>(piece.iov_len, below_->caps().mtu - tx.head_bytes);
-    if (tx.head_bytes + tx.body_bytes > below_->caps().mtu) {
-      tx.pieces = &piece;
-      tx.body_bytes = static_cast<uint32_t>(piece.iov_len);
-    }
-    return below_->send({&tx, 1});
-  }
-};
 struct MorePieces final : Honest {
   using Honest::Honest;
   bool begin() override {
@@ -405,6 +372,7 @@ struct Lie {
   const char* noticed_by;
   uint32_t flags = kAll;    // what the sim driver below declares
   const char* faults = "";  // between the two
+  bool registers = false;   // SimOptions::registers_local and tells_changes
 };
 
 template <typename T>
@@ -451,6 +419,9 @@ const Lie kLies[] = {
     {LIE(DoneTooEarly), "long_bodies_are_kept_until_done"},
     {LIE(LendsTooBriefly), "lent_bodies_are_kept_until_done"},
     {LIE(DoneBeforeArrival), "lent_bodies_are_delivered"},
+    {LIE(TakesLater), "bodies_are_taken"},
+    {LIE(TakesTooMuch), "bodies_are_taken"},
+    {LIE(TakesNothing), "bodies_are_taken"},
     {LIE(DoneTwice), "every_cookie_is_done_once"},
     {LIE(DoneForgotten), "every_cookie_is_done_once"},
     {LIE(DoneInsideSend), "every_cookie_is_done_once"},
@@ -491,6 +462,17 @@ const Lie kLies[] = {
     {LIE(IgnoresRights), "bad_puts"},
     {LIE(TakesLongKeys), "bad_gets"},
     {LIE(KeysLiveOn), "keys_end_with_registration"},
+    {LIE(DeregistersLater), "keys_end_with_registration"},
+    {LIE(Hides<kNeedsReg>), "registration_makes_sense"},
+    {LIE(ClaimsLocal), "registration_makes_sense"},
+    {LIE(HidesLocal), "registration_makes_sense", kAll, "", true},
+    {LIE(HidesThatThereIsNoRoom), "registrations_without_room_are_refused"},
+    {LIE(HasNoRoomForEver), "registrations_without_room_are_refused"},
+    {LIE(KeepsOldRegistrations), "memory_registered_again_is_read", kAll, "", true},
+    {LIE(KeepsOldRegistrations), "memory_registered_again_is_written", kAll, "", true},
+    {LIE(WritesAfterDereg), "memory_is_left_alone_after_dereg", kAll, "", true},
+    {LIE(AlwaysCurrent), "changed_mappings_are_told", kAll, "", true},
+    {LIE(NeverCurrent), "changed_mappings_are_told", kAll, "", true},
     {LIE(GivesOddAddresses), "allocated_memory_is_the_users"},
     {LIE(GivesMemoryTwice), "allocated_memory_is_the_users"},
     {LIE(PromisesAnything), "allocated_memory_is_the_users"},
@@ -514,8 +496,11 @@ Rig rig_of(const Lie& lie) {
   auto fabric = std::make_shared<std::unique_ptr<SimFabric>>();
   Rig rig;
   rig.name = lie.name;
-  rig.reset = [fabric, flags = lie.flags] {
-    *fabric = std::make_unique<SimFabric>(SimOptions{.flags = flags, .inline_max = 256});
+  rig.reset = [fabric, flags = lie.flags, registers = lie.registers] {
+    *fabric = std::make_unique<SimFabric>(SimOptions{.flags = flags,
+                                                     .inline_max = 256,
+                                                     .registers_local = registers,
+                                                     .tells_changes = registers});
   };
   rig.open = [fabric, lie](const DriverEnv& env, std::string*) -> std::unique_ptr<Driver> {
     auto liar = lie.make(env);
@@ -533,6 +518,7 @@ Rig rig_of(const Lie& lie) {
     driver.address(address);
     (*fabric)->kill(std::span(address).first(kSimAddressBytes));
   };
+  rig.remap = [fabric](void* base, size_t bytes) { (*fabric)->remap(base, bytes); };
   return rig;
 }
 

@@ -24,6 +24,7 @@ namespace torii::kit {
 class Honest : public Decorator,
                public Paths,
                public Advice,
+               public RegisteredMemory,
                public MappedMemory,
                public ShortFrames {
  public:
@@ -31,16 +32,24 @@ class Honest : public Decorator,
   bool start(const OpenBelow& open_below, const DriverEnv& env) {
     if (!open(open_below, env)) return false;
     if (const Advice* const below = below_->advice()) Advice::operator=(*below);
+    if (const RegisteredMemory* const below = below_->registered_memory())
+      RegisteredMemory::operator=(*below);
     return begin();
   }
   Paths* paths() override { return below_->paths() ? this : nullptr; }
   Advice* advice() override { return below_->advice() ? this : nullptr; }
+  RegisteredMemory* registered_memory() override {
+    return below_->registered_memory() ? this : nullptr;
+  }
   MappedMemory* mapped_memory() override { return below_->mapped_memory() ? this : nullptr; }
   ShortFrames* short_frames() override { return this; }
 
   Life life(PeerId peer) override { return below_->paths()->life(peer); }
   uint32_t long_max(PeerId peer) const override { return below_->paths()->long_max(peer); }
   bool near(PeerId peer, const void* at) const override { return below_->advice()->near(peer, at); }
+  bool current(const Region& region) const override {
+    return below_->registered_memory()->current(region);
+  }
   Status reach(uint32_t remote, Reach* out) override {
     return below_->mapped_memory()->reach(remote, out);
   }
@@ -53,6 +62,66 @@ class Honest : public Decorator,
   uint32_t below_inline() const { return below_->caps().inline_max; }
 };
 
+// --- frames ----------------------------------------------------------------------------------
+struct LargerMtu final : Honest {
+  using Honest::Honest;
+  bool begin() override {
+    caps_.mtu *= 2;
+    return true;
+  }
+  size_t send(std::span<const Tx> batch) override {
+    Tx tx = batch[0];
+    iovec piece{tx.piece_count ? tx.pieces->iov_base : nullptr, tx.body_bytes};
+    piece.iov_len = std::min<size_t>(piece.iov_len, below_->caps().mtu - tx.head_bytes);
+    tx.pieces = &piece;
+    tx.body_bytes = static_cast<uint32_t>(piece.iov_len);
+    return below_->send({&tx, 1});
+  }
+};
+struct CutsLongFrames final : Honest {
+  using Honest::Honest;
+  bool begin() override {
+    caps_.long_max = 4 * caps_.mtu;
+    return true;
+  }
+  uint32_t long_max(PeerId) const override { return caps_.long_max; }
+  size_t send(std::span<const Tx> batch) override {
+    Tx tx = batch[0];
+    iovec piece{tx.piece_count ? tx.pieces->iov_base : nullptr, tx.body_bytes};
+    piece.iov_len = std::min<size_t>(piece.iov_len, below_->caps().mtu - tx.head_bytes);
+    if (tx.head_bytes + tx.body_bytes > below_->caps().mtu) {
+      tx.pieces = &piece;
+      tx.body_bytes = static_cast<uint32_t>(piece.iov_len);
+    }
+    return below_->send({&tx, 1});
+  }
+};
+
+struct TakesLater final : Honest {  // with the next poll()
+  using Honest::Honest;
+  void take(void* to, const std::byte* from, size_t bytes) override {
+    to_ = to;
+    late_.assign(from, from + bytes);
+  }
+  unsigned poll(uint64_t now_ns, unsigned budget) override {
+    late_.clear();
+    return below_->poll(now_ns, budget);
+  }
+  void* to_ = nullptr;
+  std::vector<std::byte> late_;
+};
+struct TakesTooMuch final : Honest {
+  using Honest::Honest;
+  void take(void* to, const std::byte* from, size_t bytes) override {
+    below_->take(to, from, bytes);
+    static_cast<char*>(to)[bytes] = 0;
+  }
+};
+struct TakesNothing final : Honest {
+  using Honest::Honest;
+  bool begin() override { return (take_min = 256) > 0; }
+};
+
 // --- lives -----------------------------------------------------------------------------------
 struct DeclaresDead final : Honest {
   using Honest::Honest;
@@ -61,6 +130,72 @@ struct DeclaresDead final : Honest {
 struct DeniesDeath final : Honest {
   using Honest::Honest;
   Life life(PeerId) override { return Life::there; }
+};
+
+// --- registration ----------------------------------------------------------------------------
+struct ClaimsLocal final : Honest {
+  using Honest::Honest;
+  bool begin() override { return local = true; }
+};
+struct HidesLocal final : Honest {
+  using Honest::Honest;
+  bool begin() override { return !(local = false); }
+};
+struct AlwaysCurrent final : Honest {
+  using Honest::Honest;
+  bool current(const Region&) const override { return true; }
+};
+struct NeverCurrent final : Honest {
+  using Honest::Honest;
+  bool current(const Region&) const override { return false; }
+};
+struct HidesThatThereIsNoRoom final : Honest {
+  using Honest::Honest;
+  Status reg(void* base, uint64_t bytes, uint32_t access, Region* out) override {
+    return ++count_ > 10 ? Status::io_error : below_->reg(base, bytes, access, out);
+  }
+  int count_ = 0;
+};
+struct HasNoRoomForEver final : Honest {
+  using Honest::Honest;
+  Status reg(void* base, uint64_t bytes, uint32_t access, Region* out) override {
+    return ++count_ > 10 ? Status::no_memory : below_->reg(base, bytes, access, out);
+  }
+  int count_ = 0;
+};
+// As a card that still has the pages of an earlier registration of the same addresses.
+struct KeepsOldRegistrations final : Honest {
+  using Honest::Honest;
+  Status reg(void* base, uint64_t bytes, uint32_t access, Region* out) override {
+    if (access == kLocal) ++seen_[base];
+    return below_->reg(base, bytes, access, out);
+  }
+  Status put(const Rma& rma) override { return old(rma) ? Status::ok : below_->put(rma); }
+  Status get(const Rma& rma) override { return old(rma) ? Status::ok : below_->get(rma); }
+  bool old(const Rma& rma) { return rma.local && seen_[rma.local->base] > 1; }
+  std::map<void*, int> seen_;
+};
+struct WritesAfterDereg final : Honest {
+  using Honest::Honest;
+  void dereg(Region& region) override {
+    if (region.access & kLocal) late_ = static_cast<char*>(region.base);
+    below_->dereg(region);
+  }
+  unsigned poll(uint64_t now_ns, unsigned budget) override {
+    if (late_) ++*std::exchange(late_, nullptr);
+    return below_->poll(now_ns, budget);
+  }
+  char* late_ = nullptr;
+};
+struct DeregistersLater final : Honest {
+  using Honest::Honest;
+  void dereg(Region& region) override { late_.push_back(region); }
+  unsigned poll(uint64_t now_ns, unsigned budget) override {
+    const unsigned count = below_->poll(now_ns, budget);
+    for (Region& region : std::exchange(late_, {})) below_->dereg(region);
+    return count;
+  }
+  std::vector<Region> late_;
 };
 
 // --- remote memory, groups, sleeping --------------------------------------------------------

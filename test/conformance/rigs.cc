@@ -33,6 +33,7 @@ Rig sim_rig(const std::string& name, SimOptions options, const Over& over = null
     driver.address(address);
     (*fabric)->kill(std::span(address).first(kSimAddressBytes));
   };
+  rig.remap = [fabric](void* base, size_t bytes) { (*fabric)->remap(base, bytes); };
   return rig;
 }
 
@@ -94,6 +95,13 @@ std::vector<Rig> all_rigs(uint64_t seed) {
     return options;
   };
   const SimOptions slow = with([](SimOptions& o) { o.latency_max_ns = 200000; });
+  const auto card_memory = [](SimOptions& o) { o.card_take_min = 300; };
+  const auto registers = [](SimOptions& o) {
+    o.registers_local = true;
+    o.inline_max = 256;
+    o.regions_max = 100;
+    o.reg_ns = 20000;
+  };
   const std::string bad = "drop=5%,duplicate=3%,reorder=5%,corrupt=2%,seed=" + std::to_string(seed);
   return {
       named_rig("self", seed),
@@ -117,6 +125,17 @@ std::vector<Rig> all_rigs(uint64_t seed) {
                 o.latency_min_ns = 1000;
                 o.latency_max_ns = 100000;
               })),
+      sim_rig("sim/registers", with(registers)),
+      sim_rig("sim/registers-pending", with([&](SimOptions& o) {
+                registers(o);
+                o.tells_changes = o.pending_rma = true;
+                o.latency_max_ns = 100000;
+              })),
+      sim_rig("sim/registers-frames", with([&](SimOptions& o) {
+                registers(o);
+                o.flags = kReliable | kPeerDown | kNeedsReg | kWait;
+              })),
+      sim_rig("sim/card-memory", with(card_memory)),
       sim_rig("sim/tells-lives", with([](SimOptions& o) { o.tells_lives = true; })),
       sim_rig("sim/refusing", with([](SimOptions& o) { o.again_ppm = 300000; })),
       sim_rig("sim/tiny", with([](SimOptions& o) {
@@ -127,6 +146,8 @@ std::vector<Rig> all_rigs(uint64_t seed) {
               })),
       sim_rig("fault/none", all, with_faults("")),
       sim_rig("fault/refuse-delay", slow,
+              with_faults("refuse=20%,delay=10%,delay-max=300us,seed=" + std::to_string(seed))),
+      sim_rig("fault/registers", with(registers),
               with_faults("refuse=20%,delay=10%,delay-max=300us,seed=" + std::to_string(seed))),
       slowed_shm(seed),
       sim_rig("fault/bad", slow, with_faults(bad + ",truncate=2%,refuse=5%,delay=5%")),
@@ -141,6 +162,7 @@ std::vector<Rig> all_rigs(uint64_t seed) {
               wrap_watch),
       sim_rig("link/good", all, with_link("")),
       sim_rig("link/bad", slow, with_link(bad)),
+      sim_rig("link/card-memory", with(card_memory), with_link(bad)),
       sim_rig("link/worse", with([](SimOptions& o) {
                 o.flags = kWait;
                 o.latency_max_ns = 200000;

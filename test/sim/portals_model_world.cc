@@ -85,6 +85,15 @@ Setting random_setting(Random& random) {
   s.with_fault = faults > 0;
   s.with_link = faults == 3;
   if (s.with_link) o.mtu += 100;  // for the link's own header
+  if (random.next() % 3 == 0) o.card_take_min = uint32_t(random.between(65, 600));
+  if (!s.with_link && random.next() % 3 == 0) {
+    o.flags |= kNeedsReg;
+    o.registers_local = true;
+    o.tells_changes = random.next() % 2;
+    o.once_min = random.between(1, 8000);
+    o.regions_max = uint32_t(random.between(s.with_fault, 6));  // faults have one of their own
+    s.owns_memory = random.next() % 2;
+  }
   if (s.with_fault) s.plan = s.with_link ? harsh_plan(random) : mild_plan(random);
   return s;
 }
@@ -105,6 +114,7 @@ std::string Setting::describe() const {
                 static_cast<unsigned long long>(eager_limit),
                 static_cast<unsigned long long>(eager_window), two_users ? " two users" : "");
   std::string out = text;
+  if (sim.registers_local) out += " regions " + std::to_string(sim.regions_max);
   const char* const names[kFaultCount] = {"drop",     "duplicate", "reorder", "delay", "corrupt",
                                           "truncate", "refuse",    "deny",    "kill"};
   for (size_t i = 0; with_fault && i < kFaultCount; ++i)
@@ -124,6 +134,7 @@ Node::Node(World& world, const Setting& setting, unsigned n)
   env.sink = protocol.next_sink();
   env.counters = &counters;
   protocol.add_driver("sim", open_driver_of(world.fabric(), setting, env, n));
+  if (setting.owns_memory) protocol.registrations().own(memory.data(), memory.size());
   handle = register_ni(portals);
   Random random(n);
   for (unsigned char& byte : memory) byte = static_cast<unsigned char>(random.next());

@@ -29,7 +29,8 @@ struct Setting {
   FaultPlan plan;
   uint64_t eager_limit = 0;
   uint64_t eager_window = 1 << 20;
-  bool two_users = false;  // the last process belongs to somebody else
+  bool owns_memory = false;  // as if it were of torii_memory_alloc
+  bool two_users = false;    // the last process belongs to somebody else
   std::string describe() const;
 };
 Setting random_setting(Random& random);

@@ -73,7 +73,8 @@ test_unit_memory_tests_SOURCES = \
 	test/unit/exports_locked_test.cc \
 	test/unit/exports_now_test.cc \
 	test/unit/exports_posted_test.cc \
-	test/unit/exports_test.cc
+	test/unit/exports_test.cc \
+	test/unit/memory_registered_test.cc
 test_unit_param_test_SOURCES = test/unit/param_test.cc
 test_unit_portals_tests_SOURCES = \
 	test/unit/portals_arguments_test.cc \
@@ -98,7 +99,9 @@ test_unit_protocol_tests_SOURCES = \
 	test/unit/protocol_long_test.cc \
 	test/unit/protocol_memory_test.cc \
 	test/unit/protocol_test.cc \
-	test/unit/rendezvous_test.cc
+	test/unit/registrations_test.cc \
+	test/unit/rendezvous_test.cc \
+	test/unit/taken_test.cc
 test_unit_shm_tests_SOURCES = \
 	test/unit/shm_ask_lies_test.cc \
 	test/unit/shm_ask_many_test.cc \

@@ -53,7 +53,7 @@ class AllocationsTest : public testing::Test {
  protected:
   AllocationsTest() {
     drivers_.push_back(std::make_unique<Giver>());
-    allocations_ = std::make_unique<Allocations>(drivers_, counters_);
+    allocations_ = std::make_unique<Allocations>(drivers_, registrations_, counters_);
   }
   Giver& giver() { return static_cast<Giver&>(*drivers_[0]); }
   void* take(uint64_t bytes, uint64_t alignment = 0) {
@@ -64,6 +64,7 @@ class AllocationsTest : public testing::Test {
 
   std::vector<std::unique_ptr<Driver>> drivers_;
   Counters counters_;
+  Registrations registrations_{counters_};
   std::unique_ptr<Allocations> allocations_;
 };
 

@@ -205,9 +205,9 @@ TEST(ChoiceMove, WhoMovesAnAnnouncedPayload) {
   const auto nothing = [](Target&) {};
   EXPECT_EQ(move(reads, target(30000, nothing)), Move::read);
   EXPECT_EQ(move(reads, target(30000, [](Target& t) { t.key = false; })), Move::frames);
-  EXPECT_TRUE(reachable(reads, kGet, true, false));
-  EXPECT_FALSE(reachable(reads, kGet, false, false));
-  EXPECT_FALSE(reachable(reads, kGet, true, true));
+  EXPECT_TRUE(reachable(reads, kGet, payload(1), true, false));
+  EXPECT_FALSE(reachable(reads, kGet, payload(1), false, false));
+  EXPECT_FALSE(reachable(reads, kGet, payload(1), true, true));
   const auto no_key = [](Target& t) { t.key = false; };
   EXPECT_EQ(move(writes, target(30000, no_key)), Move::write);
   EXPECT_EQ(move(frames, target(30000, no_key)), Move::write) << "for who can export it";
@@ -220,11 +220,36 @@ TEST(ChoiceMove, WhoMovesAnAnnouncedPayload) {
     t.*reason = true;
     EXPECT_EQ(move(reads, t), Move::read);
   }
-  EXPECT_FALSE(reachable(writes, kGet, true, false));
-  EXPECT_TRUE(reachable(writes, kPut, true, false));
-  EXPECT_FALSE(reachable(writes, kPut, false, false));
-  EXPECT_FALSE(reachable(writes, kPut, true, true));
-  EXPECT_FALSE(reachable(frames, kPut, true, false));
+  EXPECT_FALSE(reachable(writes, kGet, payload(1), true, false));
+  EXPECT_TRUE(reachable(writes, kPut, payload(1), true, false));
+  EXPECT_FALSE(reachable(writes, kPut, payload(1), false, false));
+  EXPECT_FALSE(reachable(writes, kPut, payload(1), true, true));
+  EXPECT_FALSE(reachable(frames, kPut, payload(1), true, false));
+}
+
+// Where this process's memory has to be registered, too.
+TEST(ChoiceMove, RegistersItsOwnMemoryIfItPays) {
+  class Registered : public RegisteredMemory {
+  } registered;
+  registered.once_min = 30000;
+  const DriverCaps caps = caps_with(kGet | kNeedsReg);
+  EXPECT_FALSE(make_plan(caps, nullptr, 0, 1 << 20, &registered).registers_local());
+  registered.local = true;
+  const Plan plan = make_plan(caps, nullptr, 0, 1 << 20, &registered);
+  EXPECT_TRUE(plan.registers_local());
+  EXPECT_TRUE(movable(plan, payload(1024))) << "the driver copies it";
+  EXPECT_TRUE(movable(plan, in_pieces(1024)));
+  EXPECT_FALSE(movable(plan, payload(1025)));
+  EXPECT_FALSE(movable(plan, payload(29999)));
+  EXPECT_TRUE(movable(plan, payload(30000)));
+  EXPECT_FALSE(movable(plan, in_pieces(30000)));
+  Payload kept = payload(1025);
+  kept.kept = true;
+  EXPECT_TRUE(movable(plan, kept));
+  EXPECT_TRUE(exports(plan, {}, kept, false, kRemoteRead));
+  EXPECT_FALSE(exports(plan, {}, payload(29999), false, kRemoteRead));
+  EXPECT_TRUE(reachable(plan, kGet, kept, true, false));
+  EXPECT_FALSE(reachable(plan, kGet, payload(1025), true, false));
 }
 
 TEST(ChoiceExports, WhatIsWorthWhile) {

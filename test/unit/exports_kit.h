@@ -33,6 +33,7 @@ inline constexpr Network kNetworks[] = {
     {"driver_atomics", kDirect | kAtomic, false, false, 0, 64},
     {"driver_pending", kDirect, false, true, 0, 64},
     {"driver_refusing", kDirect | kAtomic, false, true, 200000, 64},
+    {"registers", kDirect | kAtomic | kNeedsReg, false, true, 0, 64},
     {"get_only", kGet | kGuard, false, false, 0, 64},
     {"put_only", kPut | kGuard, false, true, 0, 64},
     {"mapped", kDirect, true, false, 0, 64},
@@ -49,6 +50,9 @@ inline SimOptions options_of(const Network& n) {
   o.denied_rma = n.denied;
   o.again_ppm = n.again;
   o.depth = n.depth;
+  o.registers_local = (n.flags & kNeedsReg) != 0;
+  o.once_min = 1;
+  o.regions_max = 20;
   o.latency_min_ns = 100;
   o.latency_max_ns = 5000;
   return o;

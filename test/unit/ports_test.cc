@@ -42,6 +42,21 @@ SimOptions options_with(uint32_t flags, bool pending = false, uint32_t again = 0
   return o;
 }
 
+// Where little memory can be registered at a time, and all that the card reaches has to be.
+SimOptions registers_with(uint32_t flags, uint32_t regions_max) {
+  SimOptions o = options_with(kNeedsReg | flags, true);
+  o.registers_local = true;
+  o.once_min = 1;
+  o.regions_max = regions_max;
+  return o;
+}
+
+SimOptions with_card_memory() {
+  SimOptions o = options_with(0);
+  o.card_take_min = 100;
+  return o;
+}
+
 const Network kNetworks[] = {
     {"frames", options_with(0), 64},
     {"get", options_with(kGet), 64},
@@ -49,6 +64,9 @@ const Network kNetworks[] = {
     {"get_put_pending", options_with(kGet | kPut, true), 64},
     {"put_pending", options_with(kPut, true, 100000), 64},
     {"backpressure", options_with(kGet, false, 300000, 2), 64},
+    {"card_memory", with_card_memory(), 64},
+    {"registers", registers_with(kGet | kPut, 2), 64},
+    {"registers_frames", registers_with(0, 1), 64},
     {"tiny_window", options_with(0, false, 0, 4), 1 << 20},
 };
 

@@ -61,6 +61,16 @@ class Data {
     }
   }
 
+  // The same; into memory in one piece by `more`, if it is more than 64 bytes.
+  template <typename More>
+  void copy_in(uint64_t offset, const void* from, size_t n, More more) const {
+    if (kind_ == Kind::contiguous) {
+      copy_bytes(at(offset), from, n, more);
+    } else {
+      copy_in_slow(offset, from, n);
+    }
+  }
+
   // Describes [offset, offset+n) by at most `max` address ranges; views with addresses only.
   // Returns the number used; *covered is how many of the n bytes they reach.
   unsigned slice(uint64_t offset, uint64_t n, iovec* out, unsigned max, uint64_t* covered) const {

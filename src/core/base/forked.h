@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 
 namespace torii {
 
@@ -51,6 +52,10 @@ class ForkTable {
 
   std::atomic<Value> places_[kPlaces] = {};
 };
+
+// How often this process has forked since this was first asked; in a child one more than in its
+// parent before. A few ns.
+uint64_t count_forks();
 
 // The descriptor is closed in every child of a later fork(). At most some thousand; further ones
 // stay open there.

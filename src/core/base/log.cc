@@ -160,7 +160,7 @@ std::string format_text(const char* format, ...) {
 }
 
 void assertion_failed(const char* condition, const char* file, int line) {
-  write_line(LogLevel::error,
+  write_message(LogLevel::error,
              format_text("%s:%d: internal error: %s does not hold; please report this", file, line,
                          condition));
   abort();

@@ -51,6 +51,12 @@ LinkDriver::LinkDriver(const DriverEnv& env)
 bool LinkDriver::open(const OpenBelow& open_below, const DriverEnv& env) {
   if (!Decorator::open(open_below, env)) return false;
   paths_ = below_->paths();
+  if (const RegisteredMemory* const memory = below_->registered_memory(); memory && memory->local) {
+    TORII_ERROR(
+        "link: the driver below sends only from registered memory, but frames of the link lie in "
+        "its own; let the driver copy bodies of up to its mtu (inline_max)");
+    return false;
+  }
   if (caps_.mtu < 512 + kHeaderBytes) {
     TORII_ERROR("link: frames of %u bytes are too small to carry frames of 512; use a larger MTU",
                 caps_.mtu);

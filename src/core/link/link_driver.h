@@ -186,6 +186,9 @@ class LinkDriver final : public Decorator, private Paths {
   void leave(PeerId) override {}
   Status arm(int* fd) override;
   Paths* paths() override { return this; }
+  RegisteredMemory* registered_memory() override {
+    return caps_.flags & kNeedsReg ? below_->registered_memory() : nullptr;
+  }
   MappedMemory* mapped_memory() override {
     return caps_.flags & kGuard ? below_->mapped_memory() : nullptr;
   }

@@ -8,15 +8,14 @@
 namespace torii {
 namespace {
 
-constexpr uint64_t kLine = 64;  // of a cache
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t kSlab = 16 * kPage;  // what short pieces are cut from
 constexpr uint64_t kMost = 1ull << 47;  // no processor has more addresses for a program
 
-void* ordinary(uint64_t bytes, uint64_t alignment) {
+void* ordinary(uint64_t bytes, uint64_t alignment, uint64_t line) {
   void* base = nullptr;
   if (bytes > kMost) return nullptr;
-  alignment = std::max(alignment, bytes >= kPage ? kPage : kLine);
+  alignment = std::max(alignment, bytes >= kPage ? kPage : line);
   return posix_memalign(&base, alignment, bytes) == 0 ? base : nullptr;
 }
 
@@ -87,21 +86,23 @@ Status Allocations::alloc(uint64_t bytes, uint64_t alignment, void** address) {
         size < kSizes ? cut(*driver, size) : pages(*driver, &length, std::max(alignment, kLine));
     if (!base) continue;
     counters_.allocated_bytes += bytes;
-    given_[*address = base] = {driver.get(), length, size};
+    give(*address = base, {driver.get(), length, size});
     return Status::ok;
   }
-  void* const base = ordinary(bytes, alignment);
+  void* const base = ordinary(bytes, alignment, kLine);
   if (!base) return Status::no_memory;
-  given_[*address = base] = {nullptr, bytes, kSizes};
+  give(*address = base, {nullptr, bytes, kSizes});
   return Status::ok;
+}
+
+void Allocations::give(void* address, const Given& given) {
+  given_[address] = given;
+  registrations_.own(address, length(given));
 }
 
 uint64_t Allocations::bytes(void* address) const {
   const auto it = given_.find(address);
-  if (it == given_.end()) return 0;
-  const Given& given = it->second;
-  if (given.size < kSizes) return kLine << given.size;
-  return given.bytes;
+  return it == given_.end() ? 0 : length(it->second);
 }
 
 bool Allocations::free(void* address) {
@@ -112,7 +113,10 @@ bool Allocations::free(void* address) {
   return true;
 }
 
-void Allocations::retire(void* address) { retired_.insert(given_.extract(address)); }
+void Allocations::retire(void* address) {
+  registrations_.disown(address);
+  retired_.insert(given_.extract(address));
+}
 
 void Allocations::release(void* address) {
   const auto it = retired_.find(address);
@@ -121,6 +125,7 @@ void Allocations::release(void* address) {
 }
 
 void Allocations::take_back(void* address, const Given& given) {
+  registrations_.disown(address);
   if (given.size < kSizes) {
     free_[given.size].push_back({given.driver, address});
   } else if (given.driver) {

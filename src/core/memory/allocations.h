@@ -14,6 +14,7 @@
 
 #include "core/base/counters.h"
 #include "core/base/status.h"
+#include "core/protocol/registrations.h"
 #include "drivers/driver.h"
 
 namespace torii {
@@ -21,8 +22,9 @@ namespace torii {
 class Allocations {
  public:
   // `drivers`, in order of preference, may grow; they outlive what is asked of this class.
-  Allocations(const std::vector<std::unique_ptr<Driver>>& drivers, Counters& counters)
-      : drivers_(drivers), counters_(counters) {}
+  Allocations(const std::vector<std::unique_ptr<Driver>>& drivers, Registrations& registrations,
+              Counters& counters)
+      : drivers_(drivers), registrations_(registrations), counters_(counters) {}
   ~Allocations();
   Allocations(const Allocations&) = delete;
 
@@ -38,6 +40,7 @@ class Allocations {
   void release(void* address);
 
  private:
+  static constexpr uint64_t kLine = 64;             // of a cache
   static constexpr unsigned kSizes = 6;             // of short pieces: powers of two from 64 on
   static constexpr uint64_t kKeptBytes = 16 << 20;  // most that is kept, in all
   static constexpr size_t kKeptBlocks = 64;
@@ -47,12 +50,17 @@ class Allocations {
     uint64_t bytes;
     unsigned size;  // of a short piece: its list; kSizes: it is none
   };
+  static uint64_t length(const Given& given) {
+    return given.size < kSizes ? kLine << given.size : given.bytes;
+  }
+  void give(void* address, const Given& given);
   void take_back(void* address, const Given& given);
   void* cut(Driver& driver, unsigned size);
   void* pages(Driver& driver, uint64_t* bytes, uint64_t alignment);
   void keep(Driver& driver, void* base, uint64_t bytes);
 
   const std::vector<std::unique_ptr<Driver>>& drivers_;
+  Registrations& registrations_;
   Counters& counters_;
   std::unordered_map<void*, Given> given_;
   std::unordered_map<void*, Given> retired_;

@@ -83,7 +83,9 @@ void Exports::register_memory(Export* e, uint64_t label, KeyWriter* key) {
     if (!(drivers[i]->caps().flags & kGuard)) continue;
     Region region;
     region.label = label;
-    if (drivers[i]->reg(e->base, e->bytes, access, &region) != Status::ok) continue;
+    if (protocol_.registrations().reg(*drivers[i], e->base, e->bytes, access, &region) !=
+        Status::ok)
+      continue;
     key->add(protocol_.driver_name(i), std::span(region.key).first(drivers[i]->caps().key_bytes));
     e->registrations.push_back({drivers[i].get(), region});
   }

@@ -97,7 +97,7 @@ Ni::Ni(const NiConfig& config)
       ports_(protocol_, counters_, this),
       groups_(protocol_, counters_, ports_.completions(), this),
       portals_(protocol_, counters_, *this, Portals::grant(nullptr)),
-      allocations_(protocol_.drivers(), counters_),
+      allocations_(protocol_.drivers(), protocol_.registrations(), counters_),
       exports_(protocol_, counters_, ports_.completions(), this),
       imports_(protocol_, counters_, ports_.completions(), exports_, this),
       turns_(config.self.job, own_processors()),

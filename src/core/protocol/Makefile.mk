@@ -11,6 +11,8 @@ libtorii_internal_la_SOURCES += \
 	src/core/protocol/peers.cc \
 	src/core/protocol/protocol.h \
 	src/core/protocol/receive.cc \
+	src/core/protocol/registrations.cc \
+	src/core/protocol/registrations.h \
 	src/core/protocol/send.cc \
 	src/core/protocol/wire.cc \
 	src/core/protocol/wire.h

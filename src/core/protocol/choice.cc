@@ -12,11 +12,11 @@ namespace {
 
 constexpr uint64_t kWindowMin = 64 << 10;
 constexpr uint64_t kWindowMax = 4 << 20;
-constexpr uint32_t kEagerFrames = 8;              // of one message, if not advised
-constexpr uint64_t kWorthRegistering = 64 << 10;  // where registration is expensive
-constexpr uint64_t kPushedMost = 128 << 10;       // where there are only frames
-constexpr uint64_t kPutMost = 256 << 10;          // the same, to memory that is exported
-constexpr uint64_t kCopiedLeast = 3 << 10;        // shorter ones leave as quickly in packets
+constexpr uint32_t kEagerFrames = 8;         // of one message, if not advised
+constexpr uint64_t kOnceMin = 64 << 10;      // where registration costs much, if not told
+constexpr uint64_t kPushedMost = 128 << 10;  // where there are only frames
+constexpr uint64_t kPutMost = 256 << 10;     // the same, to memory that is exported
+constexpr uint64_t kCopiedLeast = 3 << 10;   // shorter ones leave as quickly in packets
 
 // The longest put that is not announced. To announce buys nothing but a round trip where only
 // frames carry data and an export is there already, or credit that the message is kept until its
@@ -32,8 +32,8 @@ uint64_t push_max(const Plan& plan, const Payload& payload, bool backlog) {
 // An eager message of several frames, which a driver would take as one if it were lent, and which
 // is alone: of many, frames that are filled and sent together are as quick.
 bool worth_copying(const Plan& plan, const Payload& payload, const Load& load) {
-  return plan.can(kDelivers) && plan.frames_only() && !load.copied && !payload.exported &&
-         !payload.answered && payload.contiguous && payload.bytes > plan.mtu &&
+  return plan.can(kDelivers) && plan.frames_only() && !plan.registers_local() && !load.copied &&
+         !payload.exported && !payload.answered && payload.contiguous && payload.bytes > plan.mtu &&
          payload.bytes >= kCopiedLeast && sizeof(wire::Request) + payload.bytes <= load.long_max;
 }
 
@@ -45,7 +45,7 @@ uint64_t eager_window(uint64_t wanted, uint64_t memory, uint32_t processes) {
 }
 
 Plan make_plan(const DriverCaps& caps, const Advice* advice, uint64_t eager_limit,
-               uint64_t eager_window) {
+               uint64_t eager_window, const RegisteredMemory* registered) {
   // One message leaves half of the credit for those behind it.
   const uint64_t advised = std::min<uint64_t>(
       caps.eager_advice ? caps.eager_advice : caps.mtu * kEagerFrames, eager_window / 2);
@@ -60,6 +60,8 @@ Plan make_plan(const DriverCaps& caps, const Advice* advice, uint64_t eager_limi
       std::min({caps.inline_max, caps.mtu - uint32_t(sizeof(wire::Tagged)), plan.eager_max});
   plan.sent_below = advice ? advice->sent_below : 0;
   plan.remote_min = advice ? advice->remote_min : 0;
+  if (plan.can(kNeedsReg)) plan.once_min = registered ? registered->once_min : kOnceMin;
+  if (registered && registered->local) plan.copied_max = caps.inline_max;
   if (!plan.can(kGet)) return plan;
   const uint64_t crossing = advice ? advice->read_crossing_min : 0;
   plan.crossing_min = crossing ? crossing : plan.eager_max / 2 + 1;
@@ -125,7 +127,7 @@ bool exports(const Plan& plan, const Recent& recent, const Payload& payload, boo
   if (payload.near) return true;
   uint64_t least = plan.remote_min;
   if (recent.crosses()) least = std::min(least, plan.crossing_min);
-  if (plan.can(kNeedsReg)) least = std::max(least, kWorthRegistering);
+  if (!payload.kept) least = std::max(least, plan.once_min);
   return payload.bytes >= least;
 }
 
@@ -138,8 +140,13 @@ Move move(const Plan& plan, const Target& target) {
   return first ? Move::frames_first : Move::read;
 }
 
-bool reachable(const Plan& plan, Cap by, bool addressed, bool denied) {
-  return plan.can(by) && addressed && !denied;
+bool reachable(const Plan& plan, Cap by, const Payload& payload, bool addressed, bool denied) {
+  return plan.can(by) && addressed && !denied && movable(plan, payload);
+}
+
+bool movable(const Plan& plan, const Payload& payload) {
+  return payload.bytes <= plan.copied_max ||
+         (payload.contiguous && (payload.kept || payload.bytes >= plan.once_min));
 }
 
 }  // namespace torii::choice

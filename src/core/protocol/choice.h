@@ -30,9 +30,15 @@ struct Plan {
   uint64_t alone_min = kNoSize;     // of eager sizes, better read while nothing is under way
   uint64_t crossing_min = kNoSize;  // the same while such messages meet
   uint64_t read_min = kNoSize;      // the smaller of these two
-  bool limit_set = false;           // eager_max is the user's word
+  // Registration of memory that the driver does not know yet is worth while from this size on.
+  uint64_t once_min = 0;
+  // Longest body, put or get of this process that the driver moves though it is not registered.
+  uint64_t copied_max = kNoSize;
+  bool limit_set = false;  // eager_max is the user's word
 
   bool can(uint32_t cap) const { return (flags & cap) != 0; }
+  // As RegisteredMemory::local.
+  bool registers_local() const { return copied_max != kNoSize; }
   // All payload travels in frames.
   bool frames_only() const { return !can(kGet | kPut); }
 };
@@ -43,7 +49,7 @@ uint64_t eager_window(uint64_t wanted, uint64_t memory, uint32_t processes);
 
 // `eager_limit`: the user's, 0: the driver's advice. `eager_window`: bytes a peer grants.
 Plan make_plan(const DriverCaps& caps, const Advice* advice, uint64_t eager_limit,
-               uint64_t eager_window);
+               uint64_t eager_window, const RegisteredMemory* registered = nullptr);
 
 // The payload of a put or a reply, before it is sent.
 struct Payload {
@@ -52,6 +58,7 @@ struct Payload {
   bool near = false;      // longer than one frame, and Advice::near()
   bool exported = false;  // between exports: its place at the target is known
   bool answered = false;  // its source waits for an acknowledgement
+  bool kept = false;      // its registration is kept
 };
 
 // Traffic under way to the peer.
@@ -128,9 +135,11 @@ struct Target {
   bool silent = false;   // the peer was asked for frames in vain
 };
 Move move(const Plan& plan, const Target& target);
-// May memory that the peer has exported be reached by a get (kGet) or put (kPut)? `addressed`: the
-// own memory has an address, no pack or unpack function.
-bool reachable(const Plan& plan, Cap by, bool addressed, bool denied);
+// May memory that the peer has exported be reached by a get (kGet) or put (kPut) from, or to, this
+// payload's memory here? `addressed`: it has an address, no pack or unpack function.
+bool reachable(const Plan& plan, Cap by, const Payload& payload, bool addressed, bool denied);
+// Can the driver move this payload from, or to, its memory here, if need be after registration?
+bool movable(const Plan& plan, const Payload& payload);
 
 }  // namespace choice
 }  // namespace torii

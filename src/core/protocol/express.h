@@ -82,7 +82,7 @@ inline void Protocol::settle(Peer& peer, const Debt& debt, uint64_t accepted, bo
 
 inline void Protocol::place(const Arrival& a, const Data& destination, uint64_t accepted,
                             bool no_ack) {
-  destination.copy_in(0, a.payload.data(), accepted);
+  destination.copy_in(0, a.payload.data(), accepted, TakeFrom{*a.peer});
   settle(*a.peer, {a.peer_op, a.credit}, accepted, no_ack);
 }
 

@@ -169,6 +169,7 @@ bool Protocol::in_run(const Op* op, uint64_t left) {
 // The memory of a stream is the protocol's until its target has all of it.
 bool Protocol::lends(const Op* op, const DriverCaps& caps, uint64_t bytes) {
   return caps.lend_min && bytes >= caps.lend_min &&
+         (op->local || !op->peer->plan.registers_local()) &&
          (op->announced() || op->lent() || op->stage == OpStage::streaming);
 }
 
@@ -196,6 +197,12 @@ uint32_t Protocol::longest(const Op* op, const DriverCaps& caps) {
   return uint32_t(std::clamp<uint64_t>((op->accepted - op->moved) / 4, caps.mtu, most));
 }
 
+// A frame of a payload that the driver only copies, for its memory is not registered.
+uint32_t Protocol::bounded(const Op* op, const DriverCaps& caps, uint32_t frame, uint32_t head) {
+  const bool copied = op->peer->plan.registers_local() && !op->local;
+  return copied ? std::min(frame, caps.inline_max + head) : frame;
+}
+
 // Frames of a message in one piece, in one call: a driver that sends many at once more cheaply sees
 // them all. Advances op->moved; returns how many the driver took.
 uint32_t Protocol::send_run(Op* op, wire::Kind kind, uint32_t most) {
@@ -204,7 +211,7 @@ uint32_t Protocol::send_run(Op* op, wire::Kind kind, uint32_t most) {
   const DriverCaps& caps = driver.caps();
   auto& [heads, pieces, frames] = *run_;
   frames.clear();
-  const uint32_t frame_max = longest(op, caps);
+  const uint32_t frame_max = bounded(op, caps, longest(op, caps), sizeof(wire::Control));
   most = std::max(std::min(most, caps.batch_max) * caps.mtu / frame_max, 1u);
   uint64_t at = op->moved;
   while (frames.size() < most && at < op->accepted) {
@@ -223,6 +230,7 @@ uint32_t Protocol::send_run(Op* op, wire::Kind kind, uint32_t most) {
     tx.pieces = &pieces[count];
     tx.piece_count = 1;
     tx.body_bytes = uint32_t(bytes);
+    tx.local = op->local ? &op->local->region : nullptr;
     tx.lent = lends(op, caps, bytes);
     tx.leaves_room = op->stage == OpStage::streaming;
     if (bytes > caps.inline_max || tx.lent) tx.cookie = ops_.handle(op);
@@ -246,7 +254,8 @@ bool Protocol::send_frame(Op* op, const std::byte* head, uint32_t head_bytes, ui
                           uint64_t want) {
   Driver& driver = *op->peer->driver;
   const DriverCaps& caps = driver.caps();
-  const uint64_t room = share_of_frame(caps, caps.mtu, head_bytes, want);
+  const uint32_t frame_max = bounded(op, caps, caps.mtu, head_bytes);
+  const uint64_t room = share_of_frame(caps, frame_max, head_bytes, want);
   const bool functions = op->role != OpRole::request && !op->data.has_address();
   iovec pieces[kPieces];
   Tx tx;
@@ -276,6 +285,7 @@ bool Protocol::send_frame(Op* op, const std::byte* head, uint32_t head_bytes, ui
   tx.head_bytes = head_bytes;
   tx.pieces = pieces;
   tx.body_bytes = uint32_t(bytes);
+  tx.local = op->local ? &op->local->region : nullptr;
   // What was packed is not kept until the target has it.
   tx.lent = !packed && !functions && lends(op, caps, bytes);
   const bool borrowed = bytes > caps.inline_max || tx.lent;
@@ -358,6 +368,8 @@ void Protocol::conclude(Op* op, Status status, OpEvent answer, uint64_t bytes) {
 
 // The source memory is free again.
 void Protocol::source_done(Op* op, Status status) {
+  // Others may be waiting for it, while this one waits for its target's acknowledgement.
+  if (__builtin_expect(op->local != nullptr, 0)) deregister_local(op);
   const OpEvent event = op->role == OpRole::reply ? OpEvent::replied : OpEvent::sent;
   op->sent_told = true;
   if (op == starting_ && !op->want_ack && status == Status::ok) {

@@ -69,7 +69,8 @@ bool Protocol::import_key(Op* op, Cap by) {
   Peer& peer = *op->peer;
   const bool whole = op->key_bytes > 0 && op->key_bytes == peer.driver->caps().key_bytes;
   return whole && op->remote == kNoRemote &&
-         choice::reachable(peer.plan, by, op->data.has_address(), peer.remote_denied) &&
+         choice::reachable(peer.plan, by, local_payload(op), op->data.has_address(),
+                           peer.remote_denied) &&
          peer.driver->import(peer.route, {op->key.data(), op->key_bytes}, &op->remote) ==
              Status::ok;
 }
@@ -204,6 +205,11 @@ unsigned Protocol::move_step(Op* op) {
   const bool reading = op->role == OpRole::read || op->role == OpRole::incoming;
   unsigned events = 0;
   bool in_call = false;
+  if (!register_local(op)) {
+    if (waits_for_registration(op)) return 0;
+    move_by_frames(op);
+    return 1;
+  }
   while (op->moved < op->accepted) {
     if (in_call) return events;
     iovec pieces[kPieces];
@@ -213,6 +219,7 @@ unsigned Protocol::move_step(Op* op) {
         op->data.slice(op->moved, want, pieces, std::min(kPieces, caps.pieces_max), &covered);
     Rma rma = rma_of(peer, op->remote, op->remote_offset + op->moved, {pieces, count}, covered);
     rma.cookie = ops_.handle(op);
+    rma.local = op->local ? &op->local->region : nullptr;
     rma.soon = op->soon;
     const Status status = reading ? driver.get(rma) : driver.put(rma);
     if (status == Status::again) return events;
@@ -242,11 +249,21 @@ unsigned Protocol::move_step(Op* op) {
   return events;
 }
 
+// There is no room for its registration, but what others hold will be given back without it.
+bool Protocol::waits_for_registration(Op* op) {
+  return locals_ > 0 && choice::movable(op->peer->plan, local_payload(op));
+}
+
 // The operating system forbids it: this peer is served by frames from now on, from the start.
 void Protocol::move_refused(Op* op) {
+  op->peer->remote_denied = true;
+  move_by_frames(op);
+}
+
+void Protocol::move_by_frames(Op* op) {
   Peer& peer = *op->peer;
-  peer.remote_denied = true;
   leave_moves(op);
+  if (op->local && !op->sends()) deregister_local(op);
   op->moved = 0;
   if (op->accesses()) return access_over(op, Status::denied);
   if (op->role == OpRole::incoming) return op->readable() ? restart_stream(op) : ask_stream(op);
@@ -292,7 +309,7 @@ Status Protocol::access_later(Peer& peer, uint32_t remote, uint64_t offset, void
 }
 
 inline bool Protocol::in_one_piece(const Peer& peer, uint64_t bytes) const {
-  return bytes <= std::min(peer.driver->caps().remote_max, move_max_);
+  return bytes <= std::min(peer.whole_max, move_max_);
 }
 
 [[gnu::hot]] Status Protocol::try_access(Peer& peer, uint32_t remote, uint64_t offset, void* base,
@@ -477,6 +494,7 @@ void Protocol::on_stream(Peer& peer, const wire::Frame& frame) {
   if (import_key(op, kPut)) return start_move(op);
   op->stage = OpStage::streaming;
   peer.streams.push(op);
+  (void)register_local(op);
   if (!op->region || !frame.key.empty()) {
     flush(peer);
   } else {
@@ -507,7 +525,7 @@ void Protocol::on_data(Peer& peer, const wire::Frame& frame) {
   }
   if (last) op->end = End::told;
   if (size > 0) peer.streamed = true;
-  op->data.copy_in(op->moved, frame.payload.data(), size);
+  op->data.copy_in(op->moved, frame.payload.data(), size, TakeFrom{peer});
   op->moved += size;
   if (op->moved < op->accepted) return;
   if (op->stage == OpStage::asked) stop_waiting(op);

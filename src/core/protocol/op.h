@@ -20,6 +20,7 @@ namespace torii {
 
 struct Op;
 struct Peer;
+struct Registration;
 
 // What the owner of an operation learns. Which events an operation owes is said where it is
 // begun; after the last of them the operation is gone.
@@ -147,7 +148,8 @@ struct Op {
 
   uint32_t remote = kNoRemote;         // imported key at the driver
   uint64_t remote_offset = 0;          // access: of the first byte
-  Region* region = nullptr;            // exported memory; owned
+  Registration* region = nullptr;      // of memory that is exported
+  Registration* local = nullptr;       // of memory that the own driver moves
   std::array<std::byte, kKeyMax> key;  // the peer's key, held announcements
   uint16_t key_bytes = 0;
 

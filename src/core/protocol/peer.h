@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 
+#include "core/base/copy.h"
 #include "core/protocol/choice.h"
 #include "core/protocol/op.h"
 
@@ -63,13 +64,15 @@ struct Peer {
   ShortFrames* short_frames = nullptr;  // the driver's; null: it has none
   Advice* advice = nullptr;
   Paths* paths = nullptr;
-  choice::Plan plan;  // how payloads travel by it
+  choice::Plan plan;       // how payloads travel by it
+  uint64_t whole_max = 0;  // largest put or get that one call of the driver moves, as it is
   choice::Recent recent;
-  bool copied = false;       // a copy of an eager message is lent to the driver
-  uint32_t express_end = 0;  // sizes below may use put_now; 0 unless up and greeted
-  uint64_t streamed_ns = 0;  // the last time when `streamed` was found set, and cleared
-  uint64_t number = 0;       // unique in this interface; the source in tagged matching
-  uint64_t process = 0;      // nid << 32 | pid; the source in Portals matching
+  uint64_t take_min = kNoSize;  // as Advice::take_min
+  bool copied = false;          // a copy of an eager message is lent to the driver
+  uint32_t express_end = 0;     // sizes below may use put_now; 0 unless up and greeted
+  uint64_t streamed_ns = 0;     // the last time when `streamed` was found set, and cleared
+  uint64_t number = 0;          // unique in this interface; the source in tagged matching
+  uint64_t process = 0;         // nid << 32 | pid; the source in Portals matching
   // Eager credit, in units of wire::kCreditUnit.
   uint64_t credit = 0;         // may still be sent
   uint64_t window = 0;         // granted to the peer
@@ -92,6 +95,15 @@ struct Peer {
   std::string path_note;    // why a better path was refused, for reports
   std::string fault;        // why it was cut off; empty: it was not
   void* context = nullptr;  // the face's
+};
+
+// For copy_bytes() from a frame of the peer's that is being handed up.
+struct TakeFrom {
+  const Peer& peer;
+  void operator()(std::byte* to, const std::byte* from, size_t n) const {
+    if (__builtin_expect(n >= peer.take_min, 0)) return peer.driver->take(to, from, n);
+    copy_more(to, from, n);
+  }
 };
 
 // Peers with moves, each once, first in first out.

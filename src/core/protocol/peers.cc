@@ -86,9 +86,10 @@ Identity identity_of(const wire::Hello& h) {
 }  // namespace
 
 Protocol::Protocol(const ProtocolConfig& config, Upper* upper, Counters* counters)
-    : config_(config), upper_(upper), counters_(counters) {}
+    : config_(config), upper_(upper), counters_(counters), registrations_(*counters) {}
 
 Protocol::~Protocol() {
+  registrations_.clear();
   drivers_.clear();  // no upcalls from here on
   ops_.for_each([this](Op* op) { buffers_.put(op->buffer); });
 }
@@ -110,6 +111,7 @@ void Protocol::add_driver(const std::string& name, std::unique_ptr<Driver> drive
   constexpr uint32_t kNeeded = kReliable | kPeerDown;
   TORII_ASSERT((caps.flags & kNeeded) == kNeeded);
   staging_.resize(std::max<size_t>(staging_.size(), std::min(caps.inline_max, caps.mtu)));
+  registrations_.add_driver(*driver);
   drivers_.push_back(std::move(driver));
   driver_names_.push_back(name);
 }
@@ -310,7 +312,7 @@ Peer* Protocol::make_peer(const Identity& id) {
 choice::Plan Protocol::plan(uint8_t rail) const {
   Driver& driver = *drivers_[rail];
   return choice::make_plan(driver.caps(), driver.advice(), config_.eager_limit,
-                           config_.eager_window);
+                           config_.eager_window, driver.registered_memory());
 }
 
 void Protocol::set_route(Peer& peer, uint8_t rail, PeerId route) {
@@ -319,8 +321,10 @@ void Protocol::set_route(Peer& peer, uint8_t rail, PeerId route) {
   peer.driver = drivers_[rail].get();
   peer.short_frames = peer.driver->short_frames();
   peer.advice = peer.driver->advice();
+  peer.take_min = peer.advice ? peer.advice->take_min : kNoSize;
   peer.paths = peer.driver->paths();
   peer.plan = plan(rail);
+  peer.whole_max = std::min(peer.driver->caps().remote_max, peer.plan.copied_max);
   allow_express(peer);
   rails_[rail]->set(route, &peer);
 }

@@ -21,6 +21,7 @@
 #include "core/base/slot_pool.h"
 #include "core/protocol/op.h"
 #include "core/protocol/peer.h"
+#include "core/protocol/registrations.h"
 #include "core/protocol/wire.h"
 #include "drivers/interfaces.h"
 
@@ -196,7 +197,8 @@ class Protocol final {
   static uint64_t puts_max(const Peer& peer) {
     const DriverCaps& caps = peer.driver->caps();
     const uint32_t most = caps.long_max ? peer.long_max() : 0;
-    return std::max(caps.mtu, most) - sizeof(wire::Request);
+    const uint64_t bytes = std::max(caps.mtu, most) - sizeof(wire::Request);
+    return std::min<uint64_t>(bytes, peer.plan.copied_max);
   }
   // Withdraws a put that no frame of has left yet. False: too late.
   bool withdraw(Op* op);
@@ -264,6 +266,7 @@ class Protocol final {
 
   SlotPool<Op>& ops() { return ops_; }
   Buffers& buffers() { return buffers_; }
+  Registrations& registrations() { return registrations_; }
   uint32_t accesses() const { return accesses_.used(); }  // that drivers have taken whole
   const std::vector<std::unique_ptr<Driver>>& drivers() const { return drivers_; }
   const std::string& driver_name(size_t index) const { return driver_names_[index]; }
@@ -319,6 +322,10 @@ class Protocol final {
   void free_op(Op* op);
   static bool near(const Peer& peer, const Data& source);
   bool export_memory(Op* op, uint32_t access);
+  bool keeps(const Peer& peer, const Data& data, uint64_t bytes, uint32_t access);
+  choice::Payload local_payload(const Op* op);
+  bool register_local(Op* op);
+  void deregister_local(Op* op);
   choice::Choice choose(Peer& peer, const Envelope& env, const Data& source);
   void count(choice::Choice choice);
   bool lend_copy(Op* op);
@@ -352,6 +359,7 @@ class Protocol final {
   static bool lends(const Op* op, const DriverCaps& caps, uint64_t bytes);
   static bool ends_by_done(const Op* op, const DriverCaps& caps, uint64_t end, uint64_t bytes);
   static uint32_t longest(const Op* op, const DriverCaps& caps);
+  static uint32_t bounded(const Op* op, const DriverCaps& caps, uint32_t frame, uint32_t head);
   uint32_t send_run(Op* op, wire::Kind kind, uint32_t most);
   bool send_frame(Op* op, const std::byte* head, uint32_t head_bytes, uint64_t offset,
                   uint64_t want);
@@ -398,6 +406,8 @@ class Protocol final {
   void leave_moves(Op* op);
   unsigned move_step(Op* op);
   void move_refused(Op* op);
+  void move_by_frames(Op* op);
+  bool waits_for_registration(Op* op);
   void move_finished(Op* op);
   Status issue(Peer& peer, uint32_t remote, uint64_t offset, void* base, uint64_t bytes,
                bool reading, uint64_t cookie);
@@ -424,7 +434,8 @@ class Protocol final {
   const std::unique_ptr<Run> run_ = std::make_unique<Run>();
   SlotPool<RemoteAccess>
       accesses_;  // their handles, with kAccessCookie, are cookies for drivers, too
-  SlotPool<Region> regions_;
+  Registrations registrations_;
+  uint32_t locals_ = 0;                  // operations that have Op::local
   uint64_t moved_in_call_ = 0;           // bytes, by drivers that move data inside the call
   uint32_t moves_ = 0;                   // remote reads and writes under way, or put off
   PeerQueue movers_;                     // peers of those with bytes left to issue

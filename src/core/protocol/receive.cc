@@ -304,9 +304,9 @@ Status Protocol::accept(Arrival& a, const Data& destination, uint64_t accepted, 
 Status Protocol::receive_eager(Op* op, std::span<const std::byte> payload, Op** out) {
   const uint64_t here = std::min<uint64_t>(payload.size(), op->accepted);
   if (op->role == OpRole::held) {
-    copy_bytes(op->buffer, payload.data(), payload.size());
+    copy_bytes(op->buffer, payload.data(), payload.size(), TakeFrom{*op->peer});
   } else {
-    op->data.copy_in(0, payload.data(), here);
+    op->data.copy_in(0, payload.data(), here, TakeFrom{*op->peer});
   }
   op->moved = payload.size();
   op->stage = OpStage::waiting;
@@ -325,11 +325,12 @@ void Protocol::on_more(Peer& peer, const wire::Frame& frame) {
   if (!peer.backlog.empty()) peer.recent.met();
   if (op->moved == op->length) peer.inflow = nullptr;
   if (op->role == OpRole::held) {
-    copy_bytes(op->buffer + at, frame.payload.data(), size);
+    copy_bytes(op->buffer + at, frame.payload.data(), size, TakeFrom{peer});
     return;
   }
   if (at < op->accepted)
-    op->data.copy_in(at, frame.payload.data(), std::min<uint64_t>(size, op->accepted - at));
+    op->data.copy_in(at, frame.payload.data(), std::min<uint64_t>(size, op->accepted - at),
+                     TakeFrom{peer});
   if (op->moved == op->length) incoming_done(op, Status::ok);
 }
 
@@ -469,11 +470,12 @@ Status Protocol::reply(Arrival& a, const Data& source, uint64_t accepted, const 
   op->way = choice.way;
   if (op->way == Way::streamed) {
     op->stage = OpStage::streaming;
+    (void)register_local(op);
     return start(op, out);
   }
   announced_ += op->announced();
   op->head_bytes = sizeof(wire::Control);
-  if (op->announced()) export_memory(op, kRemoteRead);
+  (void)(op->announced() ? export_memory(op, kRemoteRead) : register_local(op));
   set_control_head(op, op->announced() ? Kind::reply_announce : Kind::reply, Status::ok, accepted);
   return start(op, out);
 }

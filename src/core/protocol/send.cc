@@ -47,11 +47,8 @@ void Protocol::free_op(Op* op) {
   TORII_ASSERT(op->pending_dones == 0);
   announced_ -= op->sends() && op->announced();
   op->peer->ops.remove(op);
-  if (op->region) {
-    op->peer->driver->dereg(*op->region);
-    regions_.put(op->region);
-    op->region = nullptr;
-  }
+  if (op->region) registrations_.put(op->region, op->peer->state == PeerState::up);
+  if (__builtin_expect(op->local != nullptr, 0)) deregister_local(op);
   if (op->remote != kNoRemote && !op->accesses()) op->peer->driver->drop(op->remote);
   op->remote = kNoRemote;
   if (op->way == Way::copied) op->peer->copied = false;
@@ -73,17 +70,45 @@ bool Protocol::export_memory(Op* op, uint32_t access) {
   payload.bytes = op->accepted;
   payload.contiguous = op->data.contiguous();
   payload.near = payload.contiguous && peer.advice && peer.advice->near(peer.route, op->data.at(0));
+  payload.kept = payload.contiguous && keeps(peer, op->data, op->accepted, access);
   if (!choice::exports(peer.plan, peer.recent, payload, peer.remote_denied, access)) return false;
-  Region* region = regions_.get();
-  if (!region) return false;
-  if (peer.driver->reg(op->data.at(0), op->accepted, access, region) != Status::ok) {
-    regions_.put(region);
-    return false;
-  }
-  op->region = region;
-  op->key_bytes = telling_bytes(region->key.data(), peer.driver->caps().key_bytes);
-  std::memcpy(op->head.data() + op->head_bytes, region->key.data(), op->key_bytes);
+  op->region = registrations_.get(*peer.driver, op->data.at(0), op->accepted, access);
+  if (!op->region) return false;
+  const std::byte* const key = op->region->region.key.data();
+  op->key_bytes = telling_bytes(key, peer.driver->caps().key_bytes);
+  std::memcpy(op->head.data() + op->head_bytes, key, op->key_bytes);
   return true;
+}
+
+bool Protocol::keeps(const Peer& peer, const Data& data, uint64_t bytes, uint32_t access) {
+  return peer.plan.can(kNeedsReg) && registrations_.keeps(*peer.driver, data.at(0), bytes, access);
+}
+
+// What of the operation the driver itself is to move from or to memory here.
+choice::Payload Protocol::local_payload(const Op* op) {
+  choice::Payload payload;
+  payload.bytes = op->accepted;
+  payload.contiguous = op->data.contiguous();
+  payload.kept = payload.contiguous && payload.bytes > op->peer->plan.copied_max &&
+                 keeps(*op->peer, op->data, op->accepted, kLocal);
+  return payload;
+}
+
+// Before the driver itself moves the operation's bytes. False: they cannot be registered now, or it
+// does not pay; the driver may only be given what it copies.
+bool Protocol::register_local(Op* op) {
+  Peer& peer = *op->peer;
+  if (__builtin_expect(op->accepted <= peer.plan.copied_max, 1) || op->local) return true;
+  if (!choice::movable(peer.plan, local_payload(op))) return false;
+  op->local = registrations_.get(*peer.driver, op->data.at(0), op->accepted, kLocal);
+  locals_ += op->local != nullptr;
+  return op->local != nullptr;
+}
+
+void Protocol::deregister_local(Op* op) {
+  registrations_.put(op->local, op->peer->state == PeerState::up);
+  op->local = nullptr;
+  --locals_;
 }
 
 // For a tagged port.
@@ -203,6 +228,7 @@ Status Protocol::put(Peer& peer, const Envelope& env, const Data& source, const 
   if (env.space != Space::memory) op->credit_taken = uint32_t(wire::credit_units(op->length));
   peer.credit -= op->credit_taken;
   set_request_head(op, env.several ? wire::Kind::puts : wire::Kind::put, env);
+  (void)register_local(op);
   if (op->way != Way::copied) return start(op, out);
   if (out) *out = nullptr;
   (void)start(op, nullptr);

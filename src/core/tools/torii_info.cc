@@ -117,6 +117,9 @@ struct Look {
   bool usable = false;
   DriverCaps caps;
   uint64_t remote_min = 0;
+  uint64_t take_min = kNoSize;
+  bool registers_local = false, tells_changes = false;
+  uint64_t once_min = 0;
   std::string why;  // not usable: the reason and the remedy
 };
 
@@ -132,6 +135,10 @@ std::vector<std::string> caps_cells(const Look& look) {
   cells.push_back(limit_text(caps.peers_max));
   cells.push_back(limit_text(caps.remote_max));
   cells.push_back(std::to_string(look.remote_min));
+  cells.push_back(look.take_min == kNoSize ? "-" : std::to_string(look.take_min));
+  cells.push_back(look.once_min ? std::to_string(look.once_min) : "-");
+  cells.push_back(look.registers_local ? "yes" : "-");
+  cells.push_back(look.tells_changes ? "yes" : "-");
   cells.push_back(caps.eager_advice ? std::to_string(caps.eager_advice) : "one frame");
   cells.push_back(std::to_string(look.info->latency_ns));
   cells.push_back(std::to_string(look.info->mbytes_per_s));
@@ -152,7 +159,15 @@ std::vector<Look> look_at_drivers() {
     look.usable = driver != nullptr;
     if (!driver) continue;
     look.caps = driver->caps();
-    if (const Advice* const advice = driver->advice()) look.remote_min = advice->remote_min;
+    if (const Advice* const advice = driver->advice()) {
+      look.remote_min = advice->remote_min;
+      look.take_min = advice->take_min;
+    }
+    const RegisteredMemory* const memory = driver->registered_memory();
+    if (!memory) continue;
+    look.registers_local = memory->local;
+    look.tells_changes = memory->tells_changes;
+    look.once_min = memory->once_min;
   }
   return looks;
 }
@@ -170,7 +185,9 @@ Table driver_table(const std::vector<Look>& looks) {
        {"largest frame, bytes", "largest long frame, bytes", "largest inline body, bytes",
         "pieces of a body", "frames of a batch", "address, bytes", "memory key, bytes",
         "most peers", "largest remote transfer, bytes", "remote transfers pay from, bytes",
-        "eager advice, bytes", "latency hint, ns", "bandwidth hint, MB/s"}) {
+        "bodies moved by the card from, bytes", "one registration pays from, bytes",
+        "registers local memory", "tells of remapped memory", "eager advice, bytes",
+        "latency hint, ns", "bandwidth hint, MB/s"}) {
     table.columns.push_back(name);
   }
   for (const Look& look : looks) {
@@ -220,7 +237,8 @@ Table paths_table() {
     const uint64_t window =
         choice::eager_window(params().eager_window, params().unexpected_memory, 2);
     const choice::Plan plan =
-        choice::make_plan(driver->caps(), driver->advice(), params().eager_limit, window);
+        choice::make_plan(driver->caps(), driver->advice(), params().eager_limit, window,
+                          driver->registered_memory());
     for (const PathRange& range : path_ranges(plan, kLongest)) {
       std::vector<std::string>& row = table.rows.emplace_back();
       row = {info.name, std::to_string(range.from)};

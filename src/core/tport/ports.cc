@@ -338,7 +338,7 @@ void Ports::on_tagged_any(Port* port, Receive* r, Peer& peer, wire::Tagged heade
     message->payload = bytes <= Unexpected::kHere ? message->here : protocol_.buffers().get(bytes);
     kept = message->payload != nullptr;
     if (kept) {
-      if (bytes > 0) copy_bytes(message->payload, a.payload.data(), bytes);
+      if (bytes > 0) copy_bytes(message->payload, a.payload.data(), bytes, TakeFrom{*a.peer});
       message->debt = protocol_.postpone(a);
     }
   } else {

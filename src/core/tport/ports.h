@@ -206,7 +206,7 @@ class Ports {
   result.bytes = accepted;
   result.sent_bytes = sent;
   result.source = reinterpret_cast<torii_peer_t*>(&peer);
-  if (accepted > 0) copy_bytes(r->data.at(0), payload.data(), accepted);
+  if (accepted > 0) copy_bytes(r->data.at(0), payload.data(), accepted, TakeFrom{peer});
   const bool prompts = r->completion.done == port->prompted && prompts_allowed_ &&
                        (completions_.empty() || !r->source_ignore);
   if (__builtin_expect(flagged, 0)) {

@@ -97,6 +97,10 @@ class FaultDriver final : public Decorator, private ShortFrames {
   std::unordered_map<PeerId, Peer> peers_;
   std::unordered_map<uint64_t, Operation> operations_;
   uint64_t next_operation_ = 1;
+  // Where bodies have to be registered, long held ones leave from here, one at a time.
+  std::vector<std::byte> bounce_memory_;
+  Region bounce_;
+  uint64_t bounce_cookie_ = 0;                          // of the one that is under way
   std::vector<std::pair<uint64_t, Status>> completed_;  // done() for the next poll
 };
 
@@ -106,6 +110,14 @@ bool FaultDriver::open(const OpenBelow& open_below, const DriverEnv& env) {
        {Fault::drop, Fault::duplicate, Fault::reorder, Fault::corrupt, Fault::truncate})
     if (plan_.uses(fault)) caps_.flags &= ~kReliable;
   short_below_ = below_->short_frames();
+  if (const RegisteredMemory* const memory = below_->registered_memory(); memory && memory->local) {
+    bounce_memory_.resize(std::max(caps_.mtu, caps_.long_max));
+    if (below_->reg(bounce_memory_.data(), bounce_memory_.size(), kLocal, &bounce_) != Status::ok) {
+      TORII_ERROR("fault: the driver has no room to register %zu bytes for held frames",
+                  bounce_memory_.size());
+      return false;
+    }
+  }
   // What is held back for one peer is not held back for a group, and the other way round.
   if (plan_.uses(Fault::delay)) caps_.flags &= ~kMulticast;
   // Different faults in different processes, the same in every run.
@@ -303,7 +315,7 @@ void FaultDriver::flush(PeerId id, Peer& peer) {
 
 bool FaultDriver::send_held(PeerId id, Held& held) {
   const size_t head = std::min(held.bytes.size(), kHeadMax);
-  const iovec piece{held.bytes.data() + head, held.bytes.size() - head};
+  iovec piece{held.bytes.data() + head, held.bytes.size() - head};
   Tx tx;
   tx.peer = id;
   tx.head = held.bytes.data();
@@ -312,9 +324,17 @@ bool FaultDriver::send_held(PeerId id, Held& held) {
   tx.piece_count = piece.iov_len ? 1 : 0;
   tx.body_bytes = static_cast<uint32_t>(piece.iov_len);
   tx.rail = held.rail;
-  if (tx.body_bytes > caps_.inline_max) tx.cookie = next_operation_++;
+  const bool borrowed = tx.body_bytes > caps_.inline_max;
+  if (borrowed && bounce_.base) {
+    if (bounce_cookie_) return false;
+    tx.local = &bounce_;
+    std::memcpy(bounce_memory_.data(), piece.iov_base, piece.iov_len);
+    piece.iov_base = bounce_memory_.data();
+  }
+  if (borrowed) tx.cookie = next_operation_++;
   if (below_->send({&tx, 1}) != 1) return false;
   if (tx.cookie) operations_[tx.cookie] = {id, 0, std::move(held.bytes)};
+  if (tx.local) bounce_cookie_ = tx.cookie;
   return true;
 }
 
@@ -378,6 +398,7 @@ void FaultDriver::done(uint64_t cookie, Status status) {
   TORII_ASSERT(it != operations_.end());
   const Operation operation = std::move(it->second);
   operations_.erase(it);
+  if (cookie == bounce_cookie_) bounce_cookie_ = 0;
   if (operation.cookie)
     upper_.done(operation.cookie, is_dead(operation.peer) ? Status::peer_dead : status);
 }

@@ -125,6 +125,11 @@ uint64_t SimFabric::next_event_ns() const {
   return next;
 }
 
+void SimFabric::remap(const void* base, uint64_t bytes) {
+  for (const auto& [number, endpoint] : net_->endpoints)
+    if (endpoint.driver) endpoint.driver->end_regions(base, bytes);
+}
+
 void SimFabric::kill(std::span<const std::byte> address) {
   uint32_t number;
   if (net_->parse_address(address, &number) && net_->endpoints[number].driver)

@@ -29,6 +29,8 @@ struct SimKey {  // what travels as a memory key
 };
 static_assert(sizeof(SimKey) == kSimKeyBytes);
 
+inline constexpr uint64_t kNoRegion = ~uint64_t{0};
+
 // Something that happens to an endpoint at a certain time.
 struct SimEvent {
   enum class Kind : uint8_t { frame, done, rma, atomic, down };
@@ -41,6 +43,7 @@ struct SimEvent {
   uint64_t salt = 0;           // order of events of the same time
   uint64_t serial = 0;         // and of the same salt
   uint64_t cookie = 0;
+  uint64_t local = kNoRegion;    // region of the memory in `pieces`, by slot
   std::vector<std::byte> bytes;  // frame: head and copied body
   std::vector<iovec> pieces;     // frame: body in the sender's memory; rma: local memory
   bool write = false;            // rma
@@ -94,7 +97,11 @@ struct SimFabric::Net {
 // Appends the bytes of the pieces.
 void sim_gather(std::vector<std::byte>& out, std::span<const iovec> pieces);
 
-class SimDriver final : public Driver, private Paths, private Advice, private MappedMemory {
+class SimDriver final : public Driver,
+                        private Paths,
+                        private Advice,
+                        private RegisteredMemory,
+                        private MappedMemory {
  public:
   SimDriver(SimFabric::Net& net, uint32_t number, const DriverEnv& env);
   ~SimDriver() override;
@@ -109,6 +116,7 @@ class SimDriver final : public Driver, private Paths, private Advice, private Ma
   void dereg(Region& region) override;
   Status import(PeerId peer, std::span<const std::byte> key, uint32_t* remote) override;
   void drop(uint32_t remote) override;
+  void take(void* to, const std::byte* from, size_t bytes) override;
   Status alloc(uint64_t bytes, uint64_t alignment, void** base) override;
   void dealloc(void* base) override;
   Status put(const Rma& rma) override { return transfer(rma, kPut); }
@@ -119,6 +127,9 @@ class SimDriver final : public Driver, private Paths, private Advice, private Ma
   Status arm(int* fd) override;
   Paths* paths() override { return this; }
   Advice* advice() override { return this; }
+  RegisteredMemory* registered_memory() override {
+    return caps_.flags & kNeedsReg ? this : nullptr;
+  }
   MappedMemory* mapped_memory() override { return caps_.flags & kGuard ? this : nullptr; }
 
   // For the fabric: the latest time of anything begun here, a frame of ours arrived or was lost,
@@ -126,11 +137,18 @@ class SimDriver final : public Driver, private Paths, private Advice, private Ma
   uint64_t last_event_ns() const { return last_event_ns_; }
   void frame_left(PeerId slot);
   void wake();
+  // No region has anything of this memory any more.
+  void end_regions(const void* base, uint64_t bytes);
+  // The card reaches memory that came with this region, or without one.
+  bool reaches(uint64_t slot) const {
+    return slot == kNoRegion || regions_.contains(static_cast<uint32_t>(slot));
+  }
 
  private:
   Life life(PeerId peer) override;
   uint32_t long_max(PeerId) const override { return caps_.long_max; }
   bool near(PeerId peer, const void* at) const override;
+  bool current(const Region& region) const override { return reaches(region.driver_data); }
   Status reach(uint32_t remote, Reach* out) override;
 
   using Word = std::atomic<uint64_t>;
@@ -146,11 +164,13 @@ class SimDriver final : public Driver, private Paths, private Advice, private Ma
     uint64_t salt = 0;
   };
 
+  uint64_t local_slot(const Region* local, std::span<const iovec> pieces, bool copied) const;
   PeerId add_peer(uint32_t number, const std::string& group);
   void release_if_idle(PeerId slot);
   void send_one(const Tx& tx, Peer& peer);
   void post_frame(uint32_t number, SimEvent frame, Peer& peer);
   void deliver(SimEvent& event);
+  void hand_up(PeerId from, std::span<const std::byte> frame);
   Status begin(Cap cap, uint32_t remote, SimEvent* event);
   Status post_later(SimEvent&& event);
   Status transfer(const Rma& rma, Cap cap);
@@ -164,6 +184,7 @@ class SimDriver final : public Driver, private Paths, private Advice, private Ma
   SimEndpoint* self_;
   uint32_t number_;
   Sink& sink_;
+  Counters* const counters_;
   DriverCaps caps_;
   std::vector<Peer> peers_;
   std::vector<PeerId> free_peers_;
@@ -175,6 +196,7 @@ class SimDriver final : public Driver, private Paths, private Advice, private Ma
   std::map<void*, uint64_t> allocations_;       // bytes by address
   uint32_t next_handle_ = 0;
   uint64_t last_event_ns_ = 0;
+  std::vector<std::byte> card_;  // memory of the card, for one frame
   int event_fd_ = -1;
   bool armed_ = false;
 };

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 
 #include "core/base/log.h"
 #include "drivers/sim/fabric.h"
@@ -23,7 +24,11 @@
 namespace torii {
 
 SimDriver::SimDriver(SimFabric::Net& net, uint32_t number, const DriverEnv& env)
-    : net_(net), self_(&net.endpoints[number]), number_(number), sink_(*env.sink) {
+    : net_(net),
+      self_(&net.endpoints[number]),
+      number_(number),
+      sink_(*env.sink),
+      counters_(env.counters) {
   const SimOptions& options = net.options;
   caps_.flags = options.flags;
   caps_.mtu = options.mtu;
@@ -35,6 +40,13 @@ SimDriver::SimDriver(SimFabric::Net& net, uint32_t number, const DriverEnv& env)
   caps_.key_bytes = options.flags & (kPut | kGet) ? kSimKeyBytes : 0;
   caps_.peers_max = options.peers_max;
   caps_.remote_max = options.flags & (kPut | kGet) ? 1ull << 40 : 0;
+  if (options.card_take_min) {
+    Advice::take_min = options.card_take_min;
+    card_.resize(std::max(options.mtu, options.long_max));
+  }
+  RegisteredMemory::local = options.registers_local;
+  RegisteredMemory::tells_changes = options.tells_changes;
+  RegisteredMemory::once_min = options.once_min;
 }
 
 namespace {
@@ -158,6 +170,7 @@ void SimDriver::send_one(const Tx& tx, Peer& peer) {
   frame.bytes.assign(head, head + tx.head_bytes);
   const bool copy = tx.body_bytes <= caps_.inline_max || !peer.group.empty() ||
                     uint64_t{tx.head_bytes} + tx.body_bytes > caps_.mtu;
+  frame.local = local_slot(tx.local, std::span(tx.pieces, tx.piece_count), copy);
   if (copy) {
     sim_gather(frame.bytes, std::span(tx.pieces, tx.piece_count));
   } else {
@@ -206,13 +219,16 @@ unsigned SimDriver::poll(uint64_t now_ns, unsigned budget) {
 void SimDriver::deliver(SimEvent& event) {
   switch (event.kind) {
     case SimEvent::Kind::frame: {
+      const size_t head = event.bytes.size();
       sim_gather(event.bytes, event.pieces);
       // A sender that has closed since has neither a queue nor a use for `done`.
       if (SimDriver* sender = net_.endpoints[event.peer_number].driver) {
         sender->frame_left(event.slot);
+        if (!sender->reaches(event.local))  // registered too briefly: anything may be there now
+          std::fill(event.bytes.begin() + ptrdiff_t(head), event.bytes.end(), std::byte{0xdd});
         net_.post_done(event.peer_number, event.cookie, Status::ok);
       }
-      sink_.packet(add_peer(event.peer_number, {}), event.bytes);
+      hand_up(add_peer(event.peer_number, {}), event.bytes);
       break;
     }
     case SimEvent::Kind::done:
@@ -232,10 +248,28 @@ void SimDriver::deliver(SimEvent& event) {
   }
 }
 
+// The card's memory has the next frame as soon as this one was handed up.
+void SimDriver::hand_up(PeerId from, std::span<const std::byte> frame) {
+  if (card_.empty()) return sink_.packet(from, frame);
+  std::copy(frame.begin(), frame.end(), card_.begin());
+  sink_.packet(from, std::span(card_).first(frame.size()));
+  std::fill(card_.begin(), card_.end(), std::byte{0xcc});
+}
+
+void SimDriver::take(void* to, const std::byte* from, size_t bytes) {
+  std::memcpy(to, from, bytes);
+  const std::less_equal<const std::byte*> before;
+  if (!card_.empty() && before(card_.data(), from) && before(from, card_.data() + card_.size()))
+    counters_->taken_bytes += bytes;
+}
+
 Status SimDriver::reg(void* base, uint64_t bytes, uint32_t access, Region* out) {
-  if (!(caps_.flags & (kPut | kGet))) return Status::unsupported;
+  if (!(caps_.flags & (kPut | kGet)) && access != kLocal) return Status::unsupported;
+  if ((access & kLocal) && !net_.options.registers_local) return Status::unsupported;
   if (!base && bytes) return Status::invalid;
   if ((access & kGuarded) && !(caps_.flags & kGuard)) return Status::unsupported;
+  if (regions_.size() >= net_.options.regions_max) return Status::no_memory;
+  net_.now_ns += net_.options.reg_ns;
   *out = Region{base, bytes, access, {}, next_handle_++, out->label};
   // The random tag makes keys of regions that are gone, and forged keys, recognizable.
   const SimKey key{number_, static_cast<uint32_t>(out->driver_data), net_.random.next()};
@@ -305,18 +339,35 @@ Status SimDriver::alloc(uint64_t bytes, uint64_t alignment, void** base) {
 void SimDriver::dealloc(void* base) {
   const auto it = allocations_.find(base);
   TORII_ASSERT(it != allocations_.end());
-  const auto* const first = static_cast<std::byte*>(base);
+  end_regions(base, it->second);
+  allocations_.erase(it);
+  std::free(base);
+}
+
+void SimDriver::end_regions(const void* base, uint64_t bytes) {
+  const auto* const first = static_cast<const std::byte*>(base);
   std::erase_if(regions_, [&](const auto& entry) {
     const auto* const at = static_cast<const std::byte*>(entry.second.base);
-    if (at < first || at >= first + it->second) return false;
+    if (at >= first + bytes || at + entry.second.bytes <= first) return false;
     if (const auto guard = guards_.find(entry.first); guard != guards_.end()) {
       guard->second->store(0);
       guards_.erase(guard);
     }
     return true;
   });
-  allocations_.erase(it);
-  std::free(base);
+}
+
+// Of the region that the card needs to reach these pieces by itself.
+uint64_t SimDriver::local_slot(const Region* local, std::span<const iovec> pieces,
+                               bool copied) const {
+  if (copied || !net_.options.registers_local) return kNoRegion;
+  TORII_ASSERT(local && (local->access & kLocal) && reaches(local->driver_data));
+  const auto* const first = static_cast<const std::byte*>(local->base);
+  for (const iovec& piece : pieces) {
+    const auto* const at = static_cast<const std::byte*>(piece.iov_base);
+    TORII_ASSERT(!piece.iov_len || (at >= first && at + piece.iov_len <= first + local->bytes));
+  }
+  return local->driver_data;
 }
 
 bool SimDriver::near(PeerId, const void* at) const {
@@ -355,6 +406,7 @@ Status SimDriver::transfer(const Rma& rma, Cap cap) {
   event.length = rma.bytes;
   event.cookie = rma.cookie;
   event.pieces.assign(rma.pieces, rma.pieces + rma.piece_count);
+  event.local = local_slot(rma.local, event.pieces, rma.bytes <= caps_.inline_max);
   return net_.options.pending_rma ? post_later(std::move(event)) : move(event);
 }
 
@@ -398,6 +450,7 @@ Status SimDriver::move(const SimEvent& event) {
   std::byte* remote = reachable(event, event.write ? kRemoteWrite : kRemoteRead, &status);
   if (!remote) return status;
   if (net_.options.denied_rma) return Status::denied;
+  if (!reaches(event.local)) return Status::invalid;
   for (const iovec& piece : event.pieces) {
     if (!piece.iov_len) continue;
     if (event.write) {

@@ -28,8 +28,17 @@ struct SimOptions {
   uint64_t latency_max_ns = 0;
   uint32_t depth = 64;       // frames on their way to one peer; more is back-pressure
   bool pending_rma = false;  // put and get answer `pending` and move the bytes later
-  bool denied_rma = false;   // put and get turn out to be forbidden: all end with `denied`
-  uint32_t again_ppm = 0;    // send, put, get and atomic refuse this often, times in a million
+  // With kNeedsReg. Put, get, and bodies of frames, of more than inline_max bytes need a region.
+  bool registers_local = false;
+  bool tells_changes = false;      // current() knows of SimFabric::remap()
+  uint64_t once_min = 64 << 10;    // as in RegisteredMemory
+  uint32_t regions_max = 1 << 20;  // of each endpoint; more is `no_memory`
+  uint64_t reg_ns = 0;             // how long a registration takes
+  bool denied_rma = false;         // put and get turn out to be forbidden: all end with `denied`
+  uint32_t again_ppm = 0;  // send, put, get and atomic refuse this often, times in a million
+  // Frames are handed up in memory of the card, which take() moves bodies from this size on out of;
+  // 0: in the processor's.
+  uint32_t card_take_min = 0;
   bool tells_lives = false;  // life() knows of every peer whether its endpoint has ended
   uint32_t endpoints = 0;    // endpoints 0..n-1 can be connected to before they are opened
 };
@@ -56,6 +65,9 @@ class SimFabric {
   // Time of the earliest undelivered event of open endpoints, ~0 if there is none. Looks at all.
   uint64_t next_event_ns() const;
 
+  // The system has given these addresses other memory: what was registered there is no longer
+  // reached.
+  void remap(const void* base, uint64_t bytes);
   // Sudden death: frames still on their way from the endpoint are lost, its driver becomes inert
   // (takes, delivers and reports nothing), connected peers hear peer_dead.
   void kill(std::span<const std::byte> address);
