@@ -164,6 +164,22 @@ TEST_F(ShmSplit, AnOwnerThatPollsLaterWritesNothing) {
   EXPECT_TRUE(p.reader.end.sink.dones.empty());
 }
 
+// The owner has never sent anything, so the reader has no ring to look for its frames.
+TEST_F(ShmSplit, AGetWhileFramesOfAnotherPeerAreHandedUp) {
+  Pair p;
+  End other(open_shm_end);
+  const PeerId to = connect_to(other, p.reader.end.address());
+  ASSERT_NE(to, kNoPeer);
+  Status got = Status::again;
+  p.reader.end.sink.on_packet = [&](PeerId, const std::string&) {
+    got = p.reader.get(0, p.local.data(), kBytes, 7);
+  };
+  ASSERT_TRUE(other.send(to, "now"));
+  ASSERT_TRUE(poll_until(p.reader.end, [&] { return got != Status::again; }));
+  EXPECT_EQ(got, Status::ok);
+  EXPECT_EQ(p.local, p.memory + std::string(kGuard, '.'));
+}
+
 TEST_F(ShmSplit, TheOwnerWritesThePagesThatAreLeft) {
   Pair p;
   for (const uint32_t first : {0u, 1u, 100u, kPages - 1, kPages}) {

@@ -70,7 +70,7 @@ bool take_pages(shm::Split& split, uint32_t serial, uint32_t pages, uint32_t* fi
 // memory mapped as well.
 bool ShmDriver::worth_splitting(const Rma& rma, Peer& peer) const {
   if (rma.alone || rma.piece_count != 1 || peer.out.room < 2) return false;
-  const bool meets_others = draining_ ? gathered_.count > 0 || peer.in.more() : lone_ > 1;
+  const bool meets_others = draining_ ? gathered_.count > 0 || draining_->in.more() : lone_ > 1;
   peer.gets_in_row = meets_others ? 0 : std::min(peer.gets_in_row + 1, kInRow);
   if (rma.bytes < kAmongOthersMin && peer.gets_in_row < kInRow) return false;
   if (!imports_[rma.remote].key.arena.serial) return true;
