@@ -161,8 +161,8 @@ std::string format_text(const char* format, ...) {
 
 void assertion_failed(const char* condition, const char* file, int line) {
   write_message(LogLevel::error,
-             format_text("%s:%d: internal error: %s does not hold; please report this", file, line,
-                         condition));
+                format_text("%s:%d: internal error: %s does not hold; please report this", file,
+                            line, condition));
   abort();
 }
 
