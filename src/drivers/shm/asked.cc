@@ -50,7 +50,7 @@ bool begins_get(const std::byte* ask) {
   Ask ask;
   if (__builtin_expect(length < kLeast, 0)) return fail(peer, "it asks for nothing");
   std::memcpy(&ask, bytes, kLeast);
-  if (shm::is_answer(ask.kind)) return take(peer, ask, bytes + kLeast, length - kLeast);
+  if (shm::is_answer(ask.kind)) return take_data(peer, ask, bytes + kLeast, length - kLeast);
   if (__builtin_expect(length < sizeof(ask), 0)) return fail(peer, "it asks for nothing");
   std::memcpy(&ask.valid, bytes + offsetof(Ask, valid), sizeof(ask) - offsetof(Ask, valid));
   const uint64_t number = ++peer.asked;
@@ -74,7 +74,7 @@ bool begins_get(const std::byte* ask) {
   if (__builtin_expect(of_many, 0) && local_peers_ <= 2 && !peer.in.more()) rest(claim, number);
 }
 
-void ShmDriver::take(Peer& peer, const Ask& answer, const std::byte* bytes, uint32_t length) {
+void ShmDriver::take_data(Peer& peer, const Ask& answer, const std::byte* bytes, uint32_t length) {
   const bool data = answer.kind != AskKind::delivered;
   if (length != (data ? answer.bytes : 0)) return fail(peer, "its answer makes no sense");
   if (answer.kind == AskKind::answers) return take_answers(peer, answer, bytes);

@@ -329,7 +329,7 @@ class ShmDriver final : public Driver,
 
   // asked.cc
   void carry_out(Peer& peer, const std::byte* bytes, uint32_t length, bool first);
-  void take(Peer& peer, const shm::Ask& answer, const std::byte* bytes, uint32_t length);
+  void take_data(Peer& peer, const shm::Ask& answer, const std::byte* bytes, uint32_t length);
   void change(Peer& peer, const shm::Ask& ask, const std::byte* data);
   void rest(const shm::Claim& claim, uint64_t number) const;
   std::byte* asked_for(Peer& peer, const shm::Ask& ask, uint32_t access);

@@ -191,7 +191,7 @@ class UdpDriver final : public Driver, private Paths {
 
   // receive.cc
   unsigned receive(unsigned budget);
-  bool take(std::span<const std::byte> datagram, const sockaddr_in6& from);
+  bool take_datagram(std::span<const std::byte> datagram, const sockaddr_in6& from);
   bool take_longer(std::span<const std::byte> datagram, const Header& header,
                    const sockaddr_in6& from);
   bool take_piece(std::span<const std::byte> datagram, const Header& header,

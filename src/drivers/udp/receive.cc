@@ -166,7 +166,7 @@ unsigned UdpDriver::receive(unsigned budget) {
       continue;
     }
     empty_polls_ = 0;
-    count += take(datagram, *from);
+    count += take_datagram(datagram, *from);
     if (packet_count_ == packets_.size()) hand_up();
   }
   hand_up();
@@ -176,7 +176,7 @@ unsigned UdpDriver::receive(unsigned budget) {
 void UdpDriver::hand_up() { sink_.packets({packets_.data(), std::exchange(packet_count_, 0)}); }
 
 // True: a frame is to be handed up.
-bool UdpDriver::take(std::span<const std::byte> datagram, const sockaddr_in6& from) {
+bool UdpDriver::take_datagram(std::span<const std::byte> datagram, const sockaddr_in6& from) {
   Header header;
   if (!parse_header(datagram, &header)) {
     counters_.udp_foreign++;
