@@ -3,7 +3,6 @@
 #include "core/multicast/group.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <tuple>
 
@@ -49,7 +48,7 @@ Groups::Groups(Protocol& protocol, Counters& counters, CompletionQueue& completi
 
 Groups::~Groups() {
   while (!groups_.empty()) close(groups_.begin()->second.get());
-  sends_.for_each([](Send* send) { std::free(send->packed); });
+  sends_.for_each([this](Send* send) { protocol_.buffers().put(send->packed); });
 }
 
 Status Groups::open(std::string_view name, std::span<Peer* const> peers, Group** out,
@@ -158,7 +157,7 @@ Status Groups::send(Group& group, uint8_t port, uint64_t tag, uint32_t user, con
   send->bytes = data.bytes();
   Data source = data;
   if (!data.has_address()) {  // pack functions run once, however many are to get the message
-    send->packed = static_cast<std::byte*>(std::malloc(data.bytes()));
+    send->packed = protocol_.buffers().get(data.bytes());
     if (!send->packed && data.bytes() > 0) {
       sends_.put(send);
       return Status::no_memory;
@@ -240,7 +239,7 @@ void Groups::complete(Send* send) {
 }
 
 void Groups::release(Send* send) {
-  std::free(send->packed);
+  protocol_.buffers().put(send->packed);
   sends_.put(send);
 }
 

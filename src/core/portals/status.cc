@@ -2,8 +2,7 @@
 // Copyright (c) 2026, the Torii authors
 //
 // Status registers and dumps.
-#include <cstdio>
-
+#include "core/base/log.h"
 #include "core/portals/portals.h"
 
 namespace torii {
@@ -14,16 +13,16 @@ using ull = unsigned long long;
 
 void dump_entry(const Me& me, ptl_handle_me_t handle) {
   const ptl_process_id_t id = me.match_id();
-  std::fprintf(stderr, "  entry 0x%llx: nid %u pid %u match 0x%llx ignore 0x%llx %s\n", ull(handle),
-               id.nid, id.pid, ull(me.bits), ull(me.ignore), me.auto_unlink ? "unlink" : "retain");
+  print_line("  entry 0x%llx: nid %u pid %u match 0x%llx ignore 0x%llx %s", ull(handle), id.nid,
+             id.pid, ull(me.bits), ull(me.ignore), me.auto_unlink ? "unlink" : "retain");
   const Md* md = me.md;
-  if (!md) return void(std::fprintf(stderr, "    empty\n"));
-  std::fprintf(stderr,
-               "    %s %s descriptor: %llu bytes, offset %llu, threshold %d, options 0x%x, "
-               "%u operations under way\n",
-               md->active ? "active" : "inactive", md->auto_unlink ? "unlink" : "retain",
-               ull(md->memory.bytes()), ull(md->local_offset), md->user.threshold, md->user.options,
-               md->pending);
+  if (!md) return print_line("    empty");
+  print_line(
+      "    %s %s descriptor: %llu bytes, offset %llu, threshold %d, options 0x%x, "
+      "%u operations under way",
+      md->active ? "active" : "inactive", md->auto_unlink ? "unlink" : "retain",
+      ull(md->memory.bytes()), ull(md->local_offset), md->user.threshold, md->user.options,
+      md->pending);
 }
 
 }  // namespace
@@ -84,9 +83,8 @@ int Portals::status_register(ptl_sr_index_t index, ptl_sr_value_t* value) const 
 int Portals::dump_table(ptl_pt_index_t pt_index) const {
   const PortalEntry* portal = table_.find(pt_index);
   if (!portal) return PTL_PT_INDEX_INVALID;
-  std::fprintf(stderr, "portal %u: %zu entries, %zu held puts%s\n", pt_index,
-               portal->entries.size(), portal->held.size(),
-               portal->flow_control ? ", flow control" : "");
+  print_line("portal %u: %zu entries, %zu held puts%s", pt_index, portal->entries.size(),
+             portal->held.size(), portal->flow_control ? ", flow control" : "");
   for (MatchNode* n = portal->entries.first(); n; n = n->next)
     dump_entry(*static_cast<Me*>(n), handle_of(static_cast<Me*>(n)));
   return PTL_OK;
