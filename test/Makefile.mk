@@ -8,7 +8,7 @@ TEST_CXXFLAGS = $(PLAIN_TEST_CXXFLAGS) $(PRECOMPILED_FLAGS)
 TEST_LIBS = libtorii_internal.la $(GTEST_LIBS) -lpthread -ldl
 LDADD = $(TEST_LIBS)
 EXTRA_DIST += test/fake_driver.h test/precompiled.h test/party.h test/recorder.h test/run \
-	test/sanitized.h test/world.h
+	test/sanitized.h test/trust.h test/world.h
 
 # GoogleTest's header is most of what the compiler reads for a test: it is compiled once. Both
 # compilers find the result by -include, and where there is none the tests include what they need.

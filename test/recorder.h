@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "drivers/interfaces.h"
+#include "trust.h"
 
 namespace torii::test {
 
@@ -52,6 +53,8 @@ struct End {
   explicit End(const Open& open) {
     env.sink = &sink;
     env.counters = &counters;
+    env.keys = &keys;
+    env.members = &members;
     driver = open(env);
   }
 
@@ -82,6 +85,8 @@ struct End {
 
   Recorder sink;
   Counters counters;
+  PlainKeys keys;
+  Everybody members;
   DriverEnv env;
   std::unique_ptr<Driver> driver;
 };

@@ -14,6 +14,7 @@
 #include "core/ni/ni.h"
 #include "drivers/decorator.h"
 #include "drivers/sim/sim.h"
+#include "trust.h"
 
 namespace torii::test {
 
@@ -42,6 +43,7 @@ class World {
       DriverEnv env;
       env.sink = nis_.back()->protocol().next_sink();
       env.counters = &nis_.back()->counters();
+      env.members = &test::everybody();
       nis_.back()->protocol().add_driver("sim", open ? open(i, sim, env) : sim(env));
     }
   }

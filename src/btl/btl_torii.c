@@ -202,8 +202,10 @@ static int start(bool threads) {
   }
   torii_on_peer_down(btl_torii.ni, on_peer_down, NULL);
   if (OPAL_SUCCESS ==
-      ompi_torii_publish(&mca_btl_torii_component.btl_version, btl_torii.ni, &bytes))
+      ompi_torii_publish(&mca_btl_torii_component.btl_version, btl_torii.ni, &bytes)) {
+    ompi_torii_hear(&mca_btl_torii_component.btl_version, btl_torii.ni, true);
     return OPAL_SUCCESS;
+  }
   decline("its address could not be published");
   return OPAL_ERROR;
 }
@@ -380,7 +382,10 @@ static int finalize(mca_btl_base_module_t* btl) {
     OBJ_RELEASE(item);
   }
   btl_torii.self = NULL;
-  if (NULL != btl_torii.ni) torii_on_peer_down(btl_torii.ni, NULL, NULL);
+  if (NULL != btl_torii.ni) {
+    torii_on_peer_down(btl_torii.ni, NULL, NULL);
+    ompi_torii_hear(&mca_btl_torii_component.btl_version, btl_torii.ni, false);
+  }
   if (NULL != btl_torii.port) torii_port_close(btl_torii.port);
   if (NULL != btl_torii.ni) torii_close(btl_torii.ni);
   btl_torii.port = NULL;

@@ -113,6 +113,20 @@ TORII_PUBLIC size_t torii_short_address(torii_ni_t* ni, void* buffer, size_t cap
  * process is gone, and the reasons of every driver in torii_error(). */
 TORII_PUBLIC int torii_connect(torii_ni_t* ni, const void* address, size_t bytes,
                                torii_peer_t** peer);
+/* The address that process `rank` of `job` has published, as torii_address gave it: writes it, if
+ * there is room, and returns its length; 0: it is not known. */
+typedef size_t (*torii_find_t)(void* arg, uint64_t job, uint32_t rank, void* address,
+                               size_t capacity);
+/* On networks on which others can send, a process hears only those that it has connected or that
+ * such a function finds; messages of others wait at their sender. `find` is called with Torii's
+ * locks held, about processes that send here first: it must not call Torii, and should not wait for
+ * long. An interface may have several. */
+TORII_PUBLIC int torii_add_directory(torii_ni_t* ni, torii_find_t find, void* arg);
+TORII_PUBLIC int torii_remove_directory(torii_ni_t* ni, torii_find_t find, void* arg);
+/* While this was said with nonzero more often than with 0, processes of other jobs are heard, too,
+ * whoever they are: for an application that waits for them, as MPI_Comm_accept does. Those that
+ * have been heard go on being heard. */
+TORII_PUBLIC int torii_welcome(torii_ni_t* ni, int strangers);
 /* The peer's job and rank, as in its options; 0 and UINT32_MAX before they are known. */
 TORII_PUBLIC void torii_peer_identity(const torii_peer_t* peer, uint64_t* job, uint32_t* rank);
 /* A line for reports: "rank 3 on n1 (pid 77) by shm". Valid until the next call by

@@ -36,6 +36,7 @@
 #include "core/base/atomics.h"
 #include "core/base/counters.h"
 #include "core/base/status.h"
+#include "drivers/trust.h"
 
 namespace torii {
 
@@ -188,6 +189,10 @@ struct DriverEnv {
   // rounds of progress take long. Null: poll() is told precisely.
   uint64_t (*clock)(void* context) = nullptr;
   void* clock_context = nullptr;
+  // Of drivers whose network others can send on (trust.h). Peers' drivers of this name talk to it.
+  std::string name;
+  const Keys* keys = nullptr;  // null: draw a pair
+  Members* members = nullptr;  // null: nobody talks to this process whom it has not connected
 };
 
 class Paths;  // interfaces.h

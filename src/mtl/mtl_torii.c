@@ -173,6 +173,7 @@ int mtl_torii_finalize(struct mca_mtl_base_module_t* mtl) {
   mtl_torii_close_tests();
   opal_progress_unregister(mtl_torii_progress);
   torii_set_others(mtl_torii.ni, NULL);
+  ompi_torii_hear(&mca_mtl_torii_component.mtl_version, mtl_torii.ni, false);
   torii_port_close(mtl_torii.port);
   torii_close(mtl_torii.ni);
   mtl_torii.port = NULL;

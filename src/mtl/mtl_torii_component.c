@@ -177,7 +177,9 @@ static int publish_address(void) {
   int code = ompi_torii_publish(&mca_mtl_torii_component.mtl_version, mtl_torii.ni, &bytes);
   if (OPAL_SUCCESS != code) {
     decline("its address of %zu bytes could not be published (%s)", bytes, opal_strerror(code));
+    return code;
   }
+  ompi_torii_hear(&mca_mtl_torii_component.mtl_version, mtl_torii.ni, true);
   return code;
 }
 

@@ -137,12 +137,27 @@ static void set_lock(int vci, torii_options_t* options) {
 #endif
 
 /* Each VCI's interfaces are a job for themselves. */
+#define JOB_OF(vci) (MPIDI_TORII_global.job + ((uint64_t)(vci) << 32))
+
+/* The first words of a process. Those of other jobs are heard when they are connected to, or while
+ * this process accepts. */
+static size_t find(void* arg, uint64_t job, uint32_t rank, void* address, size_t capacity) {
+  const struct netmod_torii_vci* own = arg;
+  const int vci = (int)(own - NETMOD_TORII_VCI(0));
+  const struct netmod_torii_card* card;
+  if (job != JOB_OF(vci) || NULL == own->cards || rank >= (uint32_t)MPIR_Process.size) return 0;
+  card = &own->cards[rank];
+  if (card->bytes > sizeof card->address) return 0;
+  if (card->bytes <= capacity) memcpy(address, card->address, card->bytes);
+  return card->bytes;
+}
+
 static int open_vci(int vci) {
   struct netmod_torii_vci* own = NETMOD_TORII_VCI(vci);
   int code;
   torii_options_t options = {
       .struct_bytes = sizeof options,
-      .job = MPIDI_TORII_global.job + ((uint64_t)vci << 32),
+      .job = JOB_OF(vci),
       .rank = (uint32_t)MPIR_Process.rank,
       .size = (uint32_t)MPIR_Process.size,
       .node = (uint32_t)MPIR_Process.node_map[MPIR_Process.rank],
@@ -152,6 +167,7 @@ static int open_vci(int vci) {
   set_lock(vci, &options);
   code = torii_open(&options, &own->ni);
   if (TORII_OK != code) return netmod_torii_refused(code, "Torii cannot be opened");
+  torii_add_directory(own->ni, find, own);
   code = torii_port_open(own->ni, 0, &own->port);
   if (TORII_OK == code) {
     code = torii_port_prompt(own->port, netmod_torii_recv_done, netmod_torii_recv_prompt);
@@ -405,7 +421,8 @@ static long all_pending(void) {
 }
 
 static void close_vci(int vci) {
-  const struct netmod_torii_vci* own = NETMOD_TORII_VCI(vci);
+  struct netmod_torii_vci* own = NETMOD_TORII_VCI(vci);
+  torii_remove_directory(own->ni, find, own);
   torii_port_close(own->port);
   torii_close(own->ni);
 #if 1 < NETMOD_TORII_MAX_VCIS

@@ -269,10 +269,13 @@ int MPIDI_TORII_dynamic_send(netmod_torii_remote_t remote, int tag, const void* 
 int MPIDI_TORII_dynamic_recv(int tag, void* buf, int size, int timeout) {
   struct exchange exchange = {.done = 0};
   torii_request_t operation = 0;
-  const int mpi_errno =
+  int mpi_errno =
       start_recv(NULL, NETMOD_TORII_CONNECT | (uint32_t)tag, buf, size, &exchange, &operation);
   if (MPI_SUCCESS != mpi_errno) return mpi_errno;
-  return wait_for(&exchange, operation, timeout, "accepting at a port");
+  torii_welcome(NETMOD_TORII_NI, 1);
+  mpi_errno = wait_for(&exchange, operation, timeout, "accepting at a port");
+  torii_welcome(NETMOD_TORII_NI, 0);
+  return mpi_errno;
 }
 
 #if NETMOD_TORII_SINCE(5, 0)

@@ -4,6 +4,7 @@
 #include "ompi_torii.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "ompi/proc/proc.h"
 #include "opal/util/output.h"
@@ -15,6 +16,7 @@
 #define MODEX_SCOPE OPAL_PMIX_GLOBAL
 #endif
 
+#define JOB_OF(name) (1ull << 32 | (name).jobid)
 #define ADDRESS_BYTES 512 /* torii_address stays below */
 
 /* The launcher's number of this node; without one, a number made of its name. */
@@ -38,7 +40,7 @@ static uint32_t node_index(void) {
 int ompi_torii_open(bool threads, torii_ni_t** ni) {
   torii_options_t options = {
       .struct_bytes = sizeof options,
-      .job = 1ull << 32 | OPAL_PROC_MY_NAME.jobid,
+      .job = JOB_OF(OPAL_PROC_MY_NAME),
       .rank = OPAL_PROC_MY_NAME.vpid,
       .size = (uint32_t)ompi_proc_world_size(),
       .node = node_index(),
@@ -47,6 +49,30 @@ int ompi_torii_open(bool threads, torii_ni_t** ni) {
       .threads = threads,
   };
   return torii_open(&options, ni);
+}
+
+/* The first words of a process. Those of other jobs are known when a communicator joins them. */
+static size_t find(void* component, uint64_t job, uint32_t rank, void* out, size_t capacity) {
+  const opal_process_name_t name = {.jobid = (opal_jobid_t)job, .vpid = rank};
+  void* address = NULL;
+  size_t bytes = 0;
+  int code;
+  if (JOB_OF(name) != job) return 0;
+  if (name.jobid != OPAL_PROC_MY_NAME.jobid && NULL == ompi_proc_lookup(name)) return 0;
+  OPAL_MODEX_RECV(code, (const mca_base_component_t*)component, &name, &address, &bytes);
+  if (OPAL_SUCCESS != code) return 0;
+  if (bytes <= capacity) memcpy(out, address, bytes);
+  free(address);
+  return bytes;
+}
+
+void ompi_torii_hear(const mca_base_component_t* component, torii_ni_t* ni, bool hear) {
+  void* const arg = (void*)(uintptr_t)component;
+  if (hear) {
+    torii_add_directory(ni, find, arg);
+  } else {
+    torii_remove_directory(ni, find, arg);
+  }
 }
 
 int ompi_torii_publish(const mca_base_component_t* component, torii_ni_t* ni, size_t* bytes) {

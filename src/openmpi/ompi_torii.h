@@ -19,6 +19,10 @@
  * code; torii_error() says why. */
 int ompi_torii_open(bool threads, torii_ni_t** ni);
 
+/* Lets the interface hear the processes that published an address under the component's name.
+ * `hear` 0 ends that: before the interface is closed. */
+void ompi_torii_hear(const mca_base_component_t* component, torii_ni_t* ni, bool hear);
+
 /* Publishes the interface's address under the component's name; an Open MPI code, and *bytes of the
  * address. */
 int ompi_torii_publish(const mca_base_component_t* component, torii_ni_t* ni, size_t* bytes);

@@ -2,8 +2,9 @@
 # Copyright (c) 2026, the Torii authors
 """intruder.py DEVICE COUNT: listens at the switch's end of a node's cable and sends to the node so
 many datagrams made of what it hears: again, damaged, cut short, with another number and a new checksum,
-with the head of another process's datagrams, and noise to the same ports. Half of them are new, the
-others were sent before. Gives up when nothing more is heard. Prints how many."""
+with the head of another process's datagrams, in another process's name, and noise to the same ports.
+Half of them are new, the others were sent before. Gives up when nothing more is heard. Prints how
+many."""
 import random
 import socket
 import struct
@@ -13,8 +14,9 @@ import time
 ETHERNET, IPV4, UDP = 14, 20, 8
 PAYLOAD = ETHERNET + IPV4 + UDP
 DRIVER_HEADER = 16  # src/drivers/udp/wire.h
-SEQUENCE = 16  # in the link's header, src/core/link/header.h
-TAG = 32
+SENDER = 8
+SEQUENCE = 8  # in the link's header, src/core/link/header.h
+TAG = 24
 MAGIC = b"\x55\x44"
 KEPT = 400
 STOCK = 4000
@@ -73,6 +75,9 @@ def variants(packet, other):
     yield datagram(packet, payload[:DRIVER_HEADER] + random.randbytes(random.randrange(1400)))
     yield datagram(packet, other[PAYLOAD:])
     yield datagram(packet, payload[:DRIVER_HEADER] + other[PAYLOAD + DRIVER_HEADER:])
+    yield datagram(packet, payload[:SENDER] + random.randbytes(8) + payload[DRIVER_HEADER:])
+    yield datagram(packet, payload[:SENDER] + other[PAYLOAD + SENDER:PAYLOAD + DRIVER_HEADER] +
+                   payload[DRIVER_HEADER:])
     if TAG + 8 + DRIVER_HEADER <= len(payload) < 200:
         yield datagram(packet, forged(payload))
 

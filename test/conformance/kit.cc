@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "drivers/random.h"
+#include "trust.h"
 
 namespace torii::kit {
 namespace {
@@ -40,6 +41,7 @@ Node::Node(const Rig& rig) {
   DriverEnv env;
   env.sink = this;
   env.counters = &counters_;
+  env.members = &test::everybody();
   env.local_peers = 4;
   env.take_turns = rig.take_turns;
   std::string why;

@@ -66,18 +66,16 @@ struct Victim final : Sink {
   bool down = false;
 };
 
-// Of the other process: learns the victim's session, and how much it has sent.
+// Of the other process: learns how much the victim has sent.
 struct Liar final : Sink {
   void packet(PeerId, std::span<const std::byte> frame) override {
     link::Header header;
     require(link::parse_header(frame, &header), "the link sends frames of the link");
-    session = header.session;
     if (link::carries_frames(header.kind)) next = std::max(next, header.seq + header.parts.count);
   }
   void done(uint64_t, Status) override {}
   void peer_down(PeerId, Status) override {}
 
-  uint32_t session = 0;
   uint64_t next = 0;
 };
 
@@ -90,6 +88,8 @@ class World {
     DriverEnv env;
     env.sink = &victim_;
     env.counters = &counters_;
+    env.keys = &keys_;
+    env.members = &members_;
     driver_ = wrap_link(
         [&](const DriverEnv& inner) {
           auto below = std::make_unique<Below>(
@@ -105,10 +105,10 @@ class World {
 
     std::vector<std::byte> address(driver_->caps().address_bytes);
     driver_->address(address.data());
-    std::copy(address.end() - sizeof(key_), address.end(), key_.begin());
-    address.resize(address.size() - sizeof(key_));
+    address.resize(address.size() - kPublicKeyBytes);
     liars_driver_->address(address.data());
-    address.insert(address.end(), test::kKey.begin(), test::kKey.end());
+    liars_address_ = address;
+    address.insert(address.end(), liars_keys_.own().begin(), liars_keys_.own().end());
     require(driver_->connect(address, &to_liar_, &why) == Status::ok);
   }
 
@@ -200,16 +200,12 @@ class World {
 
   void lie() {
     link::Header header;
-    header.kind = static_cast<link::Kind>(in_.byte() % 8);
+    header.kind = static_cast<link::Kind>(in_.byte() % 9);
     const bool data = link::carries_frames(header.kind);
-    header.session = in_.byte() < 8 ? in_.take<uint32_t>() : 7;
-    const uint8_t to = in_.byte();
-    header.to_session = to < 16 ? in_.take<uint32_t>() : to < 64 ? 0 : liar_.session;
-    header.seq = about(next_);
+    header.seq = about(data ? next_ : words_);
     header.ack = about(liar_.next);
     header.sack = in_.byte() < 128 ? 0 : in_.take<uint64_t>();
     const uint8_t flags = in_.byte();
-    header.senders_key = flags & 1;
     header.whole = flags & 2;
     header.ask = flags & 4;
     std::string payload = header.kind == link::Kind::several ? several() : in_.text(400);
@@ -218,7 +214,10 @@ class World {
     link::Parts parts;
     if (header.kind == link::Kind::part) parts = some_parts(&payload);
     if (data && header.seq == next_) next_ += parts.count;
-    std::string frame = test::frame_of(header, payload, header.senders_key ? test::kKey : key_);
+    if (!data && header.seq == words_) words_++;
+    std::string frame = test::frame_of(header, payload, test::key_between(liars_keys_, keys_));
+    if (header.kind == link::Kind::hello && (flags & 8))
+      frame = test::hello_of(liars_address_, liars_keys_, keys_, header.seq);
     if (in_.byte() < 4) frame[in_.below(static_cast<uint32_t>(frame.size()))] ^= 1;
     below_->add(in_.byte() < 240 ? to_liar_ : kNoPeer, frame);
   }
@@ -228,11 +227,13 @@ class World {
   Victim victim_;
   Liar liar_;
   Counters counters_, liars_counters_;
+  test::PlainKeys keys_, liars_keys_;
+  test::Everybody members_;
   Below* below_ = nullptr;
   std::unique_ptr<Driver> driver_, liars_driver_;
-  link::Key key_;
+  std::vector<std::byte> liars_address_;
   PeerId to_liar_ = kNoPeer;
-  uint64_t now_ns_ = kMs, next_ = 0, cookie_ = 0;
+  uint64_t now_ns_ = kMs, next_ = 0, words_ = 1, cookie_ = 0;
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/link/link.h"
+#include "trust.h"
 
 namespace torii::model {
 
@@ -133,6 +134,7 @@ Node::Node(World& world, const Setting& setting, unsigned n)
   DriverEnv env;
   env.sink = protocol.next_sink();
   env.counters = &counters;
+  env.members = &test::everybody();
   protocol.add_driver("sim", open_driver_of(world.fabric(), setting, env, n));
   if (setting.owns_memory) protocol.registrations().own(memory.data(), memory.size());
   handle = register_ni(portals);

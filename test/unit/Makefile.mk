@@ -65,7 +65,9 @@ test_unit_link_tests_SOURCES = \
 	test/unit/link_long_test.cc \
 	test/unit/link_parts_test.cc \
 	test/unit/link_rails_test.cc \
+	test/unit/key_pair_test.cc \
 	test/unit/link_test.cc \
+	test/unit/link_trust_test.cc \
 	test/unit/watch_test.cc
 test_unit_link_peers_test_SOURCES = test/unit/link_peers_test.cc
 test_unit_memory_tests_SOURCES = \

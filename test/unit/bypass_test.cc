@@ -20,6 +20,7 @@
 #include "core/torii.h"
 #include "drivers/decorator.h"
 #include "drivers/sim/sim.h"
+#include "trust.h"
 #include "world.h"
 
 namespace torii {
@@ -142,6 +143,7 @@ class Bypass : public ::testing::TestWithParam<Setting> {
     DriverEnv env;
     env.sink = ni_[i]->protocol().next_sink();
     env.counters = &ni_[i]->counters();
+    env.members = &test::everybody();
     env.local_peers = 2;
     std::unique_ptr<Driver> driver;
     std::string why;

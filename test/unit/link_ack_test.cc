@@ -52,7 +52,7 @@ class Together final : public Decorator {
 
 // Tags of frames that come together are checked together: each is still judged by itself.
 TEST_F(LinkAckTest, FramesThatArriveTogether) {
-  constexpr size_t kFrames = 60, kTagAt = link::kHeaderBytes - 8, kSessionAt = 8;
+  constexpr size_t kFrames = 60, kTagAt = link::kHeaderBytes - 8, kSeqAt = 8;
   Together* together = nullptr;
   const auto a = linked();
   const End b([&](const DriverEnv& env) {
@@ -66,7 +66,7 @@ TEST_F(LinkAckTest, FramesThatArriveTogether) {
         env);
   });
   // A forged tag, a changed header, a changed payload, no frame of a link at all.
-  together->spoil = {{5, kTagAt}, {11, kSessionAt}, {12, link::kHeaderBytes}, {19, 0}};
+  together->spoil = {{5, kTagAt}, {11, kSeqAt}, {12, link::kHeaderBytes}, {19, 0}};
   const PeerId to_b = a->connect(b);
   for (size_t i = 0; i < kFrames; i++)
     ASSERT_TRUE(a->send(to_b, "frame " + std::to_string(i), {}, i + 1));
@@ -207,7 +207,7 @@ class LinkLendTest : public LinkAckTest {
 // The last words of a peer may be in the frame that acknowledges.
 TEST_F(LinkLendTest, DoneComesBeforeThePeersNextWords) {
   const auto a = lender(), b = lender();
-  const PeerId to_b = a->connect(*b), to_a = b->connect(*a);
+  const PeerId to_b = meet(*a, *b), to_a = b->connect(*a);
   std::string body(1000, 'a');
   ASSERT_TRUE(lend(*a, to_b, &body));
   size_t dones_before = 0;
@@ -222,7 +222,7 @@ TEST_F(LinkLendTest, DoneComesBeforeThePeersNextWords) {
 
 // What came out of order is not the receiver's before it has what was sent before.
 TEST_F(LinkLendTest, DoneWaitsForFramesThatWereSentBefore) {
-  const auto a = lender("drop#1"), b = lender();
+  const auto a = lender("drop#2"), b = lender();
   const PeerId to_b = a->connect(*b);
   std::string body(1000, 'a');
   ASSERT_TRUE(a->send(to_b, "first"));
@@ -277,7 +277,7 @@ TEST_F(LinkAckTest, LentBodiesAreReadUntilTheyAreAcknowledged) {
           env);
     };
   };
-  End a(open("drop#1")), b(open(""));
+  End a(open("drop#2")), b(open(""));
   const uint32_t least = a.driver->caps().lend_min;
   ASSERT_GT(least, 0u);
   std::string body(least, 'a');
@@ -304,7 +304,7 @@ TEST_F(LinkAckTest, LentBodiesMayChangeMeanwhile) {
   End a([&](const DriverEnv& env) {
     FaultPlan plan;
     std::string why;
-    EXPECT_EQ(parse_fault_plan("drop#1", &plan, &why), Status::ok);
+    EXPECT_EQ(parse_fault_plan("drop#2", &plan, &why), Status::ok);
     return wrap_link(
         [&](const DriverEnv& inner) {
           return wrap_fault([&](const DriverEnv& bare) { return copying.open(bare); }, inner, plan);
@@ -396,10 +396,12 @@ TEST_F(LinkAckTest, WhatComesTogetherLeavesTogether) {
         env);
   });
   End b([&](const DriverEnv& env) { return wrap_link(bare, env); });
+  const PeerId to_b = meet(a, b);
+  sizes.clear();
   std::vector<Tx> batch(8);
   ASSERT_GE(a.driver->caps().batch_max, batch.size());
   for (Tx& tx : batch) {
-    tx.peer = a.connect(b);
+    tx.peer = to_b;
     tx.head = "head";
     tx.head_bytes = 4;
     tx.cookie = 1;
@@ -446,10 +448,11 @@ TEST_F(LinkAckTest, AWideWindowIsUsedInWholeBatches) {
 TEST_F(LinkAckTest, TimeAsleepIsPartOfTheRoundTrip) {
   constexpr uint64_t kWay = 20 * kMs;
   SimFabric far({.flags = kWait, .latency_min_ns = kWay, .latency_max_ns = kWay});
-  const auto a = linked(far, "drop#2"), b = linked(far, "");
+  const auto a = linked(far, "drop#3"), b = linked(far, "");
   const PeerId peer = a->connect(*b);
   ASSERT_TRUE(a->send(peer, "x", {}, 7));
-  a->driver->poll(now_ns, 100);
+  b->driver->poll(now_ns += kWay, 100);  // who a is
+  a->driver->poll(now_ns += kWay, 100);
   int fd = -1;
   ASSERT_EQ(a->driver->arm(&fd), Status::ok);
   b->driver->poll(now_ns += kWay, 100);
@@ -465,7 +468,7 @@ TEST_F(LinkAckTest, TimeAsleepIsPartOfTheRoundTrip) {
 // A sleeper is woken when a frame has to go again, and has acknowledged what it got.
 TEST_F(LinkAckTest, SleepsWhileAnAnswerIsOutstanding) {
   const auto a = linked(), b = linked();
-  ASSERT_TRUE(a->send(a->connect(*b), "x", {}, 7));
+  ASSERT_TRUE(a->send(meet(*a, *b), "x", {}, 7));
   a->driver->poll(now_ns, 100);
   int fd = -1;
   ASSERT_EQ(a->driver->arm(&fd), Status::ok);

@@ -21,7 +21,7 @@ class LinkLifeTest : public LinkTest {
   std::unique_ptr<End> linked() { return LinkTest::linked(lives_, ""); }
   void kill(const End& end) {
     const auto address = end.address();
-    lives_.kill(std::span(address).first(address.size() - sizeof(link::Key)));
+    lives_.kill(std::span(address).first(address.size() - kPublicKeyBytes));
   }
 
   SimFabric lives_{

@@ -93,7 +93,8 @@ class LinkLongTest : public LinkTest {
 TEST_F(LinkLongTest, LongFramesLeaveAsOne) {
   Way *at_a, *at_b;
   auto a = open(&at_a), b = open(&at_b);
-  const PeerId to_b = a->connect(*b);
+  const PeerId to_b = meet(*a, *b);
+  at_a->sizes.clear();
   ASSERT_GE(a->driver->caps().long_max, kLong);
   ASSERT_EQ(a->driver->paths()->long_max(to_b), a->driver->caps().long_max);
   std::vector<std::string> frames;
@@ -229,14 +230,11 @@ TEST_F(LinkLongTest, TheMemoryIsKeptUntilAllPartsHaveArrived) {
 TEST_F(LinkLongTest, UnfinishedFramesAreDiscarded) {
   auto a = bare(), b = linked();
   const PeerId to_b = reach(*a, *b);
-  const auto address = b->address();
-  link::Key key;
-  std::memcpy(key.data(), address.data() + address.size() - sizeof(key), sizeof(key));
+  const link::Key key = key_of(*a, *b);
   std::deque<std::string> frames, bodies;
   const auto part = [&](uint64_t seq, link::Parts parts, const std::string& payload) {
     link::Header header;
     header.kind = link::Kind::part;
-    header.session = 7;
     header.seq = seq;
     std::byte head[link::kPartsBytes];
     link::write_parts(parts, head);
@@ -271,7 +269,6 @@ TEST(LinkParts, AreReadAsTheyWereWritten) {
       for (const bool ends : {false, true}) {
         link::Header header, read;
         header.kind = link::Kind::part;
-        header.session = 1;
         std::byte head[link::kPartsBytes];
         link::write_parts({count, begins, ends}, head);
         const std::string bytes(reinterpret_cast<const char*>(head), sizeof(head));

@@ -52,20 +52,20 @@ TEST(Crc32c, AllWaysAgreeAndContinue) {
 }
 
 TEST(LinkHeader, GoldenBytes) {
-  const std::string frame = frame_of(
-      {Kind::data, 0x01020304, 0x05060708, 0x090a0b0c, 0x0d0e0f10, 0x1112131415161718}, "payload");
+  const std::string frame =
+      frame_of({Kind::data, 0x090a0b0c, 0x0d0e0f10, 0x1112131415161718}, "payload");
   std::string hex;
   for (const unsigned char c : frame.substr(0, link::kHeaderBytes)) {
     hex += "0123456789abcdef"[c >> 4];
     hex += "0123456789abcdef"[c & 15];
   }
-  EXPECT_EQ(hex.substr(0, 8), "4c4b0701");
-  EXPECT_EQ(hex.substr(16, 48), "04030201080706050c0b0a09100f0e0d1817161514131211");
+  EXPECT_EQ(hex.substr(0, 8), "4c4b0801");
+  EXPECT_EQ(hex.substr(16, 32), "0c0b0a09100f0e0d1817161514131211");
 }
 
 TEST(LinkHeader, EveryFlippedBitAndEveryCutIsNoticed) {
   for (const bool whole : {false, true}) {
-    Header in{Kind::data, 1, 2, 3, 4, 5};
+    Header in{Kind::data, 3, 4, 5};
     in.whole = whole;
     const std::string frame = frame_of(in, "payload");
     Header header;
@@ -80,13 +80,18 @@ TEST(LinkHeader, EveryFlippedBitAndEveryCutIsNoticed) {
       EXPECT_FALSE(believed(frame.substr(0, size), &header)) << size;
   }
   Header header;
-  EXPECT_FALSE(parses(frame_of({static_cast<Kind>(9), 1, 0, 0, 0, 0}), &header));
-  EXPECT_FALSE(parses(frame_of({Kind::ack, 1, 0, 0, 0, 0}, "x"), &header)) << "payload after ack";
-  EXPECT_FALSE(parses(frame_of({Kind::ack, 0, 0, 0, 0, 0}), &header)) << "no session";
+  EXPECT_FALSE(parses(frame_of({static_cast<Kind>(9), 0, 0, 0}), &header));
+  EXPECT_FALSE(parses(frame_of({Kind::ack, 0, 0, 0}, "x"), &header)) << "payload after ack";
+  Header hello{Kind::hello, 1, 0, 0};
+  EXPECT_FALSE(parses(frame_of(hello, std::string(100, 'a')), &header)) << "not under the tag";
+  hello.whole = true;
+  EXPECT_TRUE(parses(frame_of(hello, std::string(100, 'a')), &header));
+  EXPECT_FALSE(parses(frame_of(hello, std::string(link::kHelloBytes, 'a')), &header))
+      << "without an address";
 }
 
 TEST(LinkHeader, TheTagNeedsTheKeyAndTheHighHalves) {
-  const std::string frame = frame_of({Kind::data, 1, 2, 3ull << 32 | 5, 7ull << 32 | 9, 0});
+  const std::string frame = frame_of({Kind::data, 3ull << 32 | 5, 7ull << 32 | 9, 0});
   Header header;
   ASSERT_TRUE(parses(frame, &header));
   EXPECT_EQ(header.seq, 5u);
@@ -108,20 +113,20 @@ TEST(LinkHeader, TheTagNeedsTheKeyAndTheHighHalves) {
 TEST(LinkHeader, TagsSideBySideAreThoseOfEachAlone) {
   std::vector<std::string> frames;
   std::vector<link::Numbered> numbered;
+  std::array<Key, link::kSipLanes> keys{};
   Random random(2);
   for (size_t i = 0; i < link::kSipLanes; i++) {
-    Header header{
-        Kind::data,   static_cast<uint32_t>(random.next()) | 1, 7, random.next(), random.next(),
-        random.next()};
+    Header header{Kind::data, random.next(), random.next(), random.next()};
     header.ask = i % 2;
-    frames.push_back(frame_of(header, std::string(i, 'x')));
-    numbered.push_back({nullptr, header.seq, header.ack});
+    keys[i][0] = static_cast<std::byte>(i);
+    frames.push_back(frame_of(header, std::string(i, 'x'), keys[i]));
+    numbered.push_back({nullptr, header.seq, header.ack, &keys[i]});
   }
   for (size_t i = 0; i < frames.size(); i++)
     numbered[i].bytes = reinterpret_cast<const std::byte*>(frames[i].data());
   for (size_t count = 1; count <= link::kSipLanes; count++) {
     uint64_t tags[link::kSipLanes];
-    link::tags_of({numbered.data(), count}, kKey, tags);
+    link::tags_of({numbered.data(), count}, tags);
     for (size_t i = 0; i < count; i++) {
       const auto frame = std::as_bytes(std::span(frames[i]));
       EXPECT_TRUE(link::tag_is_right(frame, tags[i])) << i << " of " << count;
@@ -136,18 +141,22 @@ TEST(SipHash, SideBySideInAllWays) {
   std::array<std::array<std::byte, 8 * kWords>, link::kSipLanes> texts;
   std::array<const std::byte*, link::kSipLanes> begins;
   link::SipWords more;
+  std::array<Key, link::kSipLanes> own{};
+  link::SipKeys keys;
   for (size_t lane = 0; lane < link::kSipLanes; lane++) {
     for (std::byte& b : texts[lane]) b = static_cast<std::byte>(random.next());
     begins[lane] = texts[lane].data();
     more[lane] = random.next();
+    own[lane][lane] = static_cast<std::byte>(random.next());
+    keys[lane] = &own[lane];
   }
   link::SipWords best;
   std::vector<link::SipWords> found(link::siphash_lanes_ways().size());
-  link::siphash_lanes(kKey, begins, kWords, more, &best);
+  link::siphash_lanes(keys, begins, kWords, more, &best);
   for (size_t way = 0; way < found.size(); way++)
-    link::siphash_lanes_ways()[way].tags(kKey, begins, kWords, more, &found[way]);
+    link::siphash_lanes_ways()[way].tags(keys, begins, kWords, more, &found[way]);
   for (size_t lane = 0; lane < link::kSipLanes; lane++) {
-    link::SipHash alone(kKey);
+    link::SipHash alone(own[lane]);
     std::byte last[8];
     store_little<uint64_t>(last, more[lane]);
     alone.add(texts[lane]);
@@ -162,10 +171,12 @@ TEST(SipHash, SideBySideInAllWays) {
 // Without the whole tag somebody who mends the checksum can change a payload; with it nobody can.
 TEST(LinkHeader, AWholeTagCoversThePayload) {
   for (const bool whole : {false, true}) {
-    Header in{Kind::data, 1, 2, 3, 4, 5};
+    Header in{Kind::data, 3, 4, 5};
     in.whole = whole;
     const std::string one = frame_of(in, "one payload"), two = frame_of(in, "two"), tail = "\0\0";
-    const auto tag = [](const std::string& frame) { return frame.substr(32, 8); };
+    const auto tag = [](const std::string& frame) {
+      return frame.substr(link::kHeaderBytes - 8, 8);
+    };
     std::string same_checksum = one;
     same_checksum[one.size() - 1] ^= 1;
     Header header;

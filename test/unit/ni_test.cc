@@ -8,7 +8,9 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <ctime>
 #include <mutex>
 #include <string>
@@ -345,6 +347,78 @@ TEST(Ni, HostOfAShortAddressComesWithTheFirstMessage) {
   EXPECT_EQ(torii_close(there), TORII_OK);
   EXPECT_EQ(torii_close(here), TORII_OK);
 }
+
+struct Published {
+  std::vector<char> address;
+  int asked = 0;
+
+  static size_t find(void* self, uint64_t job, uint32_t rank, void* out, size_t capacity) {
+    auto* const own = static_cast<Published*>(self);
+    ++own->asked;
+    if (job != 6 || rank != 0 || own->address.size() > capacity) return 0;
+    std::copy(own->address.begin(), own->address.end(), static_cast<char*>(out));
+    return own->address.size();
+  }
+};
+
+// By whom a process is heard over a network that it has not connected to.
+enum class Heard { by_directory, as_stranger, not_with_another_address };
+
+class NiStrangers : public testing::TestWithParam<Heard> {};
+
+TEST_P(NiStrangers, AreHeardIfTheyAreKnownOrWelcome) {
+  std::string why;
+  ASSERT_EQ(param_set("drivers", "udp", "test", &why), Status::ok) << why;
+  torii_ni_t* here = open_ni(5);
+  torii_ni_t* there = open_ni(6);
+  char address[512];
+  torii_peer_t* receiver = nullptr;
+  size_t bytes = torii_address(here, address, sizeof(address));
+  ASSERT_EQ(torii_connect(there, address, bytes, &receiver), TORII_OK) << torii_error();
+  torii_port_t *from = nullptr, *to = nullptr;
+  ASSERT_EQ(torii_port_open(there, 0, &from), TORII_OK);
+  ASSERT_EQ(torii_port_open(here, 0, &to), TORII_OK);
+  const torii_data_t nothing{};
+  torii_result_t result{};
+  torii_send(
+      from, receiver, TORII_STANDARD, 7, 0, &nothing, [](void*, const torii_result_t*) {}, nullptr,
+      nullptr);
+  const auto arrives = [&](int milliseconds) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
+    while (std::chrono::steady_clock::now() < end) {
+      torii_progress(there);
+      torii_progress(here);
+      if (torii_probe(to, nullptr, 7, 0, &result) == TORII_OK) return true;
+    }
+    return false;
+  };
+  EXPECT_FALSE(arrives(100)) << "from a stranger";
+  Published published;
+  bytes = torii_address(GetParam() == Heard::not_with_another_address ? here : there, address,
+                        sizeof(address));
+  published.address.assign(address, address + bytes);
+  if (GetParam() != Heard::as_stranger) {
+    ASSERT_EQ(torii_add_directory(here, Published::find, &published), TORII_OK);
+  }
+  if (GetParam() != Heard::by_directory) {
+    ASSERT_EQ(torii_welcome(here, 1), TORII_OK);
+  }
+  EXPECT_EQ(arrives(GetParam() == Heard::not_with_another_address ? 500 : 10000),
+            GetParam() != Heard::not_with_another_address);
+  if (GetParam() != Heard::as_stranger) {
+    EXPECT_EQ(published.asked, 1) << "times that the directory was asked";
+    EXPECT_EQ(torii_remove_directory(here, Published::find, &published), TORII_OK);
+  }
+  EXPECT_EQ(torii_add_directory(here, nullptr, nullptr), TORII_ERR_INVALID);
+  EXPECT_EQ(torii_welcome(nullptr, 1), TORII_ERR_INVALID);
+  EXPECT_EQ(torii_close(there), TORII_OK);
+  EXPECT_EQ(torii_close(here), TORII_OK);
+  ASSERT_EQ(param_set("drivers", "self,shm", "test", &why), Status::ok) << why;
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, NiStrangers,
+                         testing::Values(Heard::by_directory, Heard::as_stranger,
+                                         Heard::not_with_another_address));
 
 // What a process has sent arrives, though the network loses frames and the process is closing.
 TEST(Ni, ClosingWaitsForWhatIsUnderWay) {

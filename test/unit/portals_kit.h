@@ -22,6 +22,7 @@
 #include "core/protocol/protocol.h"
 #include "drivers/interfaces.h"
 #include "drivers/sim/sim.h"
+#include "trust.h"
 
 namespace torii {
 
@@ -188,6 +189,7 @@ inline Node::Node(World& world, const Network& network, uint32_t number)
   DriverEnv env;
   env.sink = protocol.next_sink();
   env.counters = &counters;
+  env.members = &test::everybody();
   protocol.add_driver(network.driver, world.open_driver_for(network, env));
   handle = register_ni(portals);
   EXPECT_NE(handle, PTL_INVALID_HANDLE);

@@ -2,6 +2,7 @@
 // Copyright (c) 2026, the Torii authors
 #include "core/api/launched_ni.h"
 
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -29,6 +30,15 @@ struct Launched final : Directory {
       return false;
     }
     return boot->lookup(rank, out, why) == Status::ok;
+  }
+  // As torii_find_t.
+  static size_t find(void* self, uint64_t job, uint32_t rank, void* address, size_t capacity) {
+    Boot& boot = *static_cast<Launched*>(self)->boot;
+    std::vector<std::byte> found;
+    std::string why;
+    if (job != boot.info().job || boot.lookup(rank, &found, &why) != Status::ok) return 0;
+    if (found.size() <= capacity) std::memcpy(address, found.data(), found.size());
+    return found.size();
   }
   bool ids(uint32_t rank, uint32_t* nid, uint32_t* pid) override {
     if (rank >= all->size() || !all->has_ids(rank)) return false;
@@ -128,7 +138,11 @@ Status start(Launched* out, const PidRequest& request, std::string* why) {
   }
   std::byte address[Protocol::kAddressBytes];
   const size_t bytes = out->ni->protocol().address(address, sizeof(address));
-  return out->boot->publish({address, bytes}, why);
+  status = out->boot->publish({address, bytes}, why);
+  if (status != Status::ok) return status;
+  const NiGuard guard(*out->ni);
+  out->ni->directories().add(Launched::find, out);
+  return Status::ok;
 }
 
 Status open(const PidRequest& request, Portals** out, std::string* why) {

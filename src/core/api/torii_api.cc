@@ -236,6 +236,27 @@ const char* torii_peer_text(torii_ni_t* ni, const torii_peer_t* peer) {
   return t_text.c_str();
 }
 
+int torii_add_directory(torii_ni_t* ni, torii_find_t find, void* arg) {
+  if (!ni || !find) return bad_argument("torii_add_directory", "null argument");
+  const NiGuard guard(*ni_of(ni));
+  ni_of(ni)->directories().add(find, arg);
+  return TORII_OK;
+}
+
+int torii_remove_directory(torii_ni_t* ni, torii_find_t find, void* arg) {
+  if (!ni) return bad_argument("torii_remove_directory", "null argument");
+  const NiGuard guard(*ni_of(ni));
+  ni_of(ni)->directories().remove(find, arg);
+  return TORII_OK;
+}
+
+int torii_welcome(torii_ni_t* ni, int strangers) {
+  if (!ni) return bad_argument("torii_welcome", "null argument");
+  const NiGuard guard(*ni_of(ni));
+  ni_of(ni)->directories().welcome(strangers != 0);
+  return TORII_OK;
+}
+
 void torii_peer_set_context(torii_peer_t* peer, void* context) { peer_of(peer)->context = context; }
 void* torii_peer_context(const torii_peer_t* peer) { return peer_of(peer)->context; }
 

@@ -10,9 +10,8 @@
 namespace torii::link {
 namespace {
 
-constexpr size_t kTagAt = 32;
+constexpr size_t kTagAt = 24;
 constexpr uint8_t kKindBits = 0x0f;
-constexpr uint8_t kSendersKey = 0x10;
 constexpr uint8_t kWhole = 0x20;
 constexpr uint8_t kAsk = 0x40;
 
@@ -39,34 +38,35 @@ void write_header(const Header& header, uint32_t payload_crc, const Key& key,
 void write_tag(uint64_t tag, std::byte* out) { store_little<uint64_t>(out + kTagAt, tag); }
 
 void write_untagged(const Header& header, uint32_t payload_crc, std::byte* out) {
-  const int flags = (header.senders_key ? kSendersKey : 0) | (header.whole ? kWhole : 0) |
-                    (header.ask ? kAsk : 0);
+  const int flags = (header.whole ? kWhole : 0) | (header.ask ? kAsk : 0);
   // Whole words: a sum over what was just written in parts waits until that is in the cache.
   const uint64_t first = uint64_t{kMagic} | uint64_t{kVersion} << 16 |
                          static_cast<uint64_t>(static_cast<int>(header.kind) | flags) << 24;
   store_little<uint64_t>(out, first);
-  store_little<uint64_t>(out + 8, uint64_t{header.session} | uint64_t{header.to_session} << 32);
-  store_little<uint64_t>(out + 16, uint64_t{static_cast<uint32_t>(header.seq)} | header.ack << 32);
-  store_little<uint64_t>(out + 24, header.sack);
+  store_little<uint64_t>(out + 8, uint64_t{static_cast<uint32_t>(header.seq)} | header.ack << 32);
+  store_little<uint64_t>(out + 16, header.sack);
   store_little<uint64_t>(out, first | uint64_t{crc32c(payload_crc, out, kTagAt)} << 32);
 }
 
-void tags_of(std::span<const Numbered> headers, const Key& key, uint64_t* tags) {
+void tags_of(std::span<const Numbered> headers, uint64_t* tags) {
   if (headers.size() == 1) {
     Header one;
     one.seq = headers[0].seq;
     one.ack = headers[0].ack;
-    tags[0] = tag_of(headers[0].bytes, one, key, {});
+    tags[0] = tag_of(headers[0].bytes, one, *headers[0].key, {});
     return;
   }
   std::array<const std::byte*, kSipLanes> texts;
   SipWords high{}, all;
+  std::array<const Key*, kSipLanes> keys;
   texts.fill(headers[0].bytes);
+  keys.fill(headers[0].key);
   for (size_t lane = 0; lane < headers.size(); lane++) {
     texts[lane] = headers[lane].bytes;
+    keys[lane] = headers[lane].key;
     high[lane] = headers[lane].seq >> 32 | headers[lane].ack >> 32 << 32;
   }
-  siphash_lanes(key, texts, kTagAt / 8, high, &all);
+  siphash_lanes(keys, texts, kTagAt / 8, high, &all);
   std::copy_n(all.begin(), headers.size(), tags);
 }
 
@@ -102,23 +102,35 @@ bool parse_header(std::span<const std::byte> frame, Header* out) {
     return false;
   const auto kind = load_little<uint8_t>(bytes + 3);
   out->kind = static_cast<Kind>(kind & kKindBits);
-  out->senders_key = kind & kSendersKey;
   out->whole = kind & kWhole;
   out->ask = kind & kAsk;
-  out->session = load_little<uint32_t>(bytes + 8);
-  out->to_session = load_little<uint32_t>(bytes + 12);
-  out->seq = load_little<uint32_t>(bytes + 16);
-  out->ack = load_little<uint32_t>(bytes + 20);
-  out->sack = load_little<uint64_t>(bytes + 24);
+  out->seq = load_little<uint32_t>(bytes + 8);
+  out->ack = load_little<uint32_t>(bytes + 12);
+  out->sack = load_little<uint64_t>(bytes + 16);
   out->parts = {};
-  const bool known = out->kind >= Kind::data && out->kind <= Kind::part &&
-                     !(kind & ~(kKindBits | kSendersKey | kWhole | kAsk));
-  const bool more =
-      out->kind == Kind::ack && out->whole && frame.size() == kHeaderBytes + kSackMoreBytes;
-  if (out->kind == Kind::part && !parse_parts(frame.subspan(kHeaderBytes), &out->parts))
+  if (out->kind < Kind::data || out->kind > Kind::hello || kind & ~(kKindBits | kWhole | kAsk))
     return false;
-  const bool payload = carries_frames(out->kind);
-  return known && out->session && (payload || more || frame.size() == kHeaderBytes);
+  const auto payload = frame.subspan(kHeaderBytes);
+  switch (out->kind) {
+    case Kind::part:
+      return parse_parts(payload, &out->parts);
+    case Kind::hello:
+      return out->whole && payload.size() > kHelloBytes;
+    case Kind::ack:
+      return payload.empty() || (out->whole && payload.size() == kSackMoreBytes);
+    default:
+      return carries_frames(out->kind) || payload.empty();
+  }
+}
+
+void write_hello(const Who& who, std::byte* out) {
+  store_little<uint64_t>(out, who.job);
+  store_little<uint32_t>(out + 8, who.rank);
+}
+
+Hello read_hello(std::span<const std::byte> payload) {
+  return {{load_little<uint64_t>(payload.data()), load_little<uint32_t>(payload.data() + 8)},
+          payload.subspan(kHelloBytes)};
 }
 
 void write_more(const MoreSack& more, std::byte* out) {

@@ -1,25 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What the link puts before each frame, 40 bytes, all fields little-endian:
+// What the link puts before each frame, 32 bytes, all fields little-endian:
 //
-//    0       2      3      4          8           12           16       20       24      32      40
-//    +-------+------+------+----------+-----------+------------+--------+--------+-------+-------+
-//    | magic | ver. | kind | checksum |  session  | to session |  seq   |  ack   | sack  |  tag  |
-//    +-------+------+------+----------+-----------+------------+--------+--------+-------+-------+
+//    0       2      3      4          8        12       16       24      32
+//    +-------+------+------+----------+--------+--------+--------+-------+
+//    | magic | ver. | kind | checksum |  seq   |  ack   |  sack  |  tag  |
+//    +-------+------+------+----------+--------+--------+--------+-------+
 //
-// kind        bits 0-3: see Kind; bit 4: tagged with the sender's key, else with the receiver's;
-//             bit 5: the tag covers the payload; bit 6: acknowledge it at once
-// session     the sender's, one for each opening of a driver; a restarted process has another
-// to session  the receiver's as far as the sender knows it, else 0; `ack` and `sack` count only
-//             with it
-// seq         data, several, part: the number of this frame, from 0 for each pair and direction;
-//             its low half
+// kind        bits 0-3: see Kind; bit 5: the tag covers the payload; bit 6: acknowledge it at once
+// seq         data, several, part: the number of this frame, from 0 for each pair and direction.
+//             Others: their number, from 1 for each pair and direction. Its low half
 // ack         all frames before this number have arrived; its low half
 // sack        bit i: frame ack + 1 + i has arrived; the 192 after those follow an ack, if any has
 // checksum    CRC-32C of the payload, then of the header with this field 0, without the tag
-// tag         SipHash-2-4 of the 32 bytes before it, the high halves of seq and ack, and the
-//             payload if bit 5 says so
+// tag         SipHash-2-4 of the 24 bytes before it, the high halves of seq and ack, and the
+//             payload if bit 5 says so, by a key that only these two processes have, for this
+//             direction
 #pragma once
 
 #include <array>
@@ -28,12 +25,13 @@
 #include <span>
 
 #include "core/link/siphash.h"
+#include "drivers/trust.h"
 
 namespace torii::link {
 
 inline constexpr uint16_t kMagic = 0x4b4c;
-inline constexpr uint8_t kVersion = 7;
-inline constexpr size_t kHeaderBytes = 40;
+inline constexpr uint8_t kVersion = 8;
+inline constexpr size_t kHeaderBytes = 32;
 inline constexpr uint32_t kSackBits = 256;
 inline constexpr size_t kSackMoreBytes = (kSackBits - 64) / 8;
 inline constexpr uint32_t kWindow = 256;  // frames of a pair under way; a power of 2
@@ -45,6 +43,7 @@ enum class Kind : uint8_t {
   probe,     // nothing follows: the sender asks for an ack, a sign of life
   several,   // as data; several frames of the core follow, each behind its length in 16 bits
   part,      // as data; parts of a long frame of the core's follow, behind 4 bytes (Parts)
+  hello,     // who the sender is follows (Hello), under the tag
 };
 
 // Consecutive parts of one frame of the core's. Each has a number; `seq` is that of the first.
@@ -64,12 +63,9 @@ inline bool carries_frames(Kind kind) {
 
 struct Header {
   Kind kind = Kind::ack;
-  uint32_t session = 0;
-  uint32_t to_session = 0;
   uint64_t seq = 0;
   uint64_t ack = 0;
   uint64_t sack = 0;
-  bool senders_key = false;
   bool whole = false;  // the tag covers the payload
   bool ask = false;    // acknowledge it at once
   Parts parts = {};    // of what was parsed
@@ -80,8 +76,8 @@ struct Header {
 void write_header(const Header& header, uint32_t payload_crc, const Key& key,
                   std::span<const std::byte> payload, std::byte* out);
 
-// The same in two steps, for several frames with the same key whose tags do not cover the payload:
-// first each without its tag, then all tags.
+// The same in two steps, for several frames whose tags do not cover the payload: first each without
+// its tag, then all tags.
 void write_untagged(const Header& header, uint32_t payload_crc, std::byte* out);
 void write_tag(uint64_t tag, std::byte* out);
 
@@ -90,9 +86,10 @@ struct Numbered {
   const std::byte* bytes = nullptr;
   uint64_t seq = 0;
   uint64_t ack = 0;
+  const Key* key = nullptr;
 };
 // At most kSipLanes.
-void tags_of(std::span<const Numbered> headers, const Key& key, uint64_t* tags);
+void tags_of(std::span<const Numbered> headers, uint64_t* tags);
 
 // Reads and checks what can be checked without a key: length, magic, version, kind. False: the
 // frame is to be discarded. Nothing in the header may be believed yet; seq and ack are low halves.
@@ -108,6 +105,16 @@ void write_length(size_t bytes, std::byte* out);
 size_t read_length(const std::byte* in);
 
 void write_parts(const Parts& parts, std::byte* out);
+
+// What follows a hello: the sender's job (8) and rank (4), as it says, and its address as for
+// Driver::connect().
+struct Hello {
+  Who who;
+  std::span<const std::byte> address;
+};
+inline constexpr size_t kHelloBytes = 12;  // before the address
+void write_hello(const Who& who, std::byte* out);
+Hello read_hello(std::span<const std::byte> payload);
 
 // The rest of `sack` behind an ack, 64 bits a word.
 using MoreSack = std::array<uint64_t, kSackMoreBytes / 8>;

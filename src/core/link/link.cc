@@ -2,9 +2,6 @@
 // Copyright (c) 2026, the Torii authors
 #include "core/link/link.h"
 
-#include <sys/random.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -20,9 +17,8 @@ namespace link {
 namespace {
 
 constexpr uint64_t kTimeoutMaxNs = 1000000000;
-constexpr uint64_t kTriesPerDeadline = 16;  // the longest timeout leaves at least so many
-constexpr uint64_t kQuietPart = 2;          // a peer is probed after this part of the deadline
-constexpr uint32_t kLendMin = 512;          // shorter bodies are copied as quickly
+constexpr uint64_t kQuietPart = 2;  // a peer is probed after this part of the deadline
+constexpr uint32_t kLendMin = 512;  // shorter bodies are copied as quickly
 constexpr uint32_t kBytesUnderWay = 1 << 20;
 constexpr uint32_t kWindowLeast = 64;
 constexpr uint64_t kSilentNs = 250000000;  // then the driver below is asked about the peer
@@ -34,6 +30,7 @@ constexpr uint64_t kAckDelaySharedNs = 2000000;
 constexpr uint64_t kTimeoutMinSharedNs = 4 * kAckDelaySharedNs;
 constexpr unsigned kAskedMost = 16;  // peers at a time
 constexpr int kByes = 8;             // nobody answers a bye, so it goes more than once
+constexpr size_t kTriedMost = 4096;  // processes of which no proof has come yet
 
 }  // namespace
 
@@ -43,10 +40,13 @@ LinkDriver::LinkDriver(const DriverEnv& env)
       deadline_ns_(static_cast<uint64_t>(params().peer_deadline_ms) * 1000000),
       whole_tags_(params().link_tag_payload),
       ack_delay_ns_(env.take_turns ? kAckDelaySharedNs : kAckDelayNs),
-      first_timer_(env.take_turns ? kTimeoutMinSharedNs : RetransmitTimer::kMinNs,
-                   std::min(kTimeoutMaxNs, deadline_ns_ / kTriesPerDeadline)),
+      greeting_gap_ns_(env.take_turns ? kTimeoutMinSharedNs : RetransmitTimer::kMinNs),
+      first_timer_(greeting_gap_ns_, std::min(kTimeoutMaxNs, deadline_ns_ / kTriesPerDeadline)),
       clock_(env.clock),
-      clock_context_(env.clock_context) {}
+      clock_context_(env.clock_context),
+      keys_(env.keys),
+      members_(env.members),
+      purpose_("link " + env.name) {}
 
 bool LinkDriver::open(const OpenBelow& open_below, const DriverEnv& env) {
   if (!Decorator::open(open_below, env)) return false;
@@ -67,14 +67,20 @@ bool LinkDriver::open(const OpenBelow& open_below, const DriverEnv& env) {
     caps_.remote_max = 0;
     caps_.key_bytes = 0;
   }
-  if (caps_.address_bytes + sizeof(Key) > kAddressMax) {
+  if (caps_.address_bytes + kPublicKeyBytes > kAddressMax) {
     TORII_ERROR("link: the driver's address of %u bytes leaves no room for a key of %zu",
-                caps_.address_bytes, sizeof(Key));
+                caps_.address_bytes, kPublicKeyBytes);
     return false;
   }
-  if (getrandom(key_.data(), key_.size(), 0) != static_cast<ssize_t>(key_.size())) {
-    TORII_ERROR("link: the system gives no random key: %m");
-    return false;
+  if (!keys_) {
+    std::string why;
+    own_keys_ = KeyPair::draw(&why);
+    if (!own_keys_) {
+      TORII_ERROR("link: %s; ask for what its configuration permits (openssl list -key-managers)",
+                  why.c_str());
+      return false;
+    }
+    keys_ = own_keys_.get();
   }
   probes_ = !(caps_.flags & kPeerDown);
   caps_.flags = (caps_.flags & ~kMulticast) | kReliable | kPeerDown;
@@ -93,13 +99,7 @@ bool LinkDriver::open(const OpenBelow& open_below, const DriverEnv& env) {
   caps_.long_max = lends && batch_ > 1 ? long_max_over(long_below) : 0;
   caps_.inline_max = caps_.mtu;
   caps_.pieces_max = 16;
-  // Differs between processes, and between openings in one process.
-  static uint32_t openings = 0;
-  std::vector<std::byte> address(caps_.address_bytes);
-  below_->address(address.data());
-  const uint32_t salt[2] = {static_cast<uint32_t>(getpid()), ++openings};
-  session_ = crc32c(crc32c(0, address.data(), address.size()), salt, sizeof(salt)) | 1;
-  caps_.address_bytes += sizeof(Key);
+  caps_.address_bytes += kPublicKeyBytes;
   return true;
 }
 
@@ -148,33 +148,89 @@ void LinkDriver::activate(PeerId id, Peer& peer) {
   if (!std::exchange(peer.listed, true)) active_.push_back(id);
 }
 
-// The address below, then the key.
+// The address below, then the public key.
 void LinkDriver::address(std::byte* out) const {
   below_->address(out);
-  std::memcpy(out + caps_.address_bytes - sizeof(Key), key_.data(), sizeof(Key));
+  std::ranges::copy(keys_->own(), out + caps_.address_bytes - kPublicKeyBytes);
 }
 
 Status LinkDriver::connect(std::span<const std::byte> address, PeerId* id, std::string* why) {
-  if (address.size() < sizeof(Key)) {
+  if (address.size() != caps_.address_bytes) {
     *why = format_text(
-        "link: an address of %zu bytes has no key; all processes of a job must use "
-        "the same version",
-        address.size());
+        "link: an address of %zu bytes is not one of %u; all processes of a job must use the same "
+        "version",
+        address.size(), caps_.address_bytes);
     return Status::invalid;
   }
-  const size_t bytes = address.size() - sizeof(Key);
-  const Status status = below_->connect(address.first(bytes), id, why);
+  PublicKey key;
+  std::ranges::copy(address.last(kPublicKeyBytes), key.begin());
+  const Process* const process = process_of(key);
+  if (!process) {
+    *why =
+        "link: the address has no key that this process can use; let libcrypto permit the same "
+        "curves on all nodes";
+    return Status::invalid;
+  }
+  if (process->ended) {
+    *why = "link: this process has ended";
+    return Status::unreachable;
+  }
+  const Status status = below_->connect(address.first(address.size() - key.size()), id, why);
   if (status != Status::ok) return status;
-  Peer& peer = peer_of(*id);
+  if (!join(*id, key)) {
+    if (!find(*id)) below_->disconnect(*id);
+    *why = "link: two processes have given the same address or key; start the job again";
+    return Status::invalid;
+  }
+  Peer& peer = *peers_[*id];
   if (peer.down == Status::ok) {
-    std::memcpy(peer.key.data(), address.data() + bytes, sizeof(Key));
-    peer.has_key = true;
     watch(peer);
     return Status::ok;
   }
   *why = format_text("link: this peer is down (%s); disconnect it before you connect again",
                      status_text(peer.down));
   return Status::unreachable;
+}
+
+// Null: that is no key. The keys are kept, so that a stranger who shows the address of a member
+// again and again is refused at little cost.
+Process* LinkDriver::process_of(const PublicKey& key) {
+  const auto known = processes_.find(key);
+  if (known != processes_.end()) return &known->second;
+  PairKeys pair;
+  if (!keys_->agree(key, purpose_, &pair)) return nullptr;
+  if (tried_ >= kTriedMost) {
+    std::erase_if(processes_,
+                  [](const auto& one) { return one.second.peer == kNoPeer && !one.second.ended; });
+    tried_ = 0;
+  }
+  tried_++;
+  Process& process = processes_[key];
+  std::copy_n(pair.to.begin(), process.to.size(), process.to.begin());
+  std::copy_n(pair.from.begin(), process.from.size(), process.from.begin());
+  return &process;
+}
+
+// From now on the peer is this process, which process_of() knows. Null: one of the two is somebody
+// else's. Of who was never heard only an address is known, and it may have been a wrong one.
+Process* LinkDriver::join(PeerId id, const PublicKey& key) {
+  Process& process = processes_.at(key);
+  const Peer* const known = find(id);
+  if (known && known->process == &process) return &process;
+  Peer* const other = find(process.peer);
+  if (process.ended || (known && known->heard) || (other && other->heard)) return nullptr;
+  if (other) {
+    other->process = nullptr;
+  } else {
+    tried_--;
+  }
+  if (known && known->process) {
+    known->process->peer = kNoPeer;
+    tried_++;
+  }
+  process.peer = id;
+  peer_of(id).process = &process;
+  return &process;
 }
 
 // The numbers of a living peer go on counting if it is connected again, so its state stays, and
@@ -185,6 +241,7 @@ void LinkDriver::disconnect(PeerId id) {
   if (known) peers_[id]->watched = false;
   if (known && peers_[id]->down == Status::ok) return;
   if (known) {
+    if (Process* const process = peers_[id]->process) process->ended = true;
     std::erase(active_, id);
     drop_sent(*peers_[id], peers_[id]->down);
     peers_[id].reset();
@@ -375,7 +432,7 @@ std::string LinkDriver::text(PeerId id) const {
   const std::string below = paths_ ? paths_->text(id) : "";
   const Peer* peer = id < peers_.size() ? peers_[id].get() : nullptr;
   if (!peer) return below;
-  const std::string heard = peer->session == 0
+  const std::string heard = !peer->heard
                                 ? "no packet ever came"
                                 : format_text("last packet %.1f s ago",
                                               static_cast<double>(now_ns_ - peer->heard_ns) / 1e9);
@@ -429,7 +486,10 @@ std::unique_ptr<Driver> open_with_link(const OpenBelow& open_below, const Driver
 
 std::unique_ptr<Driver> open_with_link(const std::string& name, const DriverEnv& env,
                                        std::string* why) {
-  return open_with_link([&](const DriverEnv& inner) { return open_driver(name, inner, why); }, env);
+  DriverEnv named = env;
+  named.name = name;
+  return open_with_link([&](const DriverEnv& inner) { return open_driver(name, inner, why); },
+                        named);
 }
 
 }  // namespace torii

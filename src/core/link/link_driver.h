@@ -20,8 +20,11 @@
 #include "core/link/sent_frames.h"
 #include "core/link/speed.h"
 #include "core/link/timer.h"
+#include "core/trust/key_pair.h"
 
 namespace torii::link {
+
+inline constexpr uint64_t kTriesPerDeadline = 16;  // the longest timeout leaves at least so many
 
 // Frames that came before their turn: those of `expected` up to a window further, each in the slot
 // of its number.
@@ -103,6 +106,18 @@ struct Rail {
   uint64_t shunned_ns = 0;    // until then others are better: a timeout ended
 };
 
+// A process that has proved who it is, or one that is known by its address. It is remembered when
+// it has ended, so that nobody can begin anew in its name with what was recorded.
+struct Process {
+  Key to{};    // of what is sent to it
+  Key from{};  // of what it sends
+  PeerId peer = kNoPeer;
+  bool ended = false;
+};
+struct HashOfKey {
+  size_t operator()(const PublicKey& key) const { return load_little<uint64_t>(key.data()); }
+};
+
 struct Peer {
   static constexpr uint32_t kPromptAcks = 16;
 
@@ -124,15 +139,18 @@ struct Peer {
   uint64_t waiting_since_ns = 0;  // last sign of life, or when the first of `sent` left
 
   // Receiving: frames before `expected` were handed up; slot seq % kWindow holds those after it.
-  uint32_t session = 0;  // the peer's; 0: never heard of it
+  bool heard = false;  // something that proved to be the peer's
   // coarse(): since then the driver below says that it has gone, and nothing came; 0: neither
   uint32_t gone_since = 0;
   uint64_t expected = 0;
   Slots slots;
   std::unique_ptr<std::vector<std::byte>> assembly;  // the first parts of a long frame
 
-  Key key{};  // the peer's, if it was connected
-  bool has_key = false;
+  Process* process = nullptr;  // in processes_; null: nothing may be sent or believed
+  uint32_t greetings = 0;      // hellos, before something was heard
+  uint64_t greeted_ns = 0;     // the last one
+  uint64_t words_sent = 0;     // frames without a number of `sent`
+  uint64_t words_heard = 0;    // the number of the latest
   bool owes_ack = false;
   bool ack_at_once = false;  // asked for, or something is amiss
   uint64_t owes_since_ns = 0;
@@ -220,6 +238,8 @@ class LinkDriver final : public Decorator, private Paths {
   size_t part_max() const { return caps_.mtu - kPartsBytes; }
   Peer* find(PeerId id) { return id < peers_.size() ? peers_[id].get() : nullptr; }
   Peer& peer_of(PeerId id);
+  Process* process_of(const PublicKey& key);
+  Process* join(PeerId id, const PublicKey& key);
   void look_at_clock();
   void advance(uint64_t now_ns);
   void watch(Peer& peer);
@@ -247,7 +267,6 @@ class LinkDriver final : public Decorator, private Paths {
   bool leaves_at_once(Peer& peer);
   size_t send_to(PeerId id, std::span<const Tx> batch);
   Header header_for(const Peer& peer, Kind kind, uint64_t seq) const;
-  const Key& key_for(const Peer& peer) const { return peer.has_key ? peer.key : key_; }
   // Frames before this one need not be looked at.
   static size_t first_waiting(const Peer& peer) {
     return peer.lost ? 0 : static_cast<size_t>(peer.next - peer.first);
@@ -267,13 +286,15 @@ class LinkDriver final : public Decorator, private Paths {
   };
   bool starts_long(Peer& peer, const Rail& rail, size_t at) const;
   size_t room_for(Peer& peer, const Rail& rail, size_t at) const;
+  void greet(PeerId id, Peer& peer);
+  uint64_t greeting_rest(const Peer& peer) const;
   void send_waiting(PeerId id, Peer& peer, size_t most);
   size_t group_at(Peer& peer, Rail& rail, std::span<const size_t> indices) const;
   Header prepare(Peer& peer, const Rail& rail, const Group& group, iovec* body);
   void write_tags(Peer& peer, std::span<const Group> groups, const Numbered* headers);
   size_t transmit(PeerId id, Peer& peer, uint8_t rail, std::span<const size_t> indices);
   void has_left(Peer& peer, uint8_t rail, const Group& group);
-  bool send_control(PeerId id, const Peer& peer, Kind kind, uint8_t rail);
+  bool send_control(PeerId id, Peer& peer, Kind kind, uint8_t rail);
   void find_losses(PeerId id, Peer& peer);
   void find_overtaken(Peer& peer);
   void time_out(Peer& peer, uint8_t number);
@@ -294,14 +315,15 @@ class LinkDriver final : public Decorator, private Paths {
 
   // receiving.cc
   bool readable(const Packet& packet, Header* header);
-  void find_tags(std::span<const Packet> all, std::span<const Header> headers, uint64_t* tags);
   bool genuine(const Packet& packet, const Header& header, const uint64_t* tag);
+  bool introduces(const Packet& packet, const Header& header);
   void take_together(std::span<const Packet> all);
   void take_genuine(const Packet& packet, const Header& header);
   bool measures(const Sent& sent) const;
   void acknowledged(Peer& peer, const Header& header, const MoreSack& more);
   void retire(Peer& peer, Sent& sent);
   void owe_ack(Peer& peer, bool at_once);
+  static bool is_new(const Peer& peer, const Header& header);
   void received(PeerId from, Peer& peer, const Header& header, std::span<const std::byte> payload);
   void hand_up(PeerId from, Peer& peer, Kind kind, const Parts& parts,
                std::span<const std::byte> payload);
@@ -314,7 +336,8 @@ class LinkDriver final : public Decorator, private Paths {
   Paths* paths_ = nullptr;  // of the driver below; null: it has none
   const uint64_t deadline_ns_;
   const bool whole_tags_;
-  const uint64_t ack_delay_ns_;  // longest that an acknowledgement waits for a frame to go with
+  const uint64_t ack_delay_ns_;     // longest that an acknowledgement waits for a frame to go with
+  const uint64_t greeting_gap_ns_;  // from the first hello to the second
   const RetransmitTimer first_timer_;
   // The link's own clock stands still while nobody polls or sends: answers that wait in the driver
   // below must not count as silence.
@@ -327,8 +350,12 @@ class LinkDriver final : public Decorator, private Paths {
   uint64_t silence_ns_ = 0;       // since the one before, unless a thread slept on the driver below
   bool listening_ = false;        // a thread may sleep on it
   uint32_t disconnected_ = 0;     // how often disconnect() was called
-  uint32_t session_ = 0;
-  Key key_{};            // peers learn it with the address
+  std::unique_ptr<KeyPair> own_keys_;  // if the environment has none
+  const Keys* keys_;
+  Members* const members_;
+  const std::string purpose_;  // of the keys
+  std::unordered_map<PublicKey, Process, HashOfKey> processes_;
+  size_t tried_ = 0;     // of those, how many were neither connected nor proved who they are
   bool probes_ = false;  // the driver below does not report dead peers
   uint64_t next_probes_ns_ = 0;
   uint64_t next_lives_ns_ = 0;

@@ -13,42 +13,59 @@ namespace torii::link {
 bool LinkDriver::readable(const Packet& packet, Header* header) {
   if (packet.from == kNoPeer || !parse_header(packet.frame, header)) return false;
   const Peer* peer = find(packet.from);
-  header->seq = whole_number(peer ? peer->expected : 0, static_cast<uint32_t>(header->seq));
+  const uint64_t next = !peer                          ? 0
+                        : carries_frames(header->kind) ? peer->expected
+                                                       : peer->words_heard;
+  header->seq = whole_number(next, static_cast<uint32_t>(header->seq));
   header->ack = whole_number(peer ? peer->first : 0, static_cast<uint32_t>(header->ack));
   return true;
 }
 
-// The tags that frames ought to have which are tagged with this process's key, but for their
-// payload: side by side, they take little longer than one.
-void LinkDriver::find_tags(std::span<const Packet> all, std::span<const Header> headers,
-                           uint64_t* tags) {
-  Numbered numbered[kSipLanes];
-  for (size_t i = 0; i < all.size(); i++)
-    numbered[i] = {all[i].frame.data(), headers[i].seq, headers[i].ack};
-  tags_of({numbered, all.size()}, key_, tags);
-}
-
 // Is the frame from who it says it is from, and as it was sent? Nothing is kept for one that is
-// not. `tag`: what find_tags() found, or null.
+// not. `tag`: what it ought to be, but for a payload under it, or null.
 bool LinkDriver::genuine(const Packet& packet, const Header& header, const uint64_t* tag) {
   const Peer* peer = find(packet.from);
   const std::span<const std::byte> frame = packet.frame;
-  const bool has_key = !header.senders_key || (peer && peer->has_key);
-  const Key& key = header.senders_key && peer ? peer->key : key_;
-  const bool known = tag && !header.senders_key && !header.whole;
-  if (!has_key || (whole_tags_ && !header.whole) ||
-      !(known ? tag_is_right(frame, *tag) : tag_is_right(frame, header, key))) {
-    // Damage is commoner than malice.
-    if (checksum_is_right(frame)) {
-      counters_.link_forged++;
-    } else {
-      counters_.link_corrupt++;
-    }
-    if (!peer) strangers_.push_back(packet.from);
-    return false;
+  const bool whole = checksum_is_right(frame);
+  bool right = false;
+  if (!whole || (whole_tags_ && !header.whole)) {
+    right = false;
+  } else if (!peer || !peer->process) {
+    right = header.kind == Kind::hello && introduces(packet, header);
+  } else {
+    right = tag && !header.whole ? tag_is_right(frame, *tag)
+                                 : tag_is_right(frame, header, peer->process->from);
   }
-  if (checksum_is_right(frame)) return true;
-  counters_.link_corrupt++;
+  if (right) return true;
+
+  // Damage is commoner than malice.
+  if (whole) {
+    counters_.link_forged++;
+  } else {
+    counters_.link_corrupt++;
+  }
+  if (!peer) strangers_.push_back(packet.from);
+  return false;
+}
+
+// A hello from who was not connected: is it a member of the job, which the driver below knows at
+// that address as the sender?
+bool LinkDriver::introduces(const Packet& packet, const Header& header) {
+  const Hello hello = read_hello(packet.frame.subspan(kHeaderBytes));
+  if (!members_ || hello.address.size() != caps_.address_bytes) return false;
+  PublicKey key;
+  std::ranges::copy(hello.address.last(kPublicKeyBytes), key.begin());
+  if (key == keys_->own() || !members_->admits(hello.who, hello.address)) return false;
+  const Process* const process = process_of(key);
+  if (!process || process->ended || process->peer != kNoPeer ||
+      !tag_is_right(packet.frame, header, process->from))
+    return false;
+  PeerId id = kNoPeer;
+  std::string why;
+  const auto address = hello.address.first(hello.address.size() - kPublicKeyBytes);
+  if (below_->connect(address, &id, &why) != Status::ok) return false;
+  if (id == packet.from && join(id, key)) return true;
+  if (!find(id)) below_->disconnect(id);
   return false;
 }
 
@@ -74,58 +91,72 @@ void LinkDriver::packets(std::span<const Packet> all) {
   }
 }
 
-// At most kSipLanes.
+// At most kSipLanes. Their tags are computed side by side, which takes little longer than one.
 void LinkDriver::take_together(std::span<const Packet> all) {
   Packet packets[kSipLanes];
   Header headers[kSipLanes];
-  size_t count = 0;
-  for (const Packet& packet : all) {
-    if (!readable(packet, &headers[count])) {
-      counters_.link_corrupt++;
-    } else {
-      packets[count++] = packet;
-    }
-  }
+  const uint64_t* right[kSipLanes] = {};
+  Numbered numbered[kSipLanes];
   uint64_t tags[kSipLanes];
-  const bool together = count > 1 && !whole_tags_;
-  if (together) find_tags({packets, count}, {headers, count}, tags);
+  size_t count = 0, known = 0;
+  for (const Packet& packet : all) {
+    Header& header = headers[count];
+    if (!readable(packet, &header)) {
+      counters_.link_corrupt++;
+      continue;
+    }
+    const Peer* const peer = find(packet.from);
+    if (peer && peer->process && !whole_tags_) {
+      numbered[known] = {packet.frame.data(), header.seq, header.ack, &peer->process->from};
+      right[count] = &tags[known++];
+    }
+    packets[count++] = packet;
+  }
+  if (known > 0) tags_of({numbered, known}, tags);
   const uint32_t disconnected = disconnected_;
   for (size_t i = 0; i < count && disconnected == disconnected_; i++)
-    if (genuine(packets[i], headers[i], together ? &tags[i] : nullptr))
-      take_genuine(packets[i], headers[i]);
+    if (genuine(packets[i], headers[i], right[i])) take_genuine(packets[i], headers[i]);
 }
 
 void LinkDriver::take_genuine(const Packet& packet, const Header& header) {
   const PeerId from = packet.from;
   const std::span<const std::byte> frame = packet.frame;
   if (!looked_at_clock_) look_at_clock();
-  // For the process that had this address before.
-  if (header.to_session && header.to_session != session_) {
-    counters_.link_corrupt++;
-    return;
-  }
-  Peer& peer = peer_of(from);
+  Peer& peer = *find(from);
   if (peer.down != Status::ok) return;
-  // Another session is a process that took the address of the one we talked to; nobody acknowledges
-  // what was never sent.
-  const bool acknowledges = header.to_session == session_;
-  if ((peer.session && header.session != peer.session) ||
-      (acknowledges && header.ack > peer.next && header.ack - peer.next < ~uint64_t{0} / 2)) {
+  // Nobody acknowledges what was never sent.
+  if (header.ack > peer.next && header.ack - peer.next < ~uint64_t{0} / 2) {
     counters_.link_corrupt++;
     return;
   }
-  peer.session = header.session;
-  peer.waiting_since_ns = peer.heard_ns = now_ns_;
-  peer.gone_since = 0;
-  if (acknowledges && header.ack - peer.first <= kWindow)
+  // What was recorded is no sign of life.
+  const bool news = is_new(peer, header);
+  if (news) {
+    peer.heard = true;
+    peer.waiting_since_ns = peer.heard_ns = now_ns_;
+    peer.gone_since = 0;
+  }
+  if (!carries_frames(header.kind)) {
+    if (!news) {
+      counters_.link_duplicates++;
+      return;
+    }
+    peer.words_heard = header.seq;
+  }
+  if (header.ack - peer.first <= kWindow)
     acknowledged(peer, header, read_more(frame.subspan(kHeaderBytes)));
   // What has arrived is told before the peer's next words, which may be its last.
   if (!completed_.empty()) told_ += tell_completed();
-  if (header.kind == Kind::probe) owe_ack(peer, true);
+  if (header.kind == Kind::probe || header.kind == Kind::hello) owe_ack(peer, true);
   if (carries_frames(header.kind)) {
     watch(peer);
     owe_ack(peer, header.ask);
-    received(from, peer, header, frame.subspan(kHeaderBytes));
+    if (news) {
+      received(from, peer, header, frame.subspan(kHeaderBytes));
+    } else {
+      counters_.link_duplicates++;
+      peer.ack_at_once = true;
+    }
   }
   if (header.kind == Kind::bye) {
     // The peer was told that these have arrived.
@@ -135,6 +166,15 @@ void LinkDriver::take_genuine(const Packet& packet, const Header& header) {
     end(from, peer, Status::peer_closed);
   }
   if (peer.down != Status::ok || peer.owes_ack || !peer.sent.empty()) activate(from, peer);
+}
+
+// Of parts together none may have come before: if one is missing, all go again, one by one.
+bool LinkDriver::is_new(const Peer& peer, const Header& header) {
+  if (!carries_frames(header.kind)) return header.seq - peer.words_heard - 1 < ~uint64_t{0} / 2;
+  const uint64_t distance = header.seq - peer.expected;
+  const uint32_t count = header.parts.count;
+  return distance < kWindow && distance + count <= kWindow &&
+         !peer.slots.has_any(header.seq, count);
 }
 
 void LinkDriver::acknowledged(Peer& peer, const Header& header, const MoreSack& more) {
@@ -220,18 +260,12 @@ void LinkDriver::owe_ack(Peer& peer, bool at_once) {
   peer.ack_at_once |= at_once || peer.slots.any();
 }
 
+// A frame that is_new().
 void LinkDriver::received(PeerId from, Peer& peer, const Header& header,
                           std::span<const std::byte> payload) {
   const uint64_t seq = header.seq;
   const uint32_t count = header.parts.count;
-  const uint64_t distance = seq - peer.expected;
-  // Of parts together none may have come before: if one is missing, all go again, one by one.
-  if (distance >= kWindow || distance + count > kWindow || peer.slots.has_any(seq, count)) {
-    counters_.link_duplicates++;
-    peer.ack_at_once = true;
-    return;
-  }
-  if (distance == 0) {
+  if (seq == peer.expected) {
     peer.expected += count;
     hand_up(from, peer, header.kind, header.parts, payload);
     if (peer.slots.any()) hand_up_waiting(from, peer);

@@ -15,8 +15,9 @@ constexpr uint64_t kLateAck = 4;      // delays of an acknowledgement, after whi
 constexpr int32_t kOvertakenMax = 3;  // later frames that may arrive before one is missed
 constexpr uint32_t kAtOnce = 2;       // frames under way up to which one is sent by send() itself
 constexpr uint32_t kAcksPerWindow = 2;
-constexpr uint32_t kAskedLeast = 4;  // frames that share a question, if the window has room
-constexpr size_t kBatches = 4;       // in a window that is used in whole batches
+constexpr uint32_t kAskedLeast = 4;      // frames that share a question, if the window has room
+constexpr size_t kBatches = 4;           // in a window that is used in whole batches
+constexpr uint32_t kDoublingsMost = 12;  // of the time between hellos
 constexpr uint64_t kShunNs = 200000000;
 constexpr uint64_t kBurstNs = 50000;  // longer between two frames: they are no burst
 
@@ -181,12 +182,9 @@ size_t LinkDriver::send_to(PeerId id, std::span<const Tx> batch) {
 Header LinkDriver::header_for(const Peer& peer, Kind kind, uint64_t seq) const {
   Header header;
   header.kind = kind;
-  header.session = session_;
-  header.to_session = peer.session;
   header.seq = seq;
   header.ack = peer.expected;
   header.sack = peer.slots.bits(peer.expected + 1);
-  header.senders_key = !peer.has_key;
   header.whole = whole_tags_;
   return header;
 }
@@ -212,8 +210,28 @@ size_t LinkDriver::room_for(Peer& peer, const Rail& rail, size_t at) const {
   return room;
 }
 
-// Sends frames that wait, at most `most`, as far as the window allows.
+// Says who this process is. The peer may not be listening yet.
+void LinkDriver::greet(PeerId id, Peer& peer) {
+  if (greeting_rest(peer) > 0) return;
+  if (!send_control(id, peer, Kind::hello, static_cast<uint8_t>(peer.greetings % kRailsMax)))
+    return;
+  peer.greetings++;
+  peer.greeted_ns = now_ns_;
+}
+
+// How long the next hello can wait: each time twice as long.
+uint64_t LinkDriver::greeting_rest(const Peer& peer) const {
+  if (!peer.greetings) return 0;
+  const uint32_t doublings = std::min<uint32_t>(peer.greetings - 1, kDoublingsMost);
+  const uint64_t end_ns =
+      peer.greeted_ns + std::min(greeting_gap_ns_ << doublings, deadline_ns_ / kTriesPerDeadline);
+  return end_ns > now_ns_ ? end_ns - now_ns_ : 0;
+}
+
+// Sends frames that wait, at most `most`, as far as the window allows. None before the peer has
+// answered: it would not know whose they are.
 void LinkDriver::send_waiting(PeerId id, Peer& peer, size_t most) {
+  if (!peer.heard) return greet(id, peer);
   size_t at = first_waiting(peer);
   while (most > 0 && at < peer.sent.size()) {
     size_t indices[kBatchMax], count = 0;
@@ -238,7 +256,7 @@ void LinkDriver::write_tags(Peer& peer, std::span<const Group> groups, const Num
   for (size_t at = 0; at < groups.size(); at += kSipLanes) {
     const size_t count = std::min(kSipLanes, groups.size() - at);
     uint64_t tags[kSipLanes];
-    tags_of({headers + at, count}, key_for(peer), tags);
+    tags_of({headers + at, count}, tags);
     for (size_t i = 0; i < count; i++)
       write_tag(tags[i], peer.sent[groups[at + i].first].memory->bytes);
   }
@@ -299,7 +317,7 @@ Header LinkDriver::prepare(Peer& peer, const Rail& rail, const Group& group, iov
                (end - peer.first >= part && end - peer.asked >= part);
   if (header.ask) peer.asked = std::max(peer.asked, end);
   if (whole_tags_) {
-    write_header(header, crc, key_for(peer),
+    write_header(header, crc, peer.process->to,
                  {bytes + kHeaderBytes, frame.memory->size - kHeaderBytes}, bytes);
   } else {
     write_untagged(header, crc, bytes);
@@ -328,7 +346,7 @@ size_t LinkDriver::transmit(PeerId id, Peer& peer, uint8_t number,
     const Header header = prepare(peer, rail, group, &pieces[at]);
     group.asked = peer.asked;
     const FrameMemory& memory = *peer.sent[group.first].memory;
-    headers.emplace_back(memory.bytes, header.seq, header.ack);
+    headers.emplace_back(memory.bytes, header.seq, header.ack, &peer.process->to);
     Tx& tx = batch.emplace_back();
     tx.peer = id;
     tx.head = memory.bytes;
@@ -383,24 +401,33 @@ void LinkDriver::has_left(Peer& peer, uint8_t number, const Group& group) {
 // A frame that goes to the peer tells it what has arrived.
 void LinkDriver::acknowledgement_left(Peer& peer) { peer.owes_ack = peer.ack_at_once = false; }
 
-// An ack tells of all frames that have arrived, also of those far behind a missing one.
-bool LinkDriver::send_control(PeerId id, const Peer& peer, Kind kind, uint8_t rail) {
-  std::byte bytes[kHeaderBytes + kSackMoreBytes];
-  Header header = header_for(peer, kind, 0);
+// An ack tells of all frames that have arrived, also of those far behind a missing one. Who was
+// never heard may not know this process, but answers a hello as it does a probe.
+bool LinkDriver::send_control(PeerId id, Peer& peer, Kind kind, uint8_t rail) {
+  if (!peer.process) return false;
+  if (kind == Kind::probe && !peer.heard) kind = Kind::hello;
+  std::byte bytes[kHeaderBytes + std::max(kSackMoreBytes, kHelloBytes + kAddressMax)];
+  std::byte* const payload = bytes + kHeaderBytes;
+  Header header = header_for(peer, kind, ++peer.words_sent);
   size_t size = kHeaderBytes;
-  uint32_t crc = 0;
+  if (kind == Kind::hello) {
+    write_hello(members_ ? members_->self() : Who{}, payload);
+    address(payload + kHelloBytes);
+    size += kHelloBytes + caps_.address_bytes;
+    header.whole = true;
+  }
   if (kind == Kind::ack && peer.slots.any()) {
     MoreSack more;
     for (size_t i = 0; i < more.size(); i++) more[i] = peer.slots.bits(peer.expected + 65 + 64 * i);
     more.back() &= ~uint64_t{0} >> 1;  // the last one is beyond the window
     if (std::any_of(more.begin(), more.end(), [](uint64_t word) { return word != 0; })) {
-      write_more(more, bytes + kHeaderBytes);
+      write_more(more, payload);
       size += kSackMoreBytes;
-      crc = crc32c(0, bytes + kHeaderBytes, kSackMoreBytes);
       header.whole = true;
     }
   }
-  write_header(header, crc, key_for(peer), std::span(bytes, size).subspan(kHeaderBytes), bytes);
+  const uint32_t crc = crc32c(0, payload, size - kHeaderBytes);
+  write_header(header, crc, peer.process->to, std::span(bytes, size).subspan(kHeaderBytes), bytes);
   Tx tx;
   tx.peer = id;
   tx.head = bytes;

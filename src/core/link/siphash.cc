@@ -40,11 +40,15 @@ TORII_INLINE void add(Lanes (&v)[4], const Lanes& m) {
 
 using Texts = std::array<const std::byte*, kSipLanes>;
 
-TORII_INLINE void all_lanes(const Key& key, const Texts& texts, size_t words, const SipWords& more,
-                            SipWords* tags) {
-  const uint64_t k0 = load_little<uint64_t>(key.data()), k1 = load_little<uint64_t>(key.data() + 8);
-  Lanes v[4] = {Lanes{} + (k0 ^ 0x736f6d6570736575), Lanes{} + (k1 ^ 0x646f72616e646f6d),
-                Lanes{} + (k0 ^ 0x6c7967656e657261), Lanes{} + (k1 ^ 0x7465646279746573)};
+TORII_INLINE void all_lanes(const SipKeys& keys, const Texts& texts, size_t words,
+                            const SipWords& more, SipWords* tags) {
+  Lanes k0, k1;
+  for (size_t i = 0; i < kSipLanes; i++) {
+    k0[i] = load_little<uint64_t>(keys[i]->data());
+    k1[i] = load_little<uint64_t>(keys[i]->data() + 8);
+  }
+  Lanes v[4] = {k0 ^ 0x736f6d6570736575, k1 ^ 0x646f72616e646f6d, k0 ^ 0x6c7967656e657261,
+                k1 ^ 0x7465646279746573};
   for (size_t at = 0; at < 8 * words; at += 8)
     add(v, Lanes{load_little<uint64_t>(texts[0] + at), load_little<uint64_t>(texts[1] + at),
                  load_little<uint64_t>(texts[2] + at), load_little<uint64_t>(texts[3] + at),
@@ -59,21 +63,22 @@ TORII_INLINE void all_lanes(const Key& key, const Texts& texts, size_t words, co
 }
 
 #if defined(__x86_64__)
-__attribute__((target("avx512f"))) void lanes_of_512(const Key& key, const Texts& texts,
+__attribute__((target("avx512f"))) void lanes_of_512(const SipKeys& keys, const Texts& texts,
                                                      size_t words, const SipWords& more,
                                                      SipWords* tags) {
-  all_lanes(key, texts, words, more, tags);
+  all_lanes(keys, texts, words, more, tags);
 }
 
-__attribute__((target("avx2"))) void lanes_of_256(const Key& key, const Texts& texts, size_t words,
-                                                  const SipWords& more, SipWords* tags) {
-  all_lanes(key, texts, words, more, tags);
+__attribute__((target("avx2"))) void lanes_of_256(const SipKeys& keys, const Texts& texts,
+                                                  size_t words, const SipWords& more,
+                                                  SipWords* tags) {
+  all_lanes(keys, texts, words, more, tags);
 }
 #endif
 
-void lanes_plain(const Key& key, const Texts& texts, size_t words, const SipWords& more,
+void lanes_plain(const SipKeys& keys, const Texts& texts, size_t words, const SipWords& more,
                  SipWords* tags) {
-  all_lanes(key, texts, words, more, tags);
+  all_lanes(keys, texts, words, more, tags);
 }
 
 std::vector<SipLanesWay> find_ways() {
@@ -93,10 +98,10 @@ std::span<const SipLanesWay> siphash_lanes_ways() {
   return ways;
 }
 
-void siphash_lanes(const Key& key, const Texts& texts, size_t words, const SipWords& more,
+void siphash_lanes(const SipKeys& keys, const Texts& texts, size_t words, const SipWords& more,
                    SipWords* tags) {
   static const auto best = siphash_lanes_ways().front().tags;
-  best(key, texts, words, more, tags);
+  best(keys, texts, words, more, tags);
 }
 
 }  // namespace torii::link

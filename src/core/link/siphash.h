@@ -72,11 +72,12 @@ class SipHash {
   size_t size_ = 0;
 };
 
-// The tags of several texts side by side, each of `words` words of 8 bytes and one more: they take
-// little longer than one, whose steps wait for each other.
+// The tags of several texts side by side, each with a key of its own, of `words` words of 8 bytes
+// and one more: they take little longer than one, whose steps wait for each other.
 inline constexpr size_t kSipLanes = 8;
 using SipWords = std::array<uint64_t, kSipLanes>;
-void siphash_lanes(const Key& key, const std::array<const std::byte*, kSipLanes>& texts,
+using SipKeys = std::array<const Key*, kSipLanes>;
+void siphash_lanes(const SipKeys& keys, const std::array<const std::byte*, kSipLanes>& texts,
                    size_t words, const SipWords& more, SipWords* tags);
 // All that this processor can do, the best first, for tests.
 struct SipLanesWay {

@@ -43,6 +43,7 @@ uint64_t LinkDriver::rest_of(PeerId id, Peer& peer) {
   if (peer.owes_ack) send_ack(id, peer);
   if (peer.owes_ack) return 0;
   if (peer.sent.empty()) return ~uint64_t{0};
+  if (!peer.heard) return greeting_rest(peer);
   const size_t at = first_waiting(peer);
   const uint8_t next = rail_for(id, peer, peer.sent.size() - at);
   if (peer.flying == 0 || room_for(peer, peer.rails[next], at) > 0) return 0;

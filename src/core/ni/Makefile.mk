@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libtorii_internal_la_SOURCES += \
+	src/core/ni/membership.cc \
+	src/core/ni/membership.h \
 	src/core/ni/ni.cc \
 	src/core/ni/ni.h \
 	src/core/ni/ni_lock.cc \

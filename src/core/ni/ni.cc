@@ -93,6 +93,7 @@ Identity own_identity() {
 
 Ni::Ni(const NiConfig& config)
     : config_(config),
+      directories_(config.self.job, config.size),
       protocol_(protocol_config(config), this, &counters_),
       ports_(protocol_, counters_, this),
       groups_(protocol_, counters_, ports_.completions(), this),
@@ -176,6 +177,7 @@ bool Ni::open_drivers(std::string* why) {
     env.clock = config_.clock;
     env.clock_context = config_.clock_context;
     std::string reason;
+    if (!admit_members(name, &env, why)) return false;
     std::unique_ptr<Driver> driver = open_with_link(name, env, &reason);
     if (driver) {
       on_network_ |= is_network(name);
@@ -188,6 +190,17 @@ bool Ni::open_drivers(std::string* why) {
   if (!protocol_.drivers().empty()) return true;
   *why = "no driver could be opened (TORII_DRIVERS=" + params().drivers + "):" + reasons;
   return false;
+}
+
+// What drivers for networks need, on which others can send. One key pair serves them all.
+bool Ni::admit_members(const std::string& driver, DriverEnv* env, std::string* why) {
+  const Who self{config_.self.job, config_.self.rank};
+  memberships_.push_back(std::make_unique<Membership>(self, driver, directories_));
+  env->members = memberships_.back().get();
+  if (!is_network(driver)) return true;
+  if (!keys_) keys_ = KeyPair::draw(why);
+  env->keys = keys_.get();
+  return keys_ != nullptr;
 }
 
 uint64_t Ni::now_ns() { return config_.clock(config_.clock_context); }
@@ -471,11 +484,13 @@ Ni::Visit Ni::stand_in(std::vector<int>* descriptors, unsigned* events) {
   read_clock();
   protocol_.limit_moves(kVisitMove);
   ports_.allow_prompts(false);
+  directories_.allow_questions(false);
   unsigned sum = 0, found = 1;
   for (unsigned round = 0; found && round < kVisitRounds && !lock_.visitor_in_the_way(); ++round)
     sum += found = progress_locked();
   protocol_.limit_moves(~uint64_t{0});
   ports_.allow_prompts(true);
+  directories_.allow_questions(true);
   counters_.thread_events += sum;
   visits_ += sum > 0;
   *events += sum;

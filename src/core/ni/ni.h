@@ -16,6 +16,7 @@
 #include "core/memory/allocations.h"
 #include "core/memory/imports.h"
 #include "core/multicast/group.h"
+#include "core/ni/membership.h"
 #include "core/ni/ni_lock.h"
 #include "core/ni/progress_thread.h"
 #include "core/ni/turn_page.h"
@@ -25,6 +26,7 @@
 #include "core/protocol/protocol.h"
 #include "core/torii.h"
 #include "core/tport/ports.h"
+#include "core/trust/key_pair.h"
 
 namespace torii {
 
@@ -192,6 +194,8 @@ class Ni final : public Upper, public PortalsHost {
     waits_for_others_ = others;
     unlock();
   }
+  // Who may talk to this process; under the lock.
+  Directories& directories() { return directories_; }
   // For Portals, which names processes by (nid, pid); must outlive the interface.
   void set_directory(Directory* directory) { directory_ = directory; }
   // Hands everything accepted to the drivers, waits until it has arrived as far as they know, both
@@ -284,6 +288,7 @@ class Ni final : public Upper, public PortalsHost {
   void learn_of_yield(const Identity& other);
   bool needless(const std::string& name) const;
   bool open_drivers(std::string* why);
+  bool admit_members(const std::string& driver, DriverEnv* env, std::string* why);
   void watch_forks();
   static void after_fork();
   static void tell_peer_down(void* self, const torii_result_t* result);
@@ -292,6 +297,10 @@ class Ni final : public Upper, public PortalsHost {
   NiConfig config_;
   OwnerProcess owner_;
   Counters counters_;
+  // For the drivers, which end before them.
+  Directories directories_;
+  std::vector<std::unique_ptr<Membership>> memberships_;
+  std::unique_ptr<KeyPair> keys_;
   Protocol protocol_;
   Ports ports_;
   Groups groups_;

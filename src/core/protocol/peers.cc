@@ -250,6 +250,31 @@ Status Protocol::connect(std::span<const std::byte> address, Peer** out, std::st
   return Status::ok;
 }
 
+// Takes a driver's name and address off the front; false: there is none.
+bool Protocol::next_address(std::span<const std::byte>* rest, std::string_view* name,
+                            std::span<const std::byte>* address) {
+  if (rest->empty() || size_t((*rest)[0]) >= rest->size()) return false;
+  *name = {reinterpret_cast<const char*>(rest->data()) + 1, size_t((*rest)[0])};
+  *rest = rest->subspan(1 + name->size());
+  if (rest->empty() || size_t((*rest)[0]) > rest->size() - 1) return false;
+  *address = rest->subspan(1, size_t((*rest)[0]));
+  *rest = rest->subspan(1 + address->size());
+  return true;
+}
+
+std::span<const std::byte> Protocol::address_for(std::string_view driver,
+                                                 std::span<const std::byte> address) {
+  Identity id;
+  uint32_t window = 0;
+  std::span<const std::byte> rest, one;
+  std::string_view name;
+  if (!parse_address(address, &id, &window, &rest)) return {};
+  rest = rest.subspan(1);
+  while (next_address(&rest, &name, &one))
+    if (name == driver) return one;
+  return {};
+}
+
 // Tries this process's drivers, best first, against the peer's addresses. A driver that knows that
 // the process is gone knows it for all.
 Status Protocol::reach(Peer& peer, std::span<const std::byte> addresses, unsigned count,
@@ -257,13 +282,9 @@ Status Protocol::reach(Peer& peer, std::span<const std::byte> addresses, unsigne
   for (size_t i = 0; i < drivers_.size(); ++i) {
     std::span<const std::byte> rest = addresses;
     for (unsigned k = 0; k < count; ++k) {
-      if (rest.empty() || size_t(rest[0]) >= rest.size()) return Status::unreachable;
-      const size_t name_bytes = size_t(rest[0]);
-      const std::string name(reinterpret_cast<const char*>(rest.data()) + 1, name_bytes);
-      rest = rest.subspan(1 + name_bytes);
-      if (rest.empty() || size_t(rest[0]) > rest.size() - 1) return Status::unreachable;
-      const std::span<const std::byte> driver_address = rest.subspan(1, size_t(rest[0]));
-      rest = rest.subspan(1 + driver_address.size());
+      std::string_view name;
+      std::span<const std::byte> driver_address;
+      if (!next_address(&rest, &name, &driver_address)) return Status::unreachable;
       if (name != driver_names_[i]) continue;
       std::string reason;
       PeerId route = kNoPeer;
@@ -272,7 +293,7 @@ Status Protocol::reach(Peer& peer, std::span<const std::byte> addresses, unsigne
       if (is_end(status)) return status;
       if (status != Status::ok) continue;
       if (const Peer* cut = rails_[i]->get(route); cut && cut->id.job == 0) {
-        *why += " " + name + ": it was cut off: " + cut->fault + ";";
+        *why += " " + driver_names_[i] + ": it was cut off: " + cut->fault + ";";
         continue;
       }
       set_route(peer, uint8_t(i), route);
@@ -353,6 +374,8 @@ void Protocol::on_hello(Rail& rail, PeerId from, const wire::Hello& hello) {
   Peer* peer = find_identity(id);
   if (peer && peer->state != PeerState::up)
     return bad_frame(peer, "hello after its end", "rank", hello.rank);
+  // A process has one way here, and says so once.
+  if (peer && peer->hello_received) return bad_frame(nullptr, "second hello", "rank", hello.rank);
   if (!peer) {
     peer = make_peer(id);
     peer->credit = hello.eager_window / wire::kCreditUnit;

@@ -120,6 +120,9 @@ class Protocol final {
   // it is long all the same, also the drivers that do not reach other nodes.
   static constexpr size_t kAddressBytes = 512;
   size_t address(std::byte* out, size_t capacity) const;
+  // The part of such an address that is for this driver; empty: there is none.
+  static std::span<const std::byte> address_for(std::string_view driver,
+                                                std::span<const std::byte> address);
   size_t short_address(std::byte* out, size_t capacity) const;
   // Finds or makes the peer with that address; *why says why no driver reaches it. `peer_dead` and
   // `peer_closed` give the peer, too: operations with it end with that status.
@@ -302,6 +305,8 @@ class Protocol final {
 
   // peers.cc
   Peer* find_identity(const Identity& id) const;
+  static bool next_address(std::span<const std::byte>* rest, std::string_view* name,
+                           std::span<const std::byte>* address);
   Status reach(Peer& peer, std::span<const std::byte> addresses, unsigned count, std::string* why);
   Peer* make_peer(const Identity& id);
   void set_route(Peer& peer, uint8_t rail, PeerId route);

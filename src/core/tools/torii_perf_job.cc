@@ -13,6 +13,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "core/tools/cores.h"
 
@@ -114,6 +115,7 @@ Job::Job(bool alone) {
   if (boot_->publish({address, bytes}, &why) != Status::ok ||
       boot_->process_map(&map_, &why) != Status::ok)
     die("%s", why.c_str());
+  torii_add_directory(ni_, find, this);
 }
 
 Job::Job(Job& first) : info_(first.info_), map_(first.map_) {
@@ -134,6 +136,7 @@ Job::Job(Job& first) : info_(first.info_), map_(first.map_) {
     if (slot.bytes > sizeof(slot.address)) die("rank %u has an address that is none", other);
     addresses_[other].assign(slot.address, slot.address + slot.bytes);
   }
+  torii_add_directory(ni_, find, this);
 }
 
 void Job::open() {
@@ -225,6 +228,15 @@ bool Job::address(uint32_t nid, uint32_t pid, std::vector<std::byte>* out, std::
     return false;
   }
   return find_address(rank, out, why);
+}
+
+size_t Job::find(void* self, uint64_t job, uint32_t rank, void* address, size_t capacity) {
+  std::vector<std::byte> found;
+  std::string why;
+  Job* const own = static_cast<Job*>(self);
+  if (job != own->info_.job || !own->find_address(rank, &found, &why)) return 0;
+  if (found.size() <= capacity) std::memcpy(address, found.data(), found.size());
+  return found.size();
 }
 
 bool Job::find_address(uint32_t rank, std::vector<std::byte>* out, std::string* why) {

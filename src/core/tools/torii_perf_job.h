@@ -69,6 +69,7 @@ class Job final : public Directory {
 
  private:
   void open();
+  static size_t find(void* self, uint64_t job, uint32_t rank, void* address, size_t capacity);
   bool find_address(uint32_t rank, std::vector<std::byte>* out, std::string* why);
   void say(uint32_t to, const void* value, size_t bytes);
   void hear(uint32_t from, void* value, size_t bytes);

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// Who belongs to the job, and what only two processes know: for drivers of networks on which others
+// can send. Public keys travel with addresses, through the launcher, where everybody may read them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace torii {
+
+inline constexpr size_t kPublicKeyBytes = 32;
+using PublicKey = std::array<std::byte, kPublicKeyBytes>;
+using SecretKey = std::array<std::byte, 32>;
+
+// What two processes share, a key for each direction.
+struct PairKeys {
+  SecretKey to;    // for what this process sends
+  SecretKey from;  // for what it receives
+};
+
+// The key pair of this process's network interface. Each opening of an interface has another one,
+// so a key is a session, too.
+class Keys {
+ public:
+  virtual const PublicKey& own() const = 0;
+  // The keys that this process shares with the one of that public key. Both compute the same,
+  // others cannot. Each `purpose`, such as a driver's name, has its own. Takes some 0.1 ms. False:
+  // that is no public key, or one of another curve than this process's.
+  virtual bool agree(const PublicKey& peer, std::string_view purpose, PairKeys* out) const = 0;
+
+ protected:
+  ~Keys() = default;
+};
+
+// A process, as its launcher names it. What a stranger says of itself; it may lie.
+struct Who {
+  uint64_t job = 0;
+  uint32_t rank = 0;
+};
+
+// The processes that may talk to this one.
+class Members {
+ public:
+  virtual Who self() const = 0;
+  // May the process at this address of the driver's talk to this one, as `who`? Yes, if it is the
+  // address that this member of the job has published, or while everybody is welcome. May ask the
+  // launcher, once for each process.
+  virtual bool admits(const Who& who, std::span<const std::byte> address) = 0;
+
+ protected:
+  ~Members() = default;
+};
+
+}  // namespace torii
