@@ -90,6 +90,14 @@ TEST(Matrix, TheInterfaceIsAsSmallAsItSays) {
         << file;
 }
 
+// A newcomer reads all of it.
+TEST(Matrix, TheTemplateIsShort) {
+  size_t lines = 0;
+  for (const char* file : {"src/drivers/sim/sim.cc", "src/drivers/sim/sim.h"})
+    lines += count(text_of(file), "\n");
+  EXPECT_LE(lines, 300u);
+}
+
 TEST(Matrix, TheReadmeShowsWhatDriversDeclare) {
   std::string table;
   if (const char* reason = build_matrix(&table)) GTEST_SKIP() << reason;

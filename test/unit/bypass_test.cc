@@ -43,7 +43,7 @@ class Guarded final : public Decorator {
  public:
   Guarded(const DriverEnv& env, SharedFabric& shared) : Decorator(env), shared_(shared) {
     Hold hold(shared_.lock);
-    open([&](const DriverEnv& inner) { return shared_.fabric.open(inner); }, env);
+    open([&](const DriverEnv& inner) { return open_sim(shared_.fabric, inner); }, env);
   }
   ~Guarded() override {
     Hold hold(shared_.lock);

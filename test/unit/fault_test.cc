@@ -28,10 +28,10 @@ struct Pair {
   explicit Pair(const std::string& plan, const SimOptions& options = {})
       : fabric(options),
         a([&](const DriverEnv& env) {
-          return wrap_fault([&](const DriverEnv& inner) { return fabric.open(inner); }, env,
+          return wrap_fault([&](const DriverEnv& inner) { return open_sim(fabric, inner); }, env,
                             plan_of(plan));
         }),
-        b([&](const DriverEnv& env) { return fabric.open(env); }),
+        b([&](const DriverEnv& env) { return open_sim(fabric, env); }),
         peer(a.connect(b)) {}
 
   void run(uint64_t now_ns) {
@@ -207,12 +207,12 @@ TEST(Fault, ShortFramesMeetFaults) {
   End a([&](const DriverEnv& env) {
     return wrap_fault(
         [&](const DriverEnv& inner) {
-          return std::make_unique<Short>([&](const DriverEnv& bare) { return fabric.open(bare); },
-                                         inner, &shorts);
+          return std::make_unique<Short>(
+              [&](const DriverEnv& bare) { return open_sim(fabric, bare); }, inner, &shorts);
         },
         env, plan_of("drop#2,refuse#4"));
   });
-  End b([&](const DriverEnv& env) { return fabric.open(env); });
+  End b([&](const DriverEnv& env) { return open_sim(fabric, env); });
   const PeerId to = a.connect(b);
   ShortFrames* const frames = a.driver->short_frames();
   ASSERT_NE(frames, nullptr);

@@ -59,7 +59,7 @@ TEST_F(LinkAckTest, FramesThatArriveTogether) {
     return wrap_link(
         [&](const DriverEnv& inner) {
           auto below = std::make_unique<Together>(
-              [&](const DriverEnv& bare) { return fabric.open(bare); }, inner);
+              [&](const DriverEnv& bare) { return open_sim(fabric, bare); }, inner);
           together = below.get();
           return below;
         },
@@ -123,7 +123,8 @@ TEST_F(LinkAckTest, TimeThatPollIsToldMayBeCoarse) {
     with_clock.clock_context = &fabric;
     return wrap_link(
         [&](const DriverEnv& inner) {
-          return wrap_fault([&](const DriverEnv& bare) { return fabric.open(bare); }, inner, plan);
+          return wrap_fault([&](const DriverEnv& bare) { return open_sim(fabric, bare); }, inner,
+                            plan);
         },
         with_clock);
   };
@@ -271,7 +272,7 @@ TEST_F(LinkAckTest, LentBodiesAreReadUntilTheyAreAcknowledged) {
       EXPECT_EQ(parse_fault_plan(faults, &plan, &why), Status::ok);
       return wrap_link(
           [&](const DriverEnv& inner) {
-            return wrap_fault([&](const DriverEnv& bare) { return copying.open(bare); }, inner,
+            return wrap_fault([&](const DriverEnv& bare) { return open_sim(copying, bare); }, inner,
                               plan);
           },
           env);
@@ -307,12 +308,13 @@ TEST_F(LinkAckTest, LentBodiesMayChangeMeanwhile) {
     EXPECT_EQ(parse_fault_plan("drop#1", &plan, &why), Status::ok);
     return wrap_link(
         [&](const DriverEnv& inner) {
-          return wrap_fault([&](const DriverEnv& bare) { return copying.open(bare); }, inner, plan);
+          return wrap_fault([&](const DriverEnv& bare) { return open_sim(copying, bare); }, inner,
+                            plan);
         },
         env);
   });
   End b([&](const DriverEnv& env) {
-    return wrap_link([&](const DriverEnv& inner) { return copying.open(inner); }, env);
+    return wrap_link([&](const DriverEnv& inner) { return open_sim(copying, inner); }, env);
   });
   std::string body(1000, 'a');
   ASSERT_TRUE(lend(a, a.connect(b), &body));
@@ -347,12 +349,12 @@ TEST_F(LinkAckTest, LentBodiesThatChangeAllTheTimeArrive) {
     return wrap_link(
         [&](const DriverEnv& inner) {
           return std::make_unique<Restless>(
-              [&](const DriverEnv& bare) { return copying.open(bare); }, inner, body.data());
+              [&](const DriverEnv& bare) { return open_sim(copying, bare); }, inner, body.data());
         },
         env);
   });
   End b([&](const DriverEnv& env) {
-    return wrap_link([&](const DriverEnv& inner) { return copying.open(inner); }, env);
+    return wrap_link([&](const DriverEnv& inner) { return open_sim(copying, inner); }, env);
   });
   ASSERT_TRUE(lend(a, a.connect(b), &body));
   run({&a, &b}, now_ns + 20 * kMs);
@@ -388,7 +390,7 @@ class Batches final : public Decorator {
 // Frames of one call leave with it, if little is under way.
 TEST_F(LinkAckTest, WhatComesTogetherLeavesTogether) {
   SimFabric deep({.flags = kReliable, .depth = 1000});
-  const OpenBelow bare = [&](const DriverEnv& env) { return deep.open(env); };
+  const OpenBelow bare = [&](const DriverEnv& env) { return open_sim(deep, env); };
   std::vector<size_t> sizes;
   End a([&](const DriverEnv& env) {
     return wrap_link(
@@ -418,7 +420,7 @@ TEST_F(LinkAckTest, WhatComesTogetherLeavesTogether) {
 TEST_F(LinkAckTest, AWideWindowIsUsedInWholeBatches) {
   SimFabric deep(
       {.flags = kReliable, .latency_min_ns = 1000, .latency_max_ns = 1000, .depth = 1000});
-  const OpenBelow bare = [&](const DriverEnv& env) { return deep.open(env); };
+  const OpenBelow bare = [&](const DriverEnv& env) { return open_sim(deep, env); };
   std::vector<size_t> sizes;
   End a([&](const DriverEnv& env) {
     return wrap_link(

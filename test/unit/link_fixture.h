@@ -41,14 +41,14 @@ class LinkTest : public testing::Test {
     return std::make_unique<End>([&](const DriverEnv& env) {
       return wrap_link(
           [&](const DriverEnv& inner) {
-            return wrap_fault([&](const DriverEnv& bare) { return over.open(bare); }, inner,
+            return wrap_fault([&](const DriverEnv& bare) { return open_sim(over, bare); }, inner,
                               plan_of(faults));
           },
           env);
     });
   }
   std::unique_ptr<End> bare() {
-    return std::make_unique<End>([&](const DriverEnv& env) { return fabric.open(env); });
+    return std::make_unique<End>([&](const DriverEnv& env) { return open_sim(fabric, env); });
   }
   // A number by which one without a link reaches one that has a link.
   static PeerId reach(End& from, const End& to) {

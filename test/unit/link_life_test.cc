@@ -77,7 +77,7 @@ TEST_F(LinkTest, ALivingPeerContradicts) {
     return wrap_link(
         [&](const DriverEnv& inner) {
           return std::make_unique<Slanderer>(
-              [&](const DriverEnv& bare) { return fabric.open(bare); }, inner);
+              [&](const DriverEnv& bare) { return open_sim(fabric, bare); }, inner);
         },
         env);
   });

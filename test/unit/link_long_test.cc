@@ -49,7 +49,7 @@ class LinkLongTest : public LinkTest {
           [&](const DriverEnv& inner) {
             auto out = std::make_unique<Way>(
                 [&](const DriverEnv& middle) {
-                  return wrap_fault([&](const DriverEnv& bare) { return longer.open(bare); },
+                  return wrap_fault([&](const DriverEnv& bare) { return open_sim(longer, bare); },
                                     middle, plan_of(faults));
                 },
                 inner);

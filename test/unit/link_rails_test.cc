@@ -83,7 +83,7 @@ class LinkRailsTest : public test::LinkTest {
       return wrap_link(
           [&](const DriverEnv& inner) -> std::unique_ptr<Driver> {
             auto driver = std::make_unique<Railed>(inner, ways);
-            const auto below = [&](const DriverEnv& bare) { return copying.open(bare); };
+            const auto below = [&](const DriverEnv& bare) { return open_sim(copying, bare); };
             return driver->start(below, inner) ? std::move(driver) : nullptr;
           },
           env);

@@ -39,7 +39,7 @@ TEST_F(LinkTest, DeclaresReliabilityAndHidesWhatIsNot) {
   EXPECT_EQ(caps.mtu, 4096 - link::kHeaderBytes);
   SimFabric reliable({.flags = kReliable | kPut});
   End b([&](const DriverEnv& env) {
-    return wrap_link([&](const DriverEnv& inner) { return reliable.open(inner); }, env);
+    return wrap_link([&](const DriverEnv& inner) { return open_sim(reliable, inner); }, env);
   });
   EXPECT_TRUE(b.driver->caps().flags & kPut);
 }
@@ -107,7 +107,7 @@ TEST_F(LinkTest, AFrameThatIsStillBeingReadDoesNotGoAgain) {
   SimFabric slow(
       {.flags = 0, .inline_max = 0, .latency_min_ns = 50 * kMs, .latency_max_ns = 50 * kMs});
   const auto open = [&](const DriverEnv& env) {
-    return wrap_link([&](const DriverEnv& inner) { return slow.open(inner); }, env);
+    return wrap_link([&](const DriverEnv& inner) { return open_sim(slow, inner); }, env);
   };
   End a(open), b(open);
   ASSERT_TRUE(a.send(a.connect(b), "x", std::string(1000, 'y'), 7));
@@ -176,7 +176,7 @@ TEST_F(LinkTest, LengthsOfFramesThatShareAPacketAreChecked) {
 TEST_F(LinkTest, AnIdlePairIsSilentIfTheDriverReportsDeaths) {
   SimFabric reporting({.flags = kWait | kPeerDown});
   const auto open = [&](const DriverEnv& env) {
-    return wrap_link([&](const DriverEnv& inner) { return reporting.open(inner); }, env);
+    return wrap_link([&](const DriverEnv& inner) { return open_sim(reporting, inner); }, env);
   };
   const auto a = std::make_unique<End>(open), b = std::make_unique<End>(open);
   ASSERT_TRUE(a->send(a->connect(*b), "x"));
@@ -279,7 +279,7 @@ TEST_F(LinkTest, OpensOnlyOverDriversThatLackSomething) {
   for (const uint32_t missing : {0u, +kReliable, +kPeerDown}) {
     SimFabric sim({.flags = (kReliable | kPeerDown) & ~missing});
     End end([&](const DriverEnv& env) {
-      return open_with_link([&](const DriverEnv& inner) { return sim.open(inner); }, env);
+      return open_with_link([&](const DriverEnv& inner) { return open_sim(sim, inner); }, env);
     });
     EXPECT_EQ(end.driver->caps().mtu, 4096 - (missing == kReliable ? link::kHeaderBytes : 0));
     const uint32_t sure = kReliable | kPeerDown;

@@ -142,7 +142,7 @@ class World {
   }
 
   std::unique_ptr<Driver> open_driver_for(const Network& network, const DriverEnv& env) {
-    if (network.driver == std::string("sim")) return fabric_.open(env);
+    if (network.driver == std::string("sim")) return open_sim(fabric_, env);
     std::string why;
     auto driver = open_driver(network.driver, env, &why);
     EXPECT_TRUE(driver) << why;

@@ -16,7 +16,7 @@ namespace {
 using test::End;
 
 End::Open on(SimFabric& fabric) {
-  return [&fabric](const DriverEnv& env) { return fabric.open(env); };
+  return [&fabric](const DriverEnv& env) { return open_sim(fabric, env); };
 }
 
 bool readable(int fd) {

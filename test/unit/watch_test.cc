@@ -17,7 +17,7 @@ class WatchTest : public LinkTest {
 
   static std::unique_ptr<End> watched(SimFabric& over) {
     return std::make_unique<End>([&](const DriverEnv& env) {
-      return wrap_watch([&](const DriverEnv& inner) { return over.open(inner); }, env);
+      return wrap_watch([&](const DriverEnv& inner) { return open_sim(over, inner); }, env);
     });
   }
   std::unique_ptr<End> watched() { return watched(network); }

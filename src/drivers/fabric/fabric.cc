@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
-#include "drivers/sim/fabric.h"
+#include "drivers/fabric/fabric.h"
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "core/base/log.h"
+#include "drivers/fabric/net.h"
 
 namespace torii {
 
@@ -19,68 +21,68 @@ void sim_gather(std::vector<std::byte>& out, std::span<const iovec> pieces) {
 SimFabric::Net::Net(const SimOptions& o)
     : options(o), random(o.seed), tag(static_cast<uint32_t>(random.next())), known(o.endpoints) {}
 
-void SimFabric::Net::post(uint32_t number, SimEvent event) {
+void SimFabric::Net::post(uint32_t number, SimItem item) {
   SimEndpoint& target = endpoints[number];
   if (target.end != Status::ok) {
-    if (event.kind != SimEvent::Kind::frame) return;
-    SimDriver* sender = endpoints[event.peer_number].driver;
+    if (item.kind != SimItem::Kind::frame) return;
+    SimCard* sender = endpoints[item.number].card;
     if (!sender) return;
-    sender->frame_left(event.slot);
-    post_done(event.peer_number, event.cookie, target.end);
+    sender->frame_left(item.queue);
+    post_done(item.number, item.cookie, target.end);
     return;
   }
-  event.serial = serial++;
-  target.inbox.push_back(std::move(event));
+  item.serial = serial++;
+  target.inbox.push_back(std::move(item));
   std::push_heap(target.inbox.begin(), target.inbox.end());
-  if (target.driver) target.driver->wake();
+  if (target.card) target.card->wake();
 }
 
 void SimFabric::Net::post_done(uint32_t number, uint64_t cookie, Status status) {
   if (!cookie) return;
-  SimEvent event;
-  event.cookie = cookie;
-  event.status = status;
-  post(number, std::move(event));
+  SimItem item;
+  item.cookie = cookie;
+  item.status = status;
+  post(number, std::move(item));
 }
 
 void SimFabric::Net::end(uint32_t number, Status status) {
   SimEndpoint& gone = endpoints[number];
   const bool died = status == Status::peer_dead;
   settle_frames_of(number, died);
-  const uint64_t last_sent_ns = died ? 0 : gone.driver->last_event_ns();
-  gone.driver = nullptr;
+  const uint64_t last_sent_ns = died ? 0 : gone.card->last_event_ns_;
+  gone.card = nullptr;
   gone.end = status;
-  for (SimEvent& event : std::exchange(gone.inbox, {})) post(number, std::move(event));
-  for (auto& [name, members] : groups) members.erase(number);
+  for (SimItem& item : std::exchange(gone.inbox, {})) post(number, std::move(item));
+  for (auto& [group, of_it] : members) of_it.erase(number);
   if (!(options.flags & kPeerDown)) return;
   for (const uint32_t neighbour : gone.neighbours) {
-    const SimDriver* driver = endpoints[neighbour].driver;
-    SimEvent down;
-    down.kind = SimEvent::Kind::down;
+    const SimCard* card = endpoints[neighbour].card;
+    SimItem down;
+    down.kind = SimItem::Kind::down;
     down.status = status;
-    down.peer_number = number;
+    down.number = number;
     // After all that arrives from the one, and the last `done` of the other.
-    down.at_ns = std::max({now_ns, last_sent_ns, driver ? driver->last_event_ns() : 0});
+    down.at_ns = std::max({now_ns, last_sent_ns, card ? card->last_event_ns_ : 0});
     down.salt = ~uint64_t{0};
     post(neighbour, std::move(down));
   }
 }
 
 void SimFabric::Net::settle_frames_of(uint32_t number, bool died) {
-  const auto is_of = [&](const SimEvent& event) {
-    return event.kind == SimEvent::Kind::frame && event.peer_number == number;
+  const auto is_of = [&](const SimItem& item) {
+    return item.kind == SimItem::Kind::frame && item.number == number;
   };
   for (const uint32_t neighbour : endpoints[number].neighbours) {
-    std::vector<SimEvent>& inbox = endpoints[neighbour].inbox;
+    std::vector<SimItem>& inbox = endpoints[neighbour].inbox;
     if (died) {
       std::erase_if(inbox, is_of);
       std::make_heap(inbox.begin(), inbox.end());
       continue;
     }
-    for (SimEvent& event : inbox) {
-      if (!is_of(event)) continue;
-      sim_gather(event.bytes, event.pieces);
-      event.pieces.clear();
+    for (SimItem& item : inbox) {
+      if (!is_of(item)) continue;
+      sim_gather(item.bytes, item.pieces);
+      item.pieces.clear();
     }
   }
 }
@@ -103,12 +105,12 @@ SimFabric::SimFabric(const SimOptions& options) : net_(std::make_unique<Net>(opt
 }
 SimFabric::~SimFabric() = default;
 
-std::unique_ptr<Driver> SimFabric::open(const DriverEnv& env) {
+std::unique_ptr<SimCard> SimFabric::plug_in() {
   const uint32_t number = net_->opened++;
   net_->known = std::max(net_->known, net_->opened);
-  auto driver = std::make_unique<SimDriver>(*net_, number, env);
-  net_->endpoints[number].driver = driver.get();
-  return driver;
+  auto card = std::make_unique<SimCard>(*net_, number);
+  net_->endpoints[number].card = card.get();
+  return card;
 }
 
 void SimFabric::address(uint32_t number, std::byte* out) const { net_->write_address(number, out); }
@@ -119,7 +121,7 @@ void SimFabric::advance(uint64_t ns) { net_->now_ns += ns; }
 uint64_t SimFabric::next_event_ns() const {
   uint64_t next = ~uint64_t{0};
   for (const auto& [number, endpoint] : net_->endpoints) {
-    if (endpoint.driver && !endpoint.inbox.empty())
+    if (endpoint.card && !endpoint.inbox.empty())
       next = std::min(next, endpoint.inbox.front().at_ns);
   }
   return next;
@@ -127,18 +129,13 @@ uint64_t SimFabric::next_event_ns() const {
 
 void SimFabric::remap(const void* base, uint64_t bytes) {
   for (const auto& [number, endpoint] : net_->endpoints)
-    if (endpoint.driver) endpoint.driver->end_regions(base, bytes);
+    if (endpoint.card) endpoint.card->end_regions(base, bytes);
 }
 
 void SimFabric::kill(std::span<const std::byte> address) {
   uint32_t number;
-  if (net_->parse_address(address, &number) && net_->endpoints[number].driver)
+  if (net_->parse_address(address, &number) && net_->endpoints[number].card)
     net_->end(number, Status::peer_dead);
-}
-
-std::unique_ptr<Driver> open_sim(const DriverEnv& env, std::string*) {
-  static SimFabric* const fabric = new SimFabric;
-  return fabric->open(env);
 }
 
 }  // namespace torii
