@@ -14,7 +14,7 @@
 #include "drivers/decorator.h"
 #include "drivers/sim/sim.h"
 #include "fuzz/input.h"
-#include "unit/link_kit.h"
+#include "unit/link/link_kit.h"
 
 using namespace torii;
 using fuzz::require;
