@@ -117,8 +117,8 @@ part_library() {
     cp "$name.c" "$name.cc"
     meets "$header.h by pkg-config" "$name.c" "$name.cc"
   done
-  meets "programs for other Portals" test/unit/portals_clients_test.c \
-    test/unit/portals_clients_cxx_test.cc
+  meets "programs for other Portals" test/unit/portals/portals_clients_test.c \
+    test/unit/portals/portals_clients_cxx_test.cc
   done_or_fail "library: example by its Makefile" "the ring of three processes" "$work/library.log" bash -c "
     set -e
     env -u PKG_CONFIG_PATH make -B -C $work -f $top/contrib/examples/Makefile VPATH=$top/contrib/examples \\

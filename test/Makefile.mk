@@ -1,12 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# What all test programs have in common.
-TEST_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/test $(GTEST_CFLAGS) \
+# What all test programs have in common. A program says what differs: its sources, unless they are
+# one file of its name, and libraries, unless it is about all that is inside the library.
+TEST_CPPFLAGS = $(INCLUDE_FLAGS) -I$(top_srcdir)/test $(GTEST_CFLAGS) \
 	-DTORII_SRCDIR=\"$(abs_top_srcdir)\"
 PLAIN_TEST_CXXFLAGS = $(TEST_OPTIMIZE) $(WARNING_FLAGS) $(SANITIZER_FLAGS) -fvisibility=hidden \
 	-fno-rtti
 TEST_CXXFLAGS = $(PLAIN_TEST_CXXFLAGS) $(PRECOMPILED_FLAGS)
-TEST_LIBS = libtorii_internal.la $(GTEST_LIBS) -lpthread -ldl
-LDADD = $(TEST_LIBS)
+LDADD = libtorii_internal.la -lpthread -ldl
+AM_DEFAULT_SOURCE_EXT = .cc
+objects_of = $(foreach name,$(1),$($(subst .,_,$(subst -,_,$(subst /,_,$(name))))_OBJECTS))
+$(call objects_of,$(check_PROGRAMS) $(check_LIBRARIES)): AM_CPPFLAGS = $(TEST_CPPFLAGS)
+# Programs of GoogleTest.
+gtest_programs =
+gtest_objects = $(call objects_of,$(gtest_programs) $(check_LIBRARIES))
+$(gtest_objects): AM_CXXFLAGS = $(TEST_CXXFLAGS)
+$(gtest_objects): $(PRECOMPILED_HEADER)
+$(gtest_programs): private LIBS += $(GTEST_LIBS)
 EXTRA_DIST += test/fake_driver.h test/precompiled.h test/party.h test/recorder.h test/run \
 	test/sanitized.h test/trust.h test/world.h
 

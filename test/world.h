@@ -28,7 +28,7 @@ class World {
   // `job_size` decides the eager window.
   World(const SimOptions& options, unsigned count, uint32_t job_size, const Open& open = nullptr)
       : fabric_(options) {
-    const OpenBelow sim = [this](const DriverEnv& env) { return fabric_.open(env); };
+    const OpenBelow sim = [this](const DriverEnv& env) { return open_sim(fabric_, env); };
     for (unsigned i = 0; i < count; ++i) {
       NiConfig config;
       config.self = own_identity();

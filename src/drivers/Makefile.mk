@@ -12,6 +12,7 @@ include src/drivers/self/Makefile.mk
 include src/drivers/shm/Makefile.mk
 include src/drivers/udp/Makefile.mk
 include src/drivers/sim/Makefile.mk
+include src/drivers/fabric/Makefile.mk
 include src/drivers/fault/Makefile.mk
 
 # The parameters of all drivers, for core/base/params.def.

@@ -29,7 +29,8 @@ std::vector<PeerAddress> Paths::addresses(PeerId) const { return {}; }
 
 bool Advice::near(PeerId, const void*) const { return false; }
 bool Advice::sooner_sent(uint32_t) const { return false; }
-bool RegisteredMemory::current(const Region&) const { return false; }
 void Advice::look(PeerId) {}
+
+bool RegisteredMemory::current(const Region&) const { return false; }
 
 }  // namespace torii

@@ -262,12 +262,12 @@ class Driver {
   // arm() of its own.
   virtual Status arm(int* fd);
 
-  // --- interfaces that few drivers offer (interfaces.h); null: not this one. They end with it
-  // -----
+  // --- interfaces that few drivers offer (interfaces.h) -------------------------------------
+  // Null: not this one. They end with the driver.
   virtual Paths* paths() { return nullptr; }
   virtual Advice* advice() { return nullptr; }
-  virtual RegisteredMemory* registered_memory() { return nullptr; }  // kNeedsReg
-  virtual MappedMemory* mapped_memory() { return nullptr; }          // kGuard
+  virtual RegisteredMemory* registered_memory() { return nullptr; }  // only with kNeedsReg
+  virtual MappedMemory* mapped_memory() { return nullptr; }          // only with kGuard
   virtual ShortFrames* short_frames() { return nullptr; }
 };
 

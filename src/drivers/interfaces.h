@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// Five small interfaces that few drivers offer, each by a function of Driver. The rules of driver.h
+// Five small interfaces that few drivers offer, each by a function of Driver that has its name:
+// paths(), advice(), registered_memory(), mapped_memory(), short_frames(). The rules of driver.h
 // hold for them.
 #pragma once
 

@@ -506,7 +506,7 @@ Rig rig_of(const Lie& lie) {
     auto liar = lie.make(env);
     FaultPlan plan;
     std::string why;
-    const OpenBelow bare = [&](const DriverEnv& inner) { return (*fabric)->open(inner); };
+    const OpenBelow bare = [&](const DriverEnv& inner) { return open_sim(**fabric, inner); };
     const OpenBelow faulty = [&](const DriverEnv& inner) { return wrap_fault(bare, inner, plan); };
     const bool faults = *lie.faults;
     if (faults && parse_fault_plan(lie.faults, &plan, &why) != Status::ok) return nullptr;

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <regex>
 #include <sstream>
 
 #include "conformance/kit.h"
@@ -22,7 +23,13 @@ constexpr struct {
     {kWait, "kWait"},         {kGuard, "kGuard"},       {kAtomic, "kAtomic"},
 };
 
-// Null if a driver declares less here than elsewhere: some systems forbid remote access.
+// Null if the driver declares here what it does elsewhere: some systems forbid remote access.
+const char* declares_less(const DriverInfo& info, const Node& node) {
+  if (info.name != std::string("shm") || node.has(kGet | kAtomic)) return nullptr;
+  return "shm: this system forbids what it needs to read other processes' memory, or membarrier";
+}
+
+// Null if no driver declares less here than elsewhere.
 const char* build_matrix(std::string* out) {
   std::ostringstream table;
   table << "| driver |";
@@ -35,9 +42,7 @@ const char* build_matrix(std::string* out) {
     rig.take_turns = false;
     Node node(rig);
     const DriverCaps& caps = node.caps();
-    if (info.name == std::string("shm") && !node.has(kGet | kAtomic))
-      return "shm: this system forbids what it needs to read other processes' memory, or "
-             "membarrier";
+    if (const char* reason = declares_less(info, node)) return reason;
     table << "| " << info.name << " |";
     for (const auto& flag : kFlags) table << (caps.flags & flag.flag ? " yes |" : " - |");
     if (info.network) {
@@ -88,6 +93,56 @@ TEST(Matrix, TheInterfaceIsAsSmallAsItSays) {
     EXPECT_NE(text_of(file).find("six required functions, thirteen optional ones"),
               std::string::npos)
         << file;
+}
+
+// A newcomer reads all of it.
+TEST(Matrix, TheTemplateIsShort) {
+  size_t lines = 0;
+  for (const char* file : {"src/drivers/sim/sim.cc", "src/drivers/sim/sim.h"})
+    lines += count(text_of(file), "\n");
+  EXPECT_LE(lines, 300u);
+}
+
+TEST(Matrix, TheReadmeShowsTheInterfacesOfDrivers) {
+  std::ostringstream table;
+  table << "| driver | Paths | Advice | RegisteredMemory | MappedMemory | ShortFrames |\n"
+        << "|---|---|---|---|---|---|\n";
+  for (const DriverInfo& info : driver_list()) {
+    Node node(named_rig(info.name, 1));
+    Driver& driver = node.driver();
+    if (const char* reason = declares_less(info, node)) GTEST_SKIP() << reason;
+    table << "| " << info.name << " |";
+    for (const bool offered : {driver.paths() != nullptr, driver.advice() != nullptr,
+                               driver.registered_memory() != nullptr,
+                               driver.mapped_memory() != nullptr, driver.short_frames() != nullptr})
+      table << (offered ? " yes |" : " - |");
+    table << "\n";
+  }
+  EXPECT_NE(text_of("src/drivers/README.md").find("\n" + table.str() + "\n"), std::string::npos)
+      << "src/drivers/README.md needs this table:\n"
+      << table.str();
+}
+
+// Every function of an interface, every value that it may set, in a row of its own or with others.
+TEST(Matrix, TheReadmeExplainsTheInterfaces) {
+  const std::string header = text_of("src/drivers/interfaces.h"),
+                    page = text_of("src/drivers/README.md"),
+                    driver = text_of("src/drivers/driver.h");
+  const std::regex declaration("\n  (virtual [^;(]*\\b([a-z_]+)\\(|(bool|uint64_t) ([a-z_]+) = )");
+  size_t classes = 0;
+  for (size_t at = 0; (at = header.find("\nclass ", at)) != std::string::npos; classes++) {
+    const size_t from = at + 7, end = header.find("\n};", at);
+    const std::string name = header.substr(from, header.find(' ', from) - from);
+    at = end;
+    EXPECT_NE(driver.find("  virtual " + name + "* "), std::string::npos) << name;
+    const std::string body = header.substr(from, end - from);
+    for (std::sregex_iterator it(body.begin(), body.end(), declaration), none; it != none; ++it) {
+      const std::string member = (*it)[2].str() + (*it)[4].str();
+      const std::regex row("\n\\| `" + name + "` \\|[^|]*`" + member + "`");
+      EXPECT_TRUE(std::regex_search(page, row)) << name << "::" << member << " is not explained";
+    }
+  }
+  EXPECT_EQ(classes, 5u);
 }
 
 TEST(Matrix, TheReadmeShowsWhatDriversDeclare) {

@@ -25,7 +25,7 @@ Rig sim_rig(const std::string& name, SimOptions options, const Over& over = null
   rig.seed = options.seed;
   rig.reset = [fabric, options] { *fabric = std::make_unique<SimFabric>(options); };
   rig.open = [fabric, over](const DriverEnv& env, std::string*) {
-    const OpenBelow open = [&](const DriverEnv& inner) { return (*fabric)->open(inner); };
+    const OpenBelow open = [&](const DriverEnv& inner) { return open_sim(**fabric, inner); };
     return over ? over(open, env) : open(env);
   };
   rig.kill = [fabric](Driver& driver) {

@@ -14,7 +14,7 @@
 #include "drivers/decorator.h"
 #include "drivers/sim/sim.h"
 #include "fuzz/input.h"
-#include "unit/link_kit.h"
+#include "unit/link/link_kit.h"
 
 using namespace torii;
 using fuzz::require;
@@ -93,14 +93,14 @@ class World {
     driver_ = wrap_link(
         [&](const DriverEnv& inner) {
           auto below = std::make_unique<Below>(
-              [&](const DriverEnv& bare) { return fabric_.open(bare); }, inner);
+              [&](const DriverEnv& bare) { return open_sim(fabric_, bare); }, inner);
           below_ = below.get();
           return below;
         },
         env);
     env.sink = &liar_;
     env.counters = &liars_counters_;
-    liars_driver_ = fabric_.open(env);
+    liars_driver_ = open_sim(fabric_, env);
     require(driver_ && liars_driver_);
 
     std::vector<std::byte> address(driver_->caps().address_bytes);

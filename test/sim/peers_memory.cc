@@ -91,7 +91,7 @@ std::unique_ptr<Ni> open_ni(SimFabric& fabric, Launcher& launcher, uint32_t rank
   DriverEnv env;
   env.sink = ni->protocol().next_sink();
   env.counters = &ni->counters();
-  ni->protocol().add_driver("sim", fabric.open(env));
+  ni->protocol().add_driver("sim", open_sim(fabric, env));
   ni->set_directory(&launcher);
   return ni;
 }
@@ -118,7 +118,7 @@ bool talk_to(SimFabric& fabric, Launcher& launcher, Ni& ni, uint32_t rank) {
     DriverEnv env;
     env.sink = ignored.protocol().next_sink();
     env.counters = &ignored.counters();
-    silent.push_back(fabric.open(env));
+    silent.push_back(open_sim(fabric, env));
   }
   const std::unique_ptr<Ni> other = open_ni(fabric, launcher, rank);
   torii_port_t *out = nullptr, *in = nullptr;

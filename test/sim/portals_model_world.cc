@@ -52,7 +52,7 @@ ProtocolConfig config_of(const Setting& setting, unsigned number) {
 
 std::unique_ptr<Driver> open_driver_of(SimFabric& fabric, const Setting& setting,
                                        const DriverEnv& env, unsigned number) {
-  const OpenBelow sim = [&](const DriverEnv& e) { return fabric.open(e); };
+  const OpenBelow sim = [&](const DriverEnv& e) { return open_sim(fabric, e); };
   if (!setting.with_fault) return sim(env);
   FaultPlan plan = setting.plan;
   plan.seed += number;

@@ -5,67 +5,67 @@ EXTRA_DIST += src/core/tools/README.md
 # What the tools and their tests are made of, beside the library.
 noinst_LIBRARIES += libtorii_tools.a
 libtorii_tools_a_SOURCES = \
-	src/core/tools/check_data.cc \
-	src/core/tools/check_data.h \
-	src/core/tools/check_facts.cc \
-	src/core/tools/check_facts.h \
-	src/core/tools/check_hosts.cc \
-	src/core/tools/check_hosts.h \
-	src/core/tools/check_meeting.cc \
-	src/core/tools/check_meeting.h \
-	src/core/tools/check_names.cc \
-	src/core/tools/check_names.h \
-	src/core/tools/check_output.cc \
-	src/core/tools/check_part.cc \
-	src/core/tools/check_plan.cc \
-	src/core/tools/check_plan.h \
-	src/core/tools/check_prober.cc \
-	src/core/tools/check_prober.h \
-	src/core/tools/check_run.cc \
-	src/core/tools/check_run.h \
-	src/core/tools/check_stream.cc \
-	src/core/tools/check_stream.h \
-	src/core/tools/check_verdict.cc \
-	src/core/tools/check_verdict.h \
+	src/core/tools/check/check_data.cc \
+	src/core/tools/check/check_data.h \
+	src/core/tools/check/check_facts.cc \
+	src/core/tools/check/check_facts.h \
+	src/core/tools/check/check_hosts.cc \
+	src/core/tools/check/check_hosts.h \
+	src/core/tools/check/check_meeting.cc \
+	src/core/tools/check/check_meeting.h \
+	src/core/tools/check/check_names.cc \
+	src/core/tools/check/check_names.h \
+	src/core/tools/check/check_output.cc \
+	src/core/tools/check/check_part.cc \
+	src/core/tools/check/check_plan.cc \
+	src/core/tools/check/check_plan.h \
+	src/core/tools/check/check_prober.cc \
+	src/core/tools/check/check_prober.h \
+	src/core/tools/check/check_run.cc \
+	src/core/tools/check/check_run.h \
+	src/core/tools/check/check_stream.cc \
+	src/core/tools/check/check_stream.h \
+	src/core/tools/check/check_verdict.cc \
+	src/core/tools/check/check_verdict.h \
 	src/core/tools/cores.cc \
 	src/core/tools/cores.h \
+	src/core/tools/info/paths_table.cc \
+	src/core/tools/info/paths_table.h \
 	src/core/tools/machine.cc \
 	src/core/tools/machine.h \
-	src/core/tools/paths_table.cc \
-	src/core/tools/paths_table.h \
+	src/core/tools/perf/torii_perf_channel.h \
+	src/core/tools/perf/torii_perf_job.cc \
+	src/core/tools/perf/torii_perf_job.h \
+	src/core/tools/perf/torii_perf_memory.cc \
+	src/core/tools/perf/torii_perf_memory.h \
+	src/core/tools/perf/torii_perf_options.cc \
+	src/core/tools/perf/torii_perf_options.h \
+	src/core/tools/perf/torii_perf_portals.cc \
+	src/core/tools/perf/torii_perf_report.cc \
+	src/core/tools/perf/torii_perf_report.h \
+	src/core/tools/perf/torii_perf_run.cc \
+	src/core/tools/perf/torii_perf_run.h \
+	src/core/tools/perf/torii_perf_tagged.cc \
+	src/core/tools/perf/torii_perf_tests.cc \
+	src/core/tools/perf/torii_perf_tests.h \
 	src/core/tools/table.cc \
 	src/core/tools/table.h \
-	src/core/tools/torii_perf_channel.h \
-	src/core/tools/torii_perf_job.cc \
-	src/core/tools/torii_perf_job.h \
-	src/core/tools/torii_perf_memory.cc \
-	src/core/tools/torii_perf_memory.h \
-	src/core/tools/torii_perf_options.cc \
-	src/core/tools/torii_perf_options.h \
-	src/core/tools/torii_perf_portals.cc \
-	src/core/tools/torii_perf_report.cc \
-	src/core/tools/torii_perf_report.h \
-	src/core/tools/torii_perf_run.cc \
-	src/core/tools/torii_perf_run.h \
-	src/core/tools/torii_perf_tagged.cc \
-	src/core/tools/torii_perf_tests.cc \
-	src/core/tools/torii_perf_tests.h \
-	src/core/tools/tune_choice.cc \
-	src/core/tools/tune_choice.h \
-	src/core/tools/tune_output.cc \
-	src/core/tools/tune_output.h \
-	src/core/tools/tune_rounds.cc \
-	src/core/tools/tune_rounds.h
+	src/core/tools/tune/tune_choice.cc \
+	src/core/tools/tune/tune_choice.h \
+	src/core/tools/tune/tune_output.cc \
+	src/core/tools/tune/tune_output.h \
+	src/core/tools/tune/tune_rounds.cc \
+	src/core/tools/tune/tune_rounds.h
 libtorii_tools_a_CPPFLAGS = $(AM_CPPFLAGS) $(HWLOC_CFLAGS)
 TOOL_LIBS = libtorii_tools.a libtorii_internal.la $(HWLOC_LIBS) -lpthread -ldl
 
 bin_PROGRAMS += torii-check torii-info torii-perf torii-tune
-torii_check_SOURCES = src/core/tools/torii_check.cc
+torii_check_SOURCES = src/core/tools/check/torii_check.cc
 torii_check_LDADD = $(TOOL_LIBS)
-torii_info_SOURCES = src/core/tools/torii_info.cc
+torii_info_SOURCES = src/core/tools/info/torii_info.cc
 torii_info_CPPFLAGS = $(AM_CPPFLAGS) -DTORII_OPENMPI_SERIES=\"$(OMPI_MAJOR)\"
 torii_info_LDADD = $(TOOL_LIBS)
-torii_perf_SOURCES = src/core/tools/torii_perf.cc
+torii_perf_SOURCES = src/core/tools/perf/torii_perf.cc
 torii_perf_LDADD = $(TOOL_LIBS)
-torii_tune_SOURCES = src/core/tools/torii_tune.cc
+torii_tune_SOURCES = src/core/tools/tune/torii_tune.cc
 torii_tune_LDADD = $(TOOL_LIBS)

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+#include "drivers/fabric/card.h"
+
+#include <errno.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <utility>
+
+#include "core/base/log.h"
+#include "drivers/fabric/net.h"
+
+namespace torii {
+namespace {
+
+// Memory that was handed out and not given back when its card left: the user may still need it,
+// until the process ends.
+std::map<void*, uint64_t>& left_behind() {
+  static auto* const all = new std::map<void*, uint64_t>;
+  return *all;
+}
+
+}  // namespace
+
+SimCard::SimCard(SimFabric::Net& net, uint32_t number)
+    : net_(net), self_(&net.endpoints[number]), number_(number) {
+  RegisteredMemory::local = options().registers_local;
+  tells_changes = options().tells_changes;
+  once_min = options().once_min;
+  if (!options().card_take_min) return;
+  take_min = options().card_take_min;
+  memory_.resize(std::max(options().mtu, options().long_max));
+}
+
+SimCard::~SimCard() {
+  for (const auto& [slot, guard] : guards_) guard->store(0);
+  left_behind().merge(allocations_);
+  if (!dead()) net_.end(number_, Status::peer_closed);
+  if (event_fd_ >= 0) close(event_fd_);
+}
+
+bool SimCard::dead() const { return self_->card != this; }
+const SimOptions& SimCard::options() const { return net_.options; }
+uint32_t SimCard::known_endpoints() const { return net_.known; }
+void SimCard::address(std::byte* out) const { net_.write_address(number_, out); }
+
+Status SimCard::find(std::span<const std::byte> address, uint32_t* number) const {
+  if (!net_.parse_address(address, number)) return Status::invalid;
+  const auto there = net_.endpoints.find(*number);
+  return there == net_.endpoints.end() ? Status::ok : there->second.end;
+}
+
+void SimCard::meet(uint32_t number) {
+  if (number & kGroupBit) return;
+  self_->neighbours.insert(number);
+  net_.endpoints[number].neighbours.insert(number_);
+}
+
+Life SimCard::life(uint32_t number) const {
+  if (!options().tells_lives || dead()) return Life::unknown;
+  const auto there = net_.endpoints.find(number);
+  const bool ended = there != net_.endpoints.end() && there->second.end != Status::ok;
+  return ended ? Life::gone : Life::there;
+}
+
+// --- frames ----------------------------------------------------------------------------------
+
+bool SimCard::has_room(uint32_t queue) {
+  if (dead()) return false;
+  if (queue >= queued_.size()) queued_.resize(queue + 1);
+  return queued_[queue] < options().depth && !net_.random.chance(options().again_ppm);
+}
+
+void SimCard::send(SimFrame&& frame) {
+  const bool group = frame.to & kGroupBit;
+  if (group) sim_gather(frame.bytes, std::exchange(frame.pieces, {}));
+  if (local && !frame.pieces.empty()) check_local(frame.local, frame.pieces);
+  SimItem item;
+  item.kind = SimItem::Kind::frame;
+  item.number = number_;
+  item.queue = frame.queue;
+  item.cookie = frame.cookie;
+  item.local = frame.local;
+  item.bytes = std::move(frame.bytes);
+  item.pieces = std::move(frame.pieces);
+  item.at_ns = net_.now_ns + net_.random_latency();
+  item.salt = net_.random.next() >> 1 | 1;  // after `done` (0), before `down` (all ones)
+  if (!group) return post(frame.to, std::move(item));
+  item.cookie = 0;
+  for (const uint32_t member : net_.members[frame.to]) {
+    if (member == number_) continue;
+    self_->neighbours.insert(member);
+    post(member, item);
+  }
+  net_.post_done(number_, frame.cookie, Status::ok);
+}
+
+void SimCard::post(uint32_t number, SimItem item) {
+  if (options().flags & kReliable) {
+    Arrival& last = last_arrivals_[number];
+    if (item.at_ns <= last.at_ns) {
+      item.at_ns = last.at_ns;
+      item.salt = last.salt;
+    }
+    last = {item.at_ns, item.salt};
+  }
+  last_event_ns_ = std::max(last_event_ns_, item.at_ns);
+  queued_[item.queue]++;
+  net_.post(number, std::move(item));
+}
+
+bool SimCard::next(uint64_t now_ns, SimEvent* event) {
+  net_.now_ns = std::max(net_.now_ns, now_ns);
+  std::vector<SimItem>& inbox = self_->inbox;
+  if (inbox.empty() || inbox.front().at_ns > net_.now_ns) return false;
+  std::pop_heap(inbox.begin(), inbox.end());
+  SimItem item = std::move(inbox.back());
+  inbox.pop_back();
+  *event = SimEvent{SimEvent::Kind::done, item.status, item.number, item.cookie, {}};
+  switch (item.kind) {
+    case SimItem::Kind::frame:
+      receive(item, event);
+      break;
+    case SimItem::Kind::move:
+      event->status = carry_out(item);
+      break;
+    case SimItem::Kind::atomic:
+      event->status = update(item);
+      break;
+    case SimItem::Kind::down:
+      event->kind = SimEvent::Kind::down;
+      break;
+    case SimItem::Kind::done:
+      break;
+  }
+  return true;
+}
+
+void SimCard::receive(SimItem& item, SimEvent* event) {
+  const size_t head = item.bytes.size();
+  sim_gather(item.bytes, item.pieces);
+  // A sender that has closed since has neither a queue nor a use for `done`.
+  if (SimCard* sender = net_.endpoints[item.number].card) {
+    sender->frame_left(item.queue);
+    if (!sender->reaches(item.local))  // registered too briefly: anything may be there now
+      std::fill(item.bytes.begin() + ptrdiff_t(head), item.bytes.end(), std::byte{0xdd});
+    net_.post_done(item.number, item.cookie, Status::ok);
+  }
+  received_ = std::move(item.bytes);
+  event->kind = SimEvent::Kind::frame;
+  event->frame = received_;
+  if (memory_.empty()) return;
+  std::copy(received_.begin(), received_.end(), memory_.begin());
+  event->frame = std::span(memory_).first(received_.size());
+}
+
+// The card's memory has the next frame as soon as this one was handed up.
+void SimCard::give_back() {
+  received_ = {};
+  std::fill(memory_.begin(), memory_.end(), std::byte{0xcc});
+}
+
+size_t SimCard::copy(void* to, const std::byte* from, size_t bytes) const {
+  const std::less_equal<const std::byte*> before;
+  std::memcpy(to, from, bytes);
+  const bool own = !memory_.empty() && before(memory_.data(), from) &&
+                   before(from, memory_.data() + memory_.size());
+  return own ? bytes : 0;
+}
+
+Status SimCard::join(std::span<const std::byte> name, uint32_t* group) {
+  if (!(options().flags & kMulticast)) return Status::unsupported;
+  const auto next = static_cast<uint32_t>(net_.groups.size()) | kGroupBit;
+  *group = net_.groups.emplace(std::vector(name.begin(), name.end()), next).first->second;
+  net_.members[*group].insert(number_);
+  return Status::ok;
+}
+
+void SimCard::leave(uint32_t group) { net_.members[group].erase(number_); }
+
+Status SimCard::arm(int* fd) {
+  if (!(options().flags & kWait)) return Status::unsupported;
+  if (event_fd_ < 0) event_fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  if (event_fd_ < 0) {
+    TORII_ERROR("sim: eventfd failed: %m; raise the limit of open files (ulimit -n)");
+    return Status::io_error;
+  }
+  // An event that is not yet due counts as work too: nothing else would wake the sleeper then.
+  if (!self_->inbox.empty()) return Status::again;
+  uint64_t value;
+  const ssize_t n = read(event_fd_, &value, sizeof(value));
+  TORII_ASSERT(n == sizeof(value) || errno == EAGAIN);
+  armed_ = true;
+  *fd = event_fd_;
+  return Status::ok;
+}
+
+void SimCard::wake() {
+  if (!armed_) return;
+  armed_ = false;
+  const uint64_t one = 1;
+  const ssize_t n = write(event_fd_, &one, sizeof(one));
+  TORII_ASSERT(n == sizeof(one));
+}
+
+}  // namespace torii
