@@ -135,7 +135,7 @@ TEST_F(WatchTest, APeerThatClosesSaysSo) {
 
 TEST_F(WatchTest, FramesThatAreNoSignsGoUp) {
   const auto a = watched();
-  auto evil = std::make_unique<End>([&](const DriverEnv& env) { return network.open(env); });
+  auto evil = std::make_unique<End>([&](const DriverEnv& env) { return open_sim(network, env); });
   const PeerId peer = evil->connect(*a);
   const std::string mark = {'\xff', 'T', 'o', 'r', 'i', 'i', '?', '\xff'};
   const std::vector<std::string> frames = {mark, mark + '\0', mark + '\4', mark + "\1x", "\1"};
