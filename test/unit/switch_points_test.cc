@@ -114,12 +114,12 @@ TEST(SwitchPoints, CheapAttachReadsWhatIsAlone) {
   EXPECT_EQ(switch_points(params, machine, false).together_most, 0u) << "the user wants to ask";
 }
 
-TEST(SwitchPoints, RingAndStoresFollowTheProcessor) {
+TEST(SwitchPoints, RingAndStoresFollowTheLastLevelCache) {
   Hardware machine = with_cache(2 << 20);
-  machine.vendor = "AuthenticAMD";
+  machine.hashed_cache = false;
   EXPECT_EQ(switch_points(Params(), machine, false).ring_most, 4u << 20);
   EXPECT_TRUE(switch_points(Params(), machine, false).choose_stores);
-  machine.vendor = "GenuineIntel";
+  machine.hashed_cache = true;
   EXPECT_EQ(switch_points(Params(), machine, false).ring_most, 256u << 10);
   EXPECT_FALSE(switch_points(Params(), machine, false).choose_stores);
 }
@@ -155,10 +155,10 @@ TEST(SwitchPoints, TheUserDecides) {
 }
 
 TEST(SwitchPoints, WithSharedProcessorsARingHoldsFourEagerMessages) {
-  for (const char* vendor : {"AuthenticAMD", "GenuineIntel"}) {
+  for (const bool hashed : {false, true}) {
     for (uint64_t cache : {256 << 10, 512 << 10, 1 << 20, 2 << 20}) {
       Hardware machine = with_cache(cache);
-      machine.vendor = vendor;
+      machine.hashed_cache = hashed;
       const auto points = switch_points(Params(), machine, true);
       EXPECT_EQ(points.ring_most, 4 * points.eager_limit);
       EXPECT_EQ(eager_limit_for(points, ring_bytes_for(2, 0, points.ring_most)),

@@ -66,17 +66,16 @@ uint64_t chosen(uint64_t parameter, uint64_t automatic) {
 // would only use up the cache.
 SwitchPoints switch_points(const Params& params, const Hardware& machine, bool take_turns) {
   const uint64_t cache = second_level(machine);
-  const bool intel = machine.vendor == "GenuineIntel";
   SwitchPoints points;
   const uint64_t eager = take_turns ? cache / 16 : std::min(cache / 8, kEagerMost);
   points.eager_limit = static_cast<uint32_t>(chosen(params.shm_eager_limit, eager));
   points.eager_least = static_cast<uint32_t>(chosen(params.shm_eager_limit, cache / 16));
   points.split_min = chosen(params.shm_split_min, cache / 16);
-  points.ring_most = chosen(params.shm_ring_most, intel && !take_turns ? cache / 8 : 2 * cache);
+  points.ring_most = chosen(params.shm_ring_most, machine.hashed_cache && !take_turns ? cache / 8 : 2 * cache);
   if (take_turns) points.ring_most = std::min(points.ring_most, kRingEagers * eager);
   points.read_alone_min = kNoSize;
   points.ask_alone_most = chosen(params.shm_ask_alone_most, kNoSize);
-  points.choose_stores = !intel;
+  points.choose_stores = !machine.hashed_cache;
   const bool cheap = machine.attach_ns != 0 && machine.attach_ns <= kCheapAttachNs && !take_turns;
   points.remote_min = chosen(params.shm_remote_min, take_turns ? cache / 16 : kNever);
   points.offer_min = std::min(points.remote_min, cache / 16);
