@@ -57,9 +57,9 @@ bool memory_is_promised() {
 
 }  // namespace
 
-ArenaPointer Arena::make(const Cookie& cookie, std::string* why) {
+std::unique_ptr<Arena> Arena::make(const Cookie& cookie, std::string* why) {
   static const bool watched = pthread_atfork(nullptr, nullptr, after_fork) == 0;
-  ArenaPointer arena(new (std::nothrow) Arena);
+  std::unique_ptr<Arena> arena(new (std::nothrow) Arena);
   if (!arena || !watched || !g_arenas.add(arena.get())) {
     *why = "shm: no more memory can be shared in this process; close network interfaces";
     return nullptr;
@@ -109,10 +109,6 @@ bool Arena::reserve(std::string* why) {
 Arena::~Arena() {
   g_arenas.remove(this);
   if (base_) munmap(base_, bytes_);
-}
-
-void RetireArena::operator()(Arena* arena) const {
-  if (arena->empty()) delete arena;
 }
 
 // Maps part of the file at its place.

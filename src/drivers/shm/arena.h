@@ -21,6 +21,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "core/base/status.h"
@@ -63,19 +64,11 @@ struct ArenaHeader {
 };
 inline constexpr uint64_t kArenaHead = (sizeof(ArenaHeader) + kPage - 1) / kPage * kPage;
 
-class Arena;
-
-// Ends an arena, unless something is handed out: that stays usable for ever.
-struct RetireArena {
-  void operator()(Arena* arena) const;
-};
-using ArenaPointer = std::unique_ptr<Arena, RetireArena>;
-
 // This process's arena.
 class Arena {
  public:
   // Reserves it; null with the reason and the remedy in *why.
-  static ArenaPointer make(const Cookie& cookie, std::string* why);
+  static std::unique_ptr<Arena> make(const Cookie& cookie, std::string* why);
   ~Arena();
   Arena(const Arena&) = delete;
 
@@ -204,6 +197,10 @@ class Exports {
  public:
   // `self`: this process's address.
   explicit Exports(const Address& self) : self_(self) {}
+  // What is handed out of the arena stays usable for ever.
+  ~Exports() {
+    if (arena_ && !arena_->empty()) std::ignore = arena_.release();
+  }
 
   // As of Driver.
   Status reg(void* base, uint64_t bytes, uint32_t access, Region* out);
@@ -232,7 +229,7 @@ class Exports {
   bool make_arena();
   bool forked() const;  // this is the child of one that opened the driver
 
-  ArenaPointer arena_;  // made when memory is asked for
+  std::unique_ptr<Arena> arena_;  // made when memory is asked for
   const Address& self_;
   bool no_arena_ = false;        // that was not possible
   std::vector<Range> readable_;  // by Region::driver_data

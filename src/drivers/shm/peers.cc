@@ -25,8 +25,6 @@ bool in_state(const Claim& claim, ClaimState state) {
 
 }  // namespace
 
-// --- the rings to poll ---------------------------------------------------------------------------
-
 void RingList::add(Peer& peer) {
   peer.listed = true;
   peer.hot = hot_count_ < kHotMax;
@@ -51,20 +49,15 @@ void RingList::remove(Peer& peer) {
 }
 
 void RingList::promote(Peer& peer) {
+  Peer* const coldest =
+      *std::min_element(hot_, hot_ + hot_count_,
+                        [](const Peer* a, const Peer* b) { return a->last_frame < b->last_frame; });
+  const bool full = hot_count_ == kHotMax;
   remove(peer);
-  if (hot_count_ == kHotMax) {
-    Peer& coldest = **std::min_element(hot_, hot_ + hot_count_, [](const Peer* a, const Peer* b) {
-      return a->last_frame < b->last_frame;
-    });
-    remove(coldest);
-    add(peer);
-    add(coldest);
-  } else {
-    add(peer);
-  }
+  if (full) remove(*coldest);
+  add(peer);
+  if (full) add(*coldest);
 }
-
-// --- this process --------------------------------------------------------------------------------
 
 Peers::Peers(const DriverEnv& env, const SwitchPoints& points)
     : counters_(*env.counters), local_peers_(env.local_peers), points_(points) {
@@ -96,8 +89,6 @@ bool Peers::start(std::string* why) {
 bool Peers::own_process() const {
   return header_ && static_cast<uint32_t>(getpid()) == segment_.address.pid;
 }
-
-// --- peers ---------------------------------------------------------------------------------------
 
 Status Peers::connect(std::span<const std::byte> bytes, PeerId* out, std::string* why) {
   Address address;

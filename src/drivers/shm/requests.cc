@@ -70,8 +70,6 @@ void rest(const Claim& claim, uint64_t number) {
 
 }  // namespace
 
-// --- requests ------------------------------------------------------------------------------------
-
 [[gnu::hot]] void Requests::send_lines(Peer& peer, const Request& request, const void* data,
                                        uint32_t bytes) {
   const iovec piece{const_cast<void*>(data), bytes};
@@ -143,8 +141,6 @@ bool Requests::send_parts(Peer& peer, OpenRequest& one) {
   }
   return true;
 }
-
-// --- their end -----------------------------------------------------------------------------------
 
 // Answers come in the order of the requests. One whose predecessor is missing, or to what was
 // cancelled, is not used.
@@ -330,8 +326,6 @@ inline unsigned Requests::report(Peer& peer, const Completions& ended) {
   for (unsigned i = 0; i < ended.count; i++) sink_.done(ended.list[i].cookie, ended.list[i].status);
   return ended.count;
 }
-
-// --- cancelling ----------------------------------------------------------------------------------
 
 // False: out of memory; again, later.
 bool Requests::announce_cancel(RequestQueue& queue) const {

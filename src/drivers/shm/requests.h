@@ -5,7 +5,7 @@
 // target) carries out. A system call that reaches into another process takes a microsecond or two;
 // a frame is there in a tenth of that, if the target polls. So a frame in its ring requests it to
 // move the bytes, and the initiator polls: the number of the last request that was carried out,
-// and its own ring for answers to gets. requests.cc is the initiator, target.cc the target.
+// and its own ring for answers to gets. Both sides are in requests.cc.
 //
 // When nothing happens for some polls, because the target computes, sleeps or is off its processor,
 // what is not carried out is cancelled, and made by cross-memory attach after all: nobody's
@@ -104,7 +104,7 @@ class Requests {
   unsigned make_cancelled(Peer& peer);
   Status make(Peer& peer, const OpenRequest& one);
 
-  // target.cc
+  // of the target
   void carry_out(Peer& peer, const Request& request, const std::byte* data);
   std::byte* memory_of(Peer& peer, const Request& request, uint32_t access);
   void answer(Peer& peer, const Request& answer, const std::byte* data, uint32_t bytes);
@@ -121,8 +121,6 @@ class Requests {
   const bool pair_;
   std::vector<Peer*> active_;  // with outstanding requests
 };
-
-// --- the path of a short put or get --------------------------------------------------------------
 
 // From so many outstanding ones on the target may rest: before it takes long puts, and answers
 // short gets.

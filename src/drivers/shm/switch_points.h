@@ -14,7 +14,7 @@
 
 namespace torii::shm {
 
-// Puts or gets made together (coalescer.h): how many, how many bytes, and the longest of them.
+// Puts or gets made together (remote.h): how many, how many bytes, and the longest of them.
 inline constexpr unsigned kGatherMost = 32;
 inline constexpr uint64_t kGatherBytes = 256 << 10;
 inline constexpr uint64_t kGatherLongest = 128 << 10;
@@ -36,7 +36,7 @@ struct SwitchPoints {
   uint64_t ask_alone_most;
   uint64_t ask_get_most;
   // Of several puts or gets between two polls, those from and up to so many bytes are made together
-  // (coalescer.h), whatever is requested otherwise.
+  // (remote.h), whatever is requested otherwise.
   uint64_t together_put_min;
   uint64_t together_get_min;
   uint64_t together_most;
