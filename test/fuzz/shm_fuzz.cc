@@ -103,7 +103,7 @@ class World {
       case 0:
         return word(in, own_.claim(0));  // of what the owner asked for
       case 1:
-        segment_.claim(0).withdrawn.store(in.take<uint64_t>());
+        segment_.claim(0).cancelled.store(in.take<uint64_t>());
         return;
       case 2:
       case 3:
@@ -137,9 +137,9 @@ class World {
     if ((write ? owner_.driver->put(rma) : owner_.driver->get(rma)) == Status::pending) ++pending_;
   }
   void frame(fuzz::Input& in) {
-    shm::Ask ask{};
+    shm::Request ask{};
     const uint8_t right = in.byte();
-    ask.kind = static_cast<shm::AskKind>(in.byte() % 10);
+    ask.kind = static_cast<shm::RequestKind>(in.byte() % 7);
     ask.valid = right & 1 ? guard_.serial : in.take<uint64_t>();
     ask.slot = right & 2 ? guard_.slot : in.take<uint32_t>();
     ask.offset = right & 4 ? in.below(2 * kBytes) : in.take<uint64_t>();
@@ -150,38 +150,31 @@ class World {
       data.clear();
     }
     ask.number = right & 32 ? number_ + 1 : in.take<uint32_t>();
-    if (shm::is_answer(ask.kind) && right & 16) {
+    if (ask.kind == shm::RequestKind::answer && right & 16) {
       ask.slot = 1 + in.below(4);
       ask.number = 1 + in.below(8);
     }
-    if (ask.kind == shm::AskKind::deliver && right & 16) {
-      // The liar lives in this process: its address is one where anything may be written.
-      const auto address = reinterpret_cast<uintptr_t>(right & 2 ? delivered_ : nullptr);
-      ask.bytes = static_cast<uint32_t>(std::min(data.size(), sizeof(delivered_)));
-      data.assign(reinterpret_cast<const char*>(&address), sizeof(address));
-    }
-    if (ask.kind == shm::AskKind::atomic && right & 16) {
-      shm::AskedAtomic atomic{in.take<uint64_t>(),
-                              in.take<uint64_t>(),
-                              AtomicOp(in.byte() % 8),
-                              uint8_t(in.byte() % 6),
-                              {}};
+    if (ask.kind == shm::RequestKind::atomic && right & 16) {
+      shm::AtomicRequest atomic{in.take<uint64_t>(),
+                                in.take<uint64_t>(),
+                                AtomicOp(in.byte() % 8),
+                                uint8_t(in.byte() % 6),
+                                {}};
       ask.bytes = right & 8 ? 8 : 4;
       data.assign(reinterpret_cast<const char*>(&atomic), sizeof(atomic));
     }
-    if (!shm::is_answer(ask.kind)) ++number_;
+    if (ask.kind != shm::RequestKind::answer) ++number_;
     data.insert(0, reinterpret_cast<const char*>(&ask), shm::head_bytes(ask.kind));
     if (right & 64) data.resize(in.below(unsigned(data.size() + 1)));
     bool corrupt = false;
     std::byte* const to = ring_end_.reserve(static_cast<uint32_t>(data.size()), &corrupt);
     if (!to) return;
     std::memcpy(to, data.data(), data.size());
-    ring_end_.publish(static_cast<uint32_t>(data.size()), 0, shm::kKindAsk);
+    ring_end_.publish(static_cast<uint32_t>(data.size()), 0, shm::kKindRequest);
   }
 
   char memory_[3 * kBytes] = {};
   char theirs_[kBytes] = {};
-  char delivered_[3 * kBytes] = {};
   End owner_, liar_;
   Region region_, their_region_;
   PeerId peer_ = kNoPeer;

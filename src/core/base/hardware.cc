@@ -5,6 +5,9 @@
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include <algorithm>
 #include <string_view>
@@ -103,6 +106,23 @@ uint64_t measure_attach() {
   return std::max<uint64_t>(best, 1);
 }
 
+// As the processor describes its cache of the highest level. Processors without leaf 4 answer 0.
+bool read_hashed_cache() {
+  bool hashed = false;
+#if defined(__x86_64__)
+  constexpr unsigned kLeaf = 4, kCachesMax = 16, kTypeMask = 31, kComplexIndexing = 1 << 2;
+  unsigned a, b, c, d, highest = 0;
+  for (unsigned cache = 0; cache < kCachesMax; ++cache) {
+    if (!__get_cpuid_count(kLeaf, cache, &a, &b, &c, &d) || !(a & kTypeMask)) break;
+    const unsigned level = a >> 5 & 7;
+    if (level < highest) continue;
+    highest = level;
+    hashed = d & kComplexIndexing;
+  }
+#endif
+  return hashed;
+}
+
 }  // namespace
 
 Hardware read_hardware(const std::string& root, unsigned processors, bool attach,
@@ -114,7 +134,6 @@ Hardware read_hardware(const std::string& root, unsigned processors, bool attach
   std::string cpuinfo;
   read_beginning(root + "/proc/cpuinfo", kCpuinfoBytes, &cpuinfo);
   if (std::string model = processor_model(cpuinfo); !model.empty()) machine.model = model;
-  append_words(field(cpuinfo, "vendor_id"), &machine.vendor);
   for (unsigned i = 0; i < kCacheFolders; ++i) {
     const std::string folder =
         root + "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(i);
@@ -131,8 +150,10 @@ const Hardware& hardware() {
   static const Hardware machine = [] {
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
     const uint64_t attach_ns = measure_attach();
-    return read_hardware("", online > 0 ? static_cast<unsigned>(online) : 1, attach_ns > 0,
-                         attach_ns);
+    Hardware here =
+        read_hardware("", online > 0 ? static_cast<unsigned>(online) : 1, attach_ns > 0, attach_ns);
+    here.hashed_cache = read_hashed_cache();
+    return here;
   }();
   return machine;
 }

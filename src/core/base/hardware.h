@@ -15,14 +15,15 @@ struct Hardware {
   uint64_t caches[3] = {};  // bytes of the data caches of levels 1 to 3; 0: none, or unknown
   bool attach = false;      // the kernel lets a process use cross-memory attach at all
   uint64_t attach_ns = 0;   // what one call of it costs beside the copy; 0: unknown
-  std::string vendor;       // of the processor, as the kernel names it; empty: unknown
+  // The last-level cache spreads lines over slices by a hash (CPUID leaf 4, "complex indexing").
+  bool hashed_cache = false;
 };
 
 // Of this machine; read once, from a dozen small files. (hwloc, which knows the same, takes 10 to
 // 50 ms to load its plug-ins, in every process of a job.)
 const Hardware& hardware();
 
-// The same from the files under `root`: proc/cpuinfo, sys/devices/system/cpu/cpu0/cache.
+// What the files under `root` say: proc/cpuinfo, sys/devices/system/cpu/cpu0/cache.
 Hardware read_hardware(const std::string& root, unsigned processors, bool attach,
                        uint64_t attach_ns = 0);
 

@@ -14,10 +14,12 @@
 #include <cstring>
 #include <iterator>
 #include <new>
+#include <string>
 #include <utility>
 
 #include "core/base/forked.h"
 #include "core/base/log.h"
+#include "core/base/memcheck.h"
 #include "core/base/small_file.h"
 
 namespace torii::shm {
@@ -55,9 +57,9 @@ bool memory_is_promised() {
 
 }  // namespace
 
-ArenaPointer Arena::make(const Cookie& cookie, std::string* why) {
+std::unique_ptr<Arena> Arena::make(const Cookie& cookie, std::string* why) {
   static const bool watched = pthread_atfork(nullptr, nullptr, after_fork) == 0;
-  ArenaPointer arena(new (std::nothrow) Arena);
+  std::unique_ptr<Arena> arena(new (std::nothrow) Arena);
   if (!arena || !watched || !g_arenas.add(arena.get())) {
     *why = "shm: no more memory can be shared in this process; close network interfaces";
     return nullptr;
@@ -67,7 +69,7 @@ ArenaPointer Arena::make(const Cookie& cookie, std::string* why) {
   header.cookie = cookie;
   header.self_base = reinterpret_cast<uintptr_t>(arena->base_);
   header.bytes = arena->bytes_;
-  std::atomic_thread_fence(std::memory_order_release);
+  std::atomic_thread_fence(release);
   header.magic = kArenaMagic;
   return arena;
 }
@@ -107,10 +109,6 @@ bool Arena::reserve(std::string* why) {
 Arena::~Arena() {
   g_arenas.remove(this);
   if (base_) munmap(base_, bytes_);
-}
-
-void RetireArena::operator()(Arena* arena) const {
-  if (arena->empty()) delete arena;
 }
 
 // Maps part of the file at its place.
@@ -195,9 +193,9 @@ void* Arena::alloc(uint64_t bytes, uint64_t alignment) {
   }
   live_[first] = {bytes, number};
   ArenaSlot& slot = header_->slots[number];
-  slot.first.store(first, std::memory_order_relaxed);
-  slot.bytes.store(bytes, std::memory_order_relaxed);
-  slot.serial.store(++last_serial_, std::memory_order_release);
+  slot.first.store(first, relaxed);
+  slot.bytes.store(bytes, relaxed);
+  slot.serial.store(++last_serial_, release);
   return base_ + first;
 }
 
@@ -206,7 +204,7 @@ void Arena::dealloc(void* base) {
   const auto it = live_.find(first);
   TORII_ASSERT(it != live_.end());
   const Live live = it->second;
-  header_->slots[live.slot].serial.store(0, std::memory_order_release);
+  header_->slots[live.slot].serial.store(0, release);
   live_.erase(it);
   free_slots_.push_back(live.slot);
   unback(first, live.bytes);
@@ -221,8 +219,7 @@ ArenaKey Arena::key(const void* base, uint64_t bytes) const {
   const uint64_t inside = first - it->first;
   if (inside > it->second.bytes || bytes > it->second.bytes - inside) return {};
   const uint32_t slot = it->second.slot;
-  return {static_cast<uint32_t>(fd_.get()), slot,
-          header_->slots[slot].serial.load(std::memory_order_relaxed)};
+  return {static_cast<uint32_t>(fd_.get()), slot, header_->slots[slot].serial.load(relaxed)};
 }
 
 ArenaKey Arena::guard(const void* base, uint64_t bytes, uint32_t access, uint64_t label) {
@@ -238,15 +235,14 @@ ArenaKey Arena::guard(const void* base, uint64_t bytes, uint32_t access, uint64_
   }
   const ArenaKey allocation = key(base, bytes);
   GuardSlot& slot = header_->guards[number];
-  constexpr auto relaxed = std::memory_order_relaxed;
-  std::atomic_thread_fence(std::memory_order_release);  // the old word's 0 comes before
+  std::atomic_thread_fence(release);  // the old word's 0 comes before
   slot.base.store(reinterpret_cast<uintptr_t>(base), relaxed);
   slot.bytes.store(bytes, relaxed);
   slot.label.store(label, relaxed);
   slot.access.store(access, relaxed);
   slot.allocation.store(allocation.slot, relaxed);
   slot.serial.store(allocation.serial, relaxed);
-  slot.word.store(++last_serial_, std::memory_order_release);
+  slot.word.store(++last_serial_, release);
   guards_[number] = {last_serial_, static_cast<std::byte*>(const_cast<void*>(base)), bytes, access};
   return {static_cast<uint32_t>(fd_.get()), number, last_serial_};
 }
@@ -264,9 +260,9 @@ void Arena::after_fork() {
     if (!arena->header_) return;
     for (uint32_t n = 0; n < arena->slots_used_; n++) {
       const ArenaSlot& slot = arena->header_->slots[n];
-      if (slot.serial.load(std::memory_order_acquire) == 0) continue;
-      const uint64_t first = slot.first.load(std::memory_order_relaxed);
-      const uint64_t bytes = slot.bytes.load(std::memory_order_relaxed);
+      if (slot.serial.load(acquire) == 0) continue;
+      const uint64_t first = slot.first.load(relaxed);
+      const uint64_t bytes = slot.bytes.load(relaxed);
       // Peers may write to the slot.
       if (first < kArenaHead || first > arena->bytes_ || bytes > arena->bytes_ - first) continue;
       // Where a copy is not promised the child has none, rather than its parent's memory.
@@ -278,7 +274,7 @@ void Arena::after_fork() {
   });
 }
 
-// --- a peer's ------------------------------------------------------------------------------
+// --- a peer's ------------------------------------------------------------------------------------
 
 Descriptor ArenaView::open_file(const Address& owner) const {
   const std::string path = format_text("/proc/%u/fd/%u", owner.pid, fd_);
@@ -310,9 +306,9 @@ bool ArenaView::open(const Address& owner, uint32_t fd) {
 bool ArenaView::live(const ArenaKey& key, uint64_t first, uint64_t bytes) const {
   const auto& header = *reinterpret_cast<const ArenaHeader*>(head_.base());
   const ArenaSlot& slot = header.slots[key.slot];
-  if (slot.serial.load(std::memory_order_acquire) != key.serial) return false;
-  const uint64_t start = slot.first.load(std::memory_order_relaxed);
-  const uint64_t all = slot.bytes.load(std::memory_order_relaxed);
+  if (slot.serial.load(acquire) != key.serial) return false;
+  const uint64_t start = slot.first.load(relaxed);
+  const uint64_t all = slot.bytes.load(relaxed);
   return first >= start && first - start <= all && bytes <= all - (first - start);
 }
 
@@ -348,12 +344,7 @@ const ArenaView::Window* ArenaView::window(const Address& owner, uint64_t first,
 }
 
 Status ArenaView::find(const Address& owner, const ArenaKey& key, uint64_t base, uint64_t bytes,
-                       std::byte** at) {
-  return pin(owner, key, base, bytes, at, nullptr);
-}
-
-Status ArenaView::pin(const Address& owner, const ArenaKey& key, uint64_t base, uint64_t bytes,
-                      std::byte** at, std::shared_ptr<Mapping>* pinned) {
+                       std::byte** at, std::shared_ptr<Mapping>* pinned) {
   if (!tried_ && !open(owner, key.fd))
     TORII_INFO("shm: memory of process %u is not mapped", owner.pid);
   if (!head_) return Status::unsupported;
@@ -375,8 +366,7 @@ Status ArenaView::guarded(const Address& owner, const ArenaKey& key, Guarded* ou
   if (key.fd != fd_ || key.slot >= kGuardSlots || key.serial == 0) return Status::invalid;
   const auto& header = *reinterpret_cast<const ArenaHeader*>(head_.base());
   const GuardSlot& slot = header.guards[key.slot];
-  constexpr auto relaxed = std::memory_order_relaxed;
-  if (slot.word.load(std::memory_order_acquire) != key.serial) return Status::invalid;
+  if (slot.word.load(acquire) != key.serial) return Status::invalid;
   out->base = slot.base.load(relaxed);
   out->bytes = slot.bytes.load(relaxed);
   out->label = slot.label.load(relaxed);
@@ -385,9 +375,82 @@ Status ArenaView::guarded(const Address& owner, const ArenaKey& key, Guarded* ou
                      slot.serial.load(relaxed)};
   out->word = &slot.word;
   out->valid = key.serial;
-  std::atomic_thread_fence(std::memory_order_acquire);
+  std::atomic_thread_fence(acquire);
   if (slot.word.load(relaxed) != key.serial) return Status::invalid;  // it ended meanwhile
   return out->bytes > ~uint64_t{0} - out->base ? Status::invalid : Status::ok;
+}
+
+// --- exports -------------------------------------------------------------------------------------
+
+bool Exports::forked() const { return static_cast<uint32_t>(getpid()) != self_.pid; }
+
+bool Exports::make_arena() {
+  if (!arena_ && !no_arena_) {
+    std::string why;
+    arena_ = Arena::make(self_.cookie, &why);
+    no_arena_ = !arena_;
+    if (no_arena_)
+      TORII_WARN("%s; large messages from and to such memory take longer", why.c_str());
+  }
+  return arena_ != nullptr;
+}
+
+Status Exports::alloc(uint64_t bytes, uint64_t alignment, void** base) {
+  if (forked()) return Status::unsupported;
+  *base = make_arena() ? arena_->alloc(bytes, alignment) : nullptr;
+  return *base ? Status::ok : Status::no_memory;
+}
+
+// In the child of a fork the memory is a copy, which stays; that of the parent is not the child's.
+void Exports::dealloc(void* base) {
+  if (!forked()) arena_->dealloc(base);
+}
+
+ArenaKey Exports::arena_key(const void* base, uint64_t bytes) const {
+  return allocated(base) ? arena_->key(base, bytes) : ArenaKey{};
+}
+
+Status Exports::reg(void* base, uint64_t bytes, uint32_t access, Region* out) {
+  const uint32_t rights = access & (kRemoteRead | kRemoteWrite | kRemoteUpdate);
+  const bool guarded = access & kGuarded;
+  if ((!base && bytes) || !access || (access & ~uint32_t{kGuarded}) != rights)
+    return Status::invalid;
+  if (guarded && (forked() || !make_arena())) return Status::unsupported;
+  *out = Region{base, bytes, access, {}, 0, out->label};
+  const Key key{reinterpret_cast<uintptr_t>(base), bytes, access,
+                static_cast<uint32_t>(self_.cookie.words[1]),
+                guarded ? arena_->guard(base, bytes, rights, out->label) : arena_key(base, bytes)};
+  if (guarded && !key.arena.serial) return Status::no_memory;
+  std::memcpy(out->key.data(), &key, sizeof(key));
+  if (access & (kRemoteWrite | kRemoteUpdate)) written_by_others(base, bytes);
+  if (!(access & kRemoteRead)) return Status::ok;
+  if (free_.empty()) {
+    free_.push_back(static_cast<uint32_t>(readable_.size()));
+    readable_.push_back({});
+  }
+  out->driver_data = free_.back();
+  free_.pop_back();
+  readable_[out->driver_data] = {key.base, bytes};
+  return Status::ok;
+}
+
+void Exports::dereg(Region& region) {
+  if ((region.access & kGuarded) && !forked()) {
+    Key key;
+    std::memcpy(&key, region.key.data(), sizeof(key));
+    arena_->unguard(key.arena.slot);
+  }
+  if (region.access & kRemoteRead) {
+    readable_[region.driver_data] = {};
+    free_.push_back(static_cast<uint32_t>(region.driver_data));
+  }
+  region = Region{};
+}
+
+bool Exports::readable(uint64_t base, uint64_t bytes) const {
+  return std::any_of(readable_.begin(), readable_.end(), [&](const Range& r) {
+    return base >= r.base && base - r.base <= r.bytes && bytes <= r.bytes - (base - r.base);
+  });
 }
 
 }  // namespace torii::shm

@@ -21,9 +21,12 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "core/base/status.h"
+#include "drivers/driver.h"
+#include "drivers/shm/arena.h"
 #include "drivers/shm/layout.h"
 #include "drivers/shm/segment.h"
 
@@ -61,19 +64,11 @@ struct ArenaHeader {
 };
 inline constexpr uint64_t kArenaHead = (sizeof(ArenaHeader) + kPage - 1) / kPage * kPage;
 
-class Arena;
-
-// Ends an arena, unless something is handed out: that stays usable for ever.
-struct RetireArena {
-  void operator()(Arena* arena) const;
-};
-using ArenaPointer = std::unique_ptr<Arena, RetireArena>;
-
 // This process's arena.
 class Arena {
  public:
   // Reserves it; null with the reason and the remedy in *why.
-  static ArenaPointer make(const Cookie& cookie, std::string* why);
+  static std::unique_ptr<Arena> make(const Cookie& cookie, std::string* why);
   ~Arena();
   Arena(const Arena&) = delete;
 
@@ -153,13 +148,11 @@ struct Guarded {
 // used. Nothing that is read there is relied on, but for the decision that a key is stale.
 class ArenaView {
  public:
-  // Where the memory [base, base + bytes) of the process at `owner` is mapped here. `invalid`: the
-  // key is stale or makes no sense. `unsupported`: this process cannot map it, use other ways.
+  // Where the memory [base, base + bytes) of the process at `owner` is mapped here; for as long as
+  // *pinned lives, if it is given. `invalid`: the key is stale or makes no sense. `unsupported`:
+  // this process cannot map it, use other ways.
   Status find(const Address& owner, const ArenaKey& key, uint64_t base, uint64_t bytes,
-              std::byte** at);
-  // The same memory, mapped for as long as *pinned lives.
-  Status pin(const Address& owner, const ArenaKey& key, uint64_t base, uint64_t bytes,
-             std::byte** at, std::shared_ptr<Mapping>* pinned);
+              std::byte** at, std::shared_ptr<Mapping>* pinned = nullptr);
   // What the owner says of a guarded region; results as of find().
   Status guarded(const Address& owner, const ArenaKey& key, Guarded* out);
 
@@ -188,6 +181,59 @@ class ArenaView {
   ino_t inode_ = 0;
   std::vector<Window> windows_;
   uint64_t uses_ = 0;
+};
+
+// The wire form of a memory key.
+struct Key {
+  uint64_t base;
+  uint64_t bytes;
+  uint32_t access;
+  uint32_t owner;  // part of the owner's cookie
+  ArenaKey arena;
+};
+
+// Memory of this process that peers may reach: registered regions, and memory of the arena.
+class Exports {
+ public:
+  // `self`: this process's address.
+  explicit Exports(const Address& self) : self_(self) {}
+  // What is handed out of the arena stays usable for ever.
+  ~Exports() {
+    if (arena_ && !arena_->empty()) std::ignore = arena_.release();
+  }
+
+  // As of Driver.
+  Status reg(void* base, uint64_t bytes, uint32_t access, Region* out);
+  void dereg(Region& region);
+  Status alloc(uint64_t bytes, uint64_t alignment, void** base);
+  void dealloc(void* base);
+
+  // Is this memory of alloc()?
+  bool allocated(const void* at) const { return arena_ && arena_->contains(at); }
+  // The name of the allocation in which all of it lies; serial 0: none.
+  ArenaKey arena_key(const void* base, uint64_t bytes) const;
+  // All of it is registered for reading, guarded or not.
+  bool readable(uint64_t base, uint64_t bytes) const;
+  // As Arena::guarded().
+  std::byte* guarded(uint32_t slot, uint64_t valid, uint32_t access, uint64_t offset,
+                     uint64_t bytes) const {
+    return arena_ ? arena_->guarded(slot, valid, access, offset, bytes) : nullptr;
+  }
+
+ private:
+  struct Range {
+    uint64_t base;
+    uint64_t bytes;
+  };
+
+  bool make_arena();
+  bool forked() const;  // this is the child of one that opened the driver
+
+  std::unique_ptr<Arena> arena_;  // made when memory is asked for
+  const Address& self_;
+  bool no_arena_ = false;        // that was not possible
+  std::vector<Range> readable_;  // by Region::driver_data
+  std::vector<uint32_t> free_;
 };
 
 }  // namespace torii::shm

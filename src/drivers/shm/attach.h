@@ -26,26 +26,18 @@ struct Target {
   uint64_t cookie_address;
 };
 
-// One transfer between `bytes` bytes at `remote_base` there and local memory.
-struct Transfer {
-  uint64_t remote_base;
-  const iovec* pieces;  // at most kAttachPieces, `bytes` bytes together
-  uint32_t piece_count;
-  uint64_t bytes;
+// At most kAttachPieces ranges of memory, `bytes` bytes together.
+struct Ranges {
+  const iovec* first;
+  uint32_t count;
 };
 
-// ok; peer_dead: the process is gone or its pid names another one now; denied: the system forbids
-// it (*error says why); invalid: memory of either side is not mapped; no_memory.
-Status attach_read(const Target& target, const Transfer& transfer, int* error);
-Status attach_write(const Target& target, const Transfer& transfer, int* error);
-
-// Reads or writes `count` ranges there, each into or from the local one of the same number and
-// length, `bytes` bytes together, by one system call. An error: some were moved, and the others may
-// be possible alone.
-Status attach_read_all(const Target& target, const iovec* local, const iovec* remote,
-                       uint32_t count, uint64_t bytes, int* error);
-Status attach_write_all(const Target& target, const iovec* local, const iovec* remote,
-                        uint32_t count, uint64_t bytes, int* error);
+// Moves `bytes` bytes between ranges there and ranges here, in their order, by one system call. ok;
+// peer_dead: the process is gone or its pid names another one now; denied: the system forbids it
+// (*error says why); invalid: memory of either side is not mapped; no_memory. An error: some bytes
+// may have been moved.
+Status attach_move(const Target& target, bool write, Ranges local, Ranges remote, uint64_t bytes,
+                   int* error);
 
 // Counts spans of 3 to 10 ms; always 0 where the processor has no counter for it.
 uint64_t attach_moment();

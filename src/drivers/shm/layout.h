@@ -19,9 +19,11 @@
 
 namespace torii::shm {
 
+using enum std::memory_order;
+
 inline constexpr size_t kLine = 64;  // bytes of a cache line
 inline constexpr size_t kPage = 4096;
-inline constexpr uint32_t kMagic = 0x626d6873;  // "shmb"; changes with anything on this page
+inline constexpr uint32_t kMagic = 0x636d6873;  // "shmc"; changes with anything on this page
 inline constexpr uint32_t kClaimsMax = 8192;
 inline constexpr uint64_t kRingMin = 32 << 10;
 inline constexpr uint64_t kRingMax = 64 << 20;
@@ -54,7 +56,7 @@ struct Address {
   uint64_t start_time;  // of the process, in clock ticks since boot
   Cookie cookie;        // random, of this driver instance
   uint32_t fd;          // of the segment in that process
-  uint32_t socket;      // names the socket that hands the segment over (handover.h), or 0
+  uint32_t socket;      // names the socket that hands the segment over (segment.h), or 0
   bool operator==(const Address&) const = default;
 };
 static_assert(sizeof(Address) == 56);
@@ -66,7 +68,7 @@ enum class Life : uint32_t { open = 1, closed = 2 };
 enum class ClaimState : uint32_t { free = 0, claiming = 1, live = 2, closed = 3 };
 
 // A get that both processes work at: the reader reads pages, the process whose memory it is
-// writes pages, and each takes the next ones (split.cc). Lies in the reader's segment.
+// writes pages, and each takes the next ones (splits.cc). Lies in the reader's segment.
 struct Split {
   alignas(kLine) std::atomic<uint64_t> taken;  // serial of the get << 32 | pages handed out
   std::atomic<uint32_t> written;               // of them done by the other process
@@ -92,40 +94,31 @@ struct SplitRequest {
   ArenaKey arena;  // of the destination
 };
 
-// The head of a frame that asks the other process to put into its memory or to get from it, or that
-// brings what a get asked for (ask.cc). Data follows; of `deliver`, the address in the asking
-// process to which the data shall be written, of `delivered`, that they were, nothing, and of
-// `atomic` an AskedAtomic.
-enum class AskKind : uint32_t {
+// The head of a frame by which a process requests that another one puts to its memory or gets from
+// it, or that answers such a request (requests.h). Data follows, of `atomic` an AtomicRequest.
+enum class RequestKind : uint32_t {
   put = 1,
   get = 2,
-  answer = 3,
-  deliver = 4,
-  delivered = 5,
-  atomic = 6,
-  put_of_many = 7,  // others are under way: see rest() in asked.cc
-  get_of_many = 8,  // the same
-  answers = 9       // to `slot` gets, the first of which is `number`: their data in a row
+  answer = 3,  // to `slot` gets, the first of which is `number`: their data in a row
+  atomic = 4,
+  put_of_many = 5,  // others are outstanding: see rest() in requests.cc
+  get_of_many = 6   // the same
 };
-inline constexpr uint64_t kDeliverMax = 512 << 10;  // bytes in one go
-struct Ask {
-  AskKind kind;
-  uint32_t number;  // low part of the number of the ask
+struct Request {
+  RequestKind kind;
+  uint32_t number;  // low part of the number of the request
   uint32_t bytes;   // of data, here or wanted; of the word; an answer of none refuses
   uint32_t slot;    // the region's guard, or a number of answers
-  // Not in what answers: so an answer of 40 bytes is a line.
+  // Not in answers: so one of 40 bytes is a line.
   uint64_t valid;   // the word of the region's guard
   uint64_t offset;  // in the region
 };
-static_assert(sizeof(Ask) == 32);
-inline constexpr bool is_get(AskKind kind) {
-  return kind == AskKind::get || kind == AskKind::get_of_many;
+static_assert(sizeof(Request) == 32);
+inline constexpr bool is_get(RequestKind kind) {
+  return kind == RequestKind::get || kind == RequestKind::get_of_many;
 }
-inline constexpr bool is_answer(AskKind kind) {
-  return kind == AskKind::answer || kind == AskKind::answers || kind == AskKind::delivered;
-}
-inline constexpr uint32_t head_bytes(AskKind kind) {
-  return is_answer(kind) ? offsetof(Ask, valid) : sizeof(Ask);
+inline constexpr uint32_t head_bytes(RequestKind kind) {
+  return kind == RequestKind::answer ? offsetof(Request, valid) : sizeof(Request);
 }
 
 // Answers that share a frame.
@@ -133,15 +126,15 @@ inline constexpr uint32_t kAnswersEach = 256;  // bytes
 inline constexpr uint32_t kAnswersMost = 1024;
 
 // An atomic operation. With the head it is a line.
-inline constexpr uint32_t kResults = 4;  // of one asking process at a time
-struct AskedAtomic {
+inline constexpr uint32_t kResults = 4;  // of one initiator at a time
+struct AtomicRequest {
   uint64_t operand;
   uint64_t compare;
   AtomicOp op;
   uint8_t result;  // where the value before shall be: one of Claim::results
   uint8_t unused[6];
 };
-static_assert(sizeof(AskedAtomic) == 24);
+static_assert(sizeof(AtomicRequest) == 24);
 
 struct Header {
   // Constant after creation.
@@ -172,18 +165,18 @@ struct Claim {
   Address sender;
   // Up to where the owner has consumed - kFirstPosition; written every quarter of the ring.
   alignas(kLine) std::atomic<uint32_t> released;
-  // What the sender asks for is numbered by the order in the ring. Written by the owner: the last
-  // that it carried out, of gets that it answers apart; the last that it has begun with, and is
+  // The sender's requests are numbered by their order in the ring. Written by the owner: the last
+  // that it carried out, but for gets, which it answers; the last that it has begun with, and is
   // through with, one way or another.
   std::atomic<uint64_t> applied;
-  // Of atomic operations, here because their asking process waits for `applied`.
+  // Of atomic operations, here because their initiator polls `applied`.
   std::atomic<uint64_t> results[kResults];
   alignas(kLine) std::atomic<uint64_t> taking;
   std::atomic<uint64_t> seen;
-  // Written by the sender: what is not begun up to this one is not wanted any more.
-  alignas(kLine) std::atomic<uint64_t> withdrawn;
-  // The last that the sender had asked for when it began to look for their end.
-  std::atomic<uint64_t> looked_for;
+  // Written by the sender: what is not begun up to this one is cancelled.
+  alignas(kLine) std::atomic<uint64_t> cancelled;
+  // The last request of the sender when it began to poll for their end.
+  std::atomic<uint64_t> awaited;
 };
 static_assert(sizeof(Claim) == 4 * kLine);
 

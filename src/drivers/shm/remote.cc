@@ -1,64 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
-//
-// Exported and imported memory; put and get by this process alone, which is by cross-memory attach
-// unless the memory is mapped (direct.cc).
-#include <unistd.h>
+#include "drivers/shm/remote.h"
 
-#include <algorithm>
 #include <cstring>
 #include <utility>
 
+#include "core/base/copy.h"
 #include "core/base/log.h"
-#include "core/base/memcheck.h"
-#include "drivers/shm/attach.h"
-#include "drivers/shm/nic.h"
 
-namespace torii {
+namespace torii::shm {
 
-Status ShmDriver::reg(void* base, uint64_t bytes, uint32_t access, Region* out) {
-  if (!(caps_.flags & kGet)) return Status::unsupported;
-  if ((!base && bytes) || !access ||
-      (access & ~uint32_t{kRemoteRead | kRemoteWrite | kRemoteUpdate | kGuarded}))
-    return Status::invalid;
-  const bool guarded = access & kGuarded;
-  if (guarded && (!(caps_.flags & kGuard) || forked() || !make_arena())) return Status::unsupported;
-  *out = Region{base, bytes, access, {}, 0, out->label};
-  const uint32_t rights = access & ~uint32_t{kGuarded};
-  const Key key{reinterpret_cast<uintptr_t>(base), bytes, access,
-                static_cast<uint32_t>(segment_.address.cookie.words[1]),
-                guarded ? arena_->guard(base, bytes, rights, out->label) : arena_key(base, bytes)};
-  if (guarded && !key.arena.serial) return Status::no_memory;
-  std::memcpy(out->key.data(), &key, sizeof(key));
-  if (access & (kRemoteWrite | kRemoteUpdate)) written_by_others(base, bytes);
-  if (!(access & kRemoteRead)) return Status::ok;
-  if (free_exports_.empty()) {
-    free_exports_.push_back(static_cast<uint32_t>(exports_.size()));
-    exports_.push_back({});
-  }
-  out->driver_data = free_exports_.back();
-  free_exports_.pop_back();
-  exports_[out->driver_data] = {key.base, bytes};
-  return Status::ok;
-}
-
-void ShmDriver::dereg(Region& region) {
-  if ((region.access & kGuarded) && !forked()) {
-    Key key;
-    std::memcpy(&key, region.key.data(), sizeof(key));
-    arena_->unguard(key.arena.slot);
-  }
-  if (region.access & kRemoteRead) {
-    exports_[region.driver_data] = {};
-    free_exports_.push_back(static_cast<uint32_t>(region.driver_data));
-  }
-  region = Region{};
-}
-
-Status ShmDriver::import(PeerId id, std::span<const std::byte> bytes, uint32_t* remote) {
-  if (!(caps_.flags & kGet)) return Status::unsupported;
+Status RemoteMemory::import(PeerId id, std::span<const std::byte> bytes, uint32_t* remote) {
   Key key;
-  if (bytes.size() != sizeof(key) || id >= peers_.size()) return Status::invalid;
+  if (bytes.size() != sizeof(key) || !peers_.knows(id)) return Status::invalid;
   Peer& peer = peers_[id];
   if (peer.stage == Stage::down) return Status::peer_dead;
   if (peer.stage != Stage::up) return Status::invalid;
@@ -67,110 +21,177 @@ Status ShmDriver::import(PeerId id, std::span<const std::byte> bytes, uint32_t* 
       key.bytes > ~uint64_t{0} - key.base)
     return refuse_key(peer, "is not of its sender, or goes round the end of memory");
   Import import{key, id, true, nullptr};
+  Status status = Status::ok;
   if (key.access & kGuarded) {
-    if (const Status status = import_guarded(peer, &import); status != Status::ok) return status;
+    status = import_guarded(peer, &import);
   } else if (key.arena.serial) {
     std::byte* at = nullptr;
-    const Status status = find_direct(peer, key.arena, key.base, key.bytes, &at);
-    if (status == Status::invalid) return status;
+    status = map(peer, key.arena, key.base, key.bytes, &at);
     if (status == Status::unsupported) import.key.arena = {};
+    if (status != Status::invalid) status = Status::ok;
   }
-  if (free_imports_.empty()) {
-    *remote = static_cast<uint32_t>(imports_.size());
+  if (status != Status::ok) return status;
+  if (free_.empty()) {
+    free_.push_back(static_cast<uint32_t>(imports_.size()));
     imports_.push_back({});
-  } else {
-    *remote = free_imports_.back();
-    free_imports_.pop_back();
   }
+  *remote = free_.back();
+  free_.pop_back();
   imports_[*remote] = std::move(import);
   return Status::ok;
 }
 
-// A peer that makes no mistakes never sends it: counted, reported the first few times.
-Status ShmDriver::refuse_key(const Peer& peer, const char* what) {
-  constexpr uint64_t kReported = 5;
-  if (++counters_.bad_keys <= kReported)
-    TORII_WARN("shm: a memory key of process %u is refused: it %s",
-               peer.details->segment.address.pid, what);
-  return Status::invalid;
-}
-
-void ShmDriver::drop(uint32_t remote) {
-  TORII_ASSERT(remote < imports_.size() && imports_[remote].used);
-  imports_[remote].used = false;
-  imports_[remote].guarded.reset();
-  free_imports_.push_back(remote);
-}
-
-// Not what is mapped, nor of a process that sleeps.
-bool ShmDriver::sooner_sent(uint32_t remote) const {
-  const Import& import = imports_[remote];
-  const Peer& peer = peers_[import.peer];
-  return !import.key.arena.serial && peer.there &&
-         peer.there->sleeping.load(std::memory_order_relaxed) == 0;
-}
-
-// A transfer that was checked.
-[[gnu::hot]] Status ShmDriver::move(const Rma& rma, Peer& peer, bool write) {
-  Status status = Status::unsupported;
-  if (imports_[rma.remote].key.arena.serial) status = move_direct(peer, rma, write);
-  if (status != Status::unsupported) return still_valid(rma, write, status);
-  if (!peer.direct) return Status::denied;
-  int error = 0;
-  status = attach(peer, write, imports_[rma.remote].key.base + rma.remote_offset, rma.pieces,
-                  rma.piece_count, rma.bytes, &error);
-  if (status == Status::denied) downgrade(peer, error);
-  return still_valid(rma, write, status);
-}
-
-// What was read may be somebody else's by now if the export ended meanwhile.
-inline Status ShmDriver::still_valid(const Rma& rma, bool write, Status status) const {
-  const GuardedImport* const guarded = imports_[rma.remote].guarded.get();
-  if (write || status != Status::ok || !guarded) return status;
-  std::atomic_thread_fence(std::memory_order_acquire);
-  return guarded->word.word->load(std::memory_order_relaxed) == guarded->word.valid
-             ? Status::ok
-             : Status::invalid;
-}
-
-// Whom a call of cross-memory attach is to reach. A proof that the pid is the peer's holds for a
-// moment: it names nobody else before the peer has ended, was waited for, and all other pids have
-// been given out. peer_dead: it has closed, there is nothing to reach.
-Status ShmDriver::attach_target(const Peer& peer, uint64_t moment, shm::Target* out) {
-  if (!peer.there ||
-      peer.there->life.load(std::memory_order_acquire) != static_cast<uint32_t>(shm::Life::open))
-    return Status::peer_dead;
-  const bool proved = moment != 0 && moment == peer.proved;
-  const shm::Segment& segment = peer.details->segment;
-  *out = {static_cast<pid_t>(segment.address.pid), proved ? nullptr : &segment.address.cookie,
-          segment.self_address + shm::kCookieOffset};
+Status RemoteMemory::import_guarded(Peer& peer, Import* import) {
+  auto guarded = std::make_unique<GuardedImport>();
+  Guarded& word = guarded->word;
+  guarded->slot = import->key.arena.slot;
+  const Status status =
+      peer.details->arena.guarded(peer.details->segment.address, import->key.arena, &word);
+  if (status == Status::invalid)
+    return refuse_key(peer, "is of an export that has ended, or of none");
+  if (status != Status::ok) return status;
+  import->key = {word.base, word.bytes, word.access, import->key.owner, word.allocation};
+  if (word.allocation.serial) {
+    const Status found =
+        map(peer, word.allocation, word.base, word.bytes, &guarded->at, &guarded->memory);
+    if (found == Status::invalid) return found;
+    if (found != Status::ok) import->key.arena = {};
+  }
+  import->guarded = std::move(guarded);
   return Status::ok;
 }
 
-// By cross-memory attach.
-[[gnu::hot]] Status ShmDriver::attach(Peer& peer, bool write, uint64_t remote, const iovec* pieces,
-                                      uint32_t piece_count, uint64_t bytes, int* error) {
-  const uint64_t moment = shm::attach_moment();
-  const shm::Transfer transfer{remote, pieces, piece_count, bytes};
-  shm::Target target;
-  Status status = attach_target(peer, moment, &target);
+// Where that memory is mapped here; `unsupported`: nowhere.
+Status RemoteMemory::map(Peer& peer, const ArenaKey& key, uint64_t base, uint64_t bytes,
+                         std::byte** at, std::shared_ptr<Mapping>* pinned) {
+  const Status status =
+      peer.details->arena.find(peer.details->segment.address, key, base, bytes, at, pinned);
+  if (status != Status::invalid) return status;
+  return refuse_key(peer, "is of memory that was given back, or beyond its bounds");
+}
+
+Status RemoteMemory::refuse_key(const Peer& peer, const char* what) {
+  constexpr uint64_t kReported = 5;
+  if (++counters_.bad_keys <= kReported)
+    TORII_WARN("shm: a memory key of process %u is refused: it %s", peer.pid(), what);
+  return Status::invalid;
+}
+
+void RemoteMemory::drop(uint32_t remote) {
+  TORII_ASSERT(remote < imports_.size() && imports_[remote].used);
+  imports_[remote].used = false;
+  imports_[remote].guarded.reset();
+  free_.push_back(remote);
+}
+
+Status RemoteMemory::reach(uint32_t remote, Reach* out) const {
+  if (!guarded(remote) || !imports_[remote].used) return Status::invalid;
+  const GuardedImport& import = *imports_[remote].guarded;
+  *out = Reach{import.word.bytes, import.word.access, import.word.label,
+               import.at,         import.word.word,   import.word.valid};
+  return Status::ok;
+}
+
+[[gnu::hot]] Status RemoteMemory::move(const Rma& rma, Peer& peer, bool write) {
+  const Import& import = imports_[rma.remote];
+  Status status = import.mapped() ? move_mapped(rma, peer, write) : Status::unsupported;
+  if (status == Status::unsupported) {
+    if (!peer.direct) return Status::denied;
+    const iovec remote{reinterpret_cast<void*>(import.address(rma)), rma.bytes};
+    status = attach(peer, write, {rma.pieces, rma.piece_count}, {&remote, 1}, rma.bytes);
+  }
+  if (write || status != Status::ok || !import.guarded) return status;
+  // What was read may be somebody else's by now if the export ended meanwhile.
+  std::atomic_thread_fence(acquire);
+  return import.guarded->ended(relaxed) ? Status::invalid : Status::ok;
+}
+
+Status RemoteMemory::move_mapped(const Rma& rma, Peer& peer, bool write) {
+  const Import& import = imports_[rma.remote];
+  std::byte* at = nullptr;
+  const Status status = map(peer, import.key.arena, import.address(rma), rma.bytes, &at);
   if (status != Status::ok) return status;
-  status = write ? shm::attach_write(target, transfer, error)
-                 : shm::attach_read(target, transfer, error);
+  for (uint32_t i = 0; i < rma.piece_count; i++) {
+    const iovec& piece = rma.pieces[i];
+    copy_bytes(write ? at : piece.iov_base, write ? piece.iov_base : at, piece.iov_len);
+    at += piece.iov_len;
+  }
+  counters_.direct_bytes += rma.bytes;
+  return Status::ok;
+}
+
+// A proof that the pid is the peer's holds for a moment: it names nobody else before the peer has
+// ended, was waited for, and all other pids have been given out.
+[[gnu::hot]] Status RemoteMemory::attach(Peer& peer, bool write, Ranges local, Ranges remote,
+                                         uint64_t bytes) {
+  if (!peer.there || peer.closed()) return Status::peer_dead;
+  const uint64_t moment = attach_moment();
+  const bool proved = moment != 0 && moment == peer.proved;
+  const Segment& segment = peer.details->segment;
+  const Target target{static_cast<pid_t>(peer.pid()), proved ? nullptr : &segment.address.cookie,
+                      segment.self_address + kCookieOffset};
+  int error = 0;
+  const Status status = attach_move(target, write, local, remote, bytes, &error);
   if (status == Status::ok) peer.proved = moment;
+  if (status == Status::denied && peer.direct) peers_.downgrade(peer, error);
   return status;
 }
 
-// From now on frames carry everything between us and that peer.
-void ShmDriver::downgrade(Peer& peer, int error) {
-  peer.direct = false;
-  counters_.remote_read_fallback++;
-  peer.details->note = format_text(
-      "shm: cross-memory attach to process %u is refused (%s): large messages are copied twice; "
-      "allow process_vm_readv in the seccomp profile, set kernel.yama.ptrace_scope to 0 or 1, run "
-      "both as one user and dumpable",
-      peer.details->segment.address.pid, strerror(error));
-  TORII_INFO("%s", peer.details->note.c_str());
+// --- several by one call -------------------------------------------------------------------------
+
+Coalescer::Coalescer(Sink& sink, Counters& counters, RemoteMemory& remote)
+    : sink_(sink), counters_(counters), remote_(remote) {
+  made_.reserve(kOwedMost);
+  reporting_.reserve(kOwedMost);
 }
 
-}  // namespace torii
+void Coalescer::add(const Rma& rma, const Import& import, Peer& peer, bool write) {
+  if (count_ > 0 && (peer_ != &peer || write_ != write)) make();
+  peer_ = &peer;
+  write_ = write;
+  const GuardedImport* const guarded = import.guarded.get();
+  all_[count_++] = {rma.cookie, import.address(rma), rma.pieces[0],
+                    guarded ? guarded->word.word : nullptr, guarded ? guarded->word.valid : 0};
+  bytes_ += rma.bytes;
+  owed_++;
+}
+
+void Coalescer::make() {
+  iovec local[kGatherMost], remote[kGatherMost];
+  Status status[kGatherMost];
+  uint32_t ranges = 0;
+  uint64_t bytes = 0;
+  for (unsigned i = 0; i < count_; i++) {
+    const Operation& one = all_[i];
+    status[i] = one.ended() ? Status::invalid : Status::ok;
+    if (status[i] != Status::ok) continue;
+    local[ranges] = one.piece;
+    remote[ranges++] = {reinterpret_cast<void*>(one.remote), one.piece.iov_len};
+    bytes += one.piece.iov_len;
+  }
+  const Status together = remote_.attach(*peer_, write_, {local, ranges}, {remote, ranges}, bytes);
+  if (together == Status::ok) counters_.gathered_accesses += ranges;
+  // What one of them lacks, the others need not: each by itself.
+  for (unsigned i = 0; i < count_ && together != Status::ok; i++)
+    if (status[i] == Status::ok)
+      status[i] = remote_.attach(*peer_, write_, all_[i].piece, all_[i].remote);
+  std::atomic_thread_fence(acquire);
+  for (unsigned i = 0; i < count_; i++) {  // as in RemoteMemory::move()
+    if (!write_ && status[i] == Status::ok && all_[i].ended()) status[i] = Status::invalid;
+    made_.push_back({all_[i].cookie, status[i]});
+  }
+  count_ = 0;
+  bytes_ = 0;
+}
+
+unsigned Coalescer::report() {
+  if (count_ > 0) make();
+  reporting_.swap(made_);
+  const auto count = static_cast<unsigned>(reporting_.size());
+  owed_ -= count;
+  for (const Made& one : reporting_) sink_.done(one.cookie, one.status);
+  reporting_.clear();
+  return count;
+}
+
+}  // namespace torii::shm

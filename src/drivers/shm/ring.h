@@ -31,9 +31,9 @@
 namespace torii::shm {
 
 inline constexpr uint64_t kKindFrame = 1;
-inline constexpr uint64_t kKindSkip = 2;   // nothing up to the end of the ring
-inline constexpr uint64_t kKindSplit = 3;  // a SplitRequest, for the driver itself
-inline constexpr uint64_t kKindAsk = 4;    // an Ask, for the driver itself
+inline constexpr uint64_t kKindSkip = 2;     // nothing up to the end of the ring
+inline constexpr uint64_t kKindSplit = 3;    // a SplitRequest, for the driver itself
+inline constexpr uint64_t kKindRequest = 4;  // a Request, for the driver itself
 
 inline constexpr size_t kFirstBytes = kLine - sizeof(uint64_t);  // of a frame in its first line
 
@@ -69,7 +69,7 @@ struct RingSender {
   // Makes `need` lines available; false if there is no room. *corrupt is set if the receiver
   // claims to have consumed what was never sent.
   bool refresh(uint32_t need, bool* corrupt) {
-    const uint32_t value = released->load(std::memory_order_acquire) + kFirstPosition;
+    const uint32_t value = released->load(acquire) + kFirstPosition;
     const uint32_t in_flight = position - value;
     if (in_flight > position - consumed) {
       *corrupt = true;
@@ -92,31 +92,18 @@ struct RingSender {
   // The line itself is not stale: whoever published the frame before saw to it.
   void publish_line(std::byte* bytes, uint32_t frame_bytes, uint64_t kind = kKindFrame) {
     reinterpret_cast<std::atomic<uint64_t>*>(bytes - sizeof(uint64_t))
-        ->store(control_word(kind, frame_bytes, position), std::memory_order_release);
+        ->store(control_word(kind, frame_bytes, position), release);
     own_ahead();
     ++position;
     --room;
   }
 
-  // Will reserve_line() or reserve_known() find room for a frame of that size? *corrupt as below.
-  bool has_room(uint32_t frame_bytes, bool* corrupt) {
-    const uint32_t need = 2 * lines_of(frame_bytes) + 1;
-    return need <= room || refresh(need, corrupt);
-  }
-
-  // Would reserve() find room, and leave `kept` lines?
-  bool has_room_beside(uint32_t frame_bytes, uint32_t kept, bool* corrupt) {
+  // Would reserve() find room, and leave `kept` lines? *corrupt as of refresh().
+  bool has_room(uint32_t frame_bytes, bool* corrupt, uint32_t kept = 0) {
     const uint32_t count = lines_of(frame_bytes);
     const uint32_t left = lines - (position & (lines - 1));
     const uint32_t need = (count > left ? left : 0) + count + 1 + kept;
     return need <= room || refresh(need, corrupt);
-  }
-
-  // As reserve(), but null if it cannot tell without a look at the receiver.
-  std::byte* reserve_known(uint32_t frame_bytes) {
-    if (__builtin_expect(2 * lines_of(frame_bytes) + 1 > room, 0)) return nullptr;
-    bool corrupt;
-    return reserve(frame_bytes, &corrupt);
   }
 
   // Finds a place for a frame of any size. Returns where its bytes go (control word left out),
@@ -145,14 +132,13 @@ struct RingSender {
     const uint32_t skip = count > lines - at ? lines - at : 0;
     const uint32_t first = skip ? 0 : at;
     const uint32_t where = position + skip;
-    control_at(base, first)
-        .store(control_word(kind, frame_bytes, where, padding), std::memory_order_release);
+    control_at(base, first).store(control_word(kind, frame_bytes, where, padding), release);
     note_lines(first, count);
     if (__builtin_expect(skip != 0, 0)) {
       // After the frame, so that the receiver finds it at once behind the skip. The lines left
       // out count as stale: if they are left out in every lap, their words come round again.
       note_lines(at, skip);
-      control_at(base, at).store(control_word(kKindSkip, 0, position), std::memory_order_release);
+      control_at(base, at).store(control_word(kKindSkip, 0, position), release);
     }
     position = where + count;
     room -= skip + count;
@@ -193,7 +179,7 @@ struct RingSender {
     const uint64_t bit = uint64_t{1} << line % 64;
     if (__builtin_expect(!(word & bit), 1)) return;
     word &= ~bit;
-    control_at(base, line).store(0, std::memory_order_relaxed);
+    control_at(base, line).store(0, relaxed);
   }
 
   // The first line gets a control word, the others are raw bytes (or words of older laps).
@@ -225,45 +211,40 @@ struct RingReceiver {
   static constexpr uint32_t kShortSpan = 2;   // lines of a frame
   static constexpr uint32_t kFetchAhead = 3;  // lines
 
-  enum class Found : uint8_t { nothing, frame, split, ask, corrupt };
+  // What comes with a frame is its kind.
+  enum class Found : uint8_t {
+    nothing,
+    frame = kKindFrame,
+    split = kKindSplit,
+    request = kKindRequest,
+    corrupt
+  };
 
   // Looks for the next frame; its bytes stay valid until consume().
   [[gnu::always_inline]] Found peek(const std::byte** bytes, uint32_t* length) {
     uint32_t at = position & (lines - 1);
-    uint64_t word = control_at(base, at).load(std::memory_order_acquire);
+    uint64_t word = control_at(base, at).load(acquire);
     if (__builtin_expect(!is_next(word), 0)) return Found::nothing;
-    Found found = Found::frame;
-    if (__builtin_expect(word >> 56 != kKindFrame, 0)) {
-      if (word >> 56 == kKindSplit) {
-        *bytes = base + size_t{at} * kLine + sizeof(uint64_t);
-        *length = static_cast<uint32_t>(word >> 32) & 0xffffffu;
-        span = 1;
-        return *length == sizeof(SplitRequest) ? Found::split : Found::corrupt;
-      }
-      if (word >> 56 == kKindSkip) {
-        const uint32_t rest = lines - at;
-        if (at == 0 || rest > lines_of(longest)) return Found::corrupt;
-        position += rest;
-        at = 0;
-        word = control_at(base, 0).load(std::memory_order_acquire);
-        if (!is_next(word)) return Found::corrupt;
-      }
-      if (word >> 56 == kKindAsk) {
-        found = Found::ask;
-      } else if (word >> 56 != kKindFrame) {
-        return Found::corrupt;
-      }
+    if (__builtin_expect(word >> 56 == kKindSkip, 0)) {
+      const uint32_t rest = lines - at;
+      if (at == 0 || rest > lines_of(longest)) return Found::corrupt;
+      position += rest;
+      at = 0;
+      word = control_at(base, 0).load(acquire);
+      if (!is_next(word) || word >> 56 == kKindSkip) return Found::corrupt;
     }
     const auto size = static_cast<uint32_t>(word >> 32) & 0xffffu;
     const auto padding = static_cast<uint32_t>(word >> 48) & 0xffu;
     span = lines_of(size + padding);
-    if (__builtin_expect(size > longest || padding > kFirstBytes || span > lines - at, 0))
+    if (__builtin_expect(size > longest || padding > kFirstBytes || span > lines - at ||
+                             word >> 56 > kKindRequest,
+                         0))
       return Found::corrupt;
     *bytes = base + size_t{at} * kLine + sizeof(uint64_t) + padding;
     *length = size;
     // It has been written, and is on its way here while the head is read.
     if (__builtin_expect(span > 1, 0)) __builtin_prefetch(base + size_t{at + 1} * kLine);
-    return found;
+    return static_cast<Found>(word >> 56);
   }
 
   // In a stream of short frames: has the processor fetch a line that is to be read soon, while the
@@ -281,30 +262,28 @@ struct RingReceiver {
     position += span;
     if (__builtin_expect(position - told < lines / 4, 1)) return false;
     told = position;
-    released->store(position - kFirstPosition, std::memory_order_release);
+    released->store(position - kFirstPosition, release);
     return true;
   }
 
   // Has another one arrived behind the frame found last?
-  bool more() const {
-    const uint32_t next = position + span;
-    return is_at(next, control_at(base, next & (lines - 1)).load(std::memory_order_relaxed));
-  }
+  bool more() const { return is_at(position + span, word_at(position + span)); }
 
-  // The bytes of the frame behind the one found last, if it has arrived, is of that kind and begins
-  // with the line; else null. At least kFirstBytes may be read.
+  // The bytes of that frame, if it has arrived, is of that kind and begins with the line; else
+  // null. At least kFirstBytes may be read.
   const std::byte* next_of(uint64_t kind) const {
     const uint32_t next = position + span;
-    std::byte* const line = base + size_t{next & (lines - 1)} * kLine;
-    const uint64_t word = control_at(base, next & (lines - 1)).load(std::memory_order_acquire);
-    return is_at(next, word) && word >> 48 == kind << 8 ? line + sizeof(word) : nullptr;
+    const uint64_t word = word_at(next);
+    if (!is_at(next, word) || word >> 48 != kind << 8) return nullptr;
+    return base + size_t{next & (lines - 1)} * kLine + sizeof(word);
   }
 
-  bool empty() const {
-    return !is_next(control_at(base, position & (lines - 1)).load(std::memory_order_acquire));
-  }
+  bool empty() const { return !is_next(word_at(position)); }
 
  private:
+  uint64_t word_at(uint32_t place) const {
+    return control_at(base, place & (lines - 1)).load(acquire);
+  }
   static bool is_at(uint32_t place, uint64_t word) {
     return static_cast<uint32_t>(word) == place && word >> 56 != 0;
   }

@@ -3,7 +3,7 @@
 //
 // Segments: making this process's, and finding, proving and mapping a peer's. A segment is a
 // memfd: it has no name, no limit but memory, and ends with the last process that maps it. Peers
-// open it through /proc/PID/fd/N, or have it handed over (handover.h). It is sealed against
+// open it through /proc/PID/fd/N, or have it handed over. It is sealed against
 // shrinking, so no peer can cause a SIGBUS.
 #pragma once
 
@@ -15,6 +15,7 @@
 #include "core/base/spare_descriptor.h"
 #include "core/base/status.h"
 #include "drivers/shm/layout.h"
+#include "drivers/shm/segment.h"
 
 namespace torii::shm {
 
@@ -66,5 +67,42 @@ bool has_ended(const Address& address);
 // `has_no_segment`. Both with *why. `ok`: neither is known.
 Status say_gone(const Address& address, bool has_no_segment, std::string* why);
 std::string closed_text(const Address& address);
+
+// /proc/PID/fd is closed when a process is not dumpable (PR_SET_DUMPABLE, a program without read
+// permission) or a security module says so. Therefore every process listens at an abstract socket;
+// its peers connect and wait, and it answers when it polls. Each side asks the kernel who the other
+// is. Nobody waits in a call.
+
+// The socket at which this process gives its descriptors away.
+class Giver {
+ public:
+  // Listens. False if the system does not let it: then it is 0 in the address.
+  bool listen(uint32_t pid);
+  // The socket's name together with the pid; 0: not listening.
+  uint32_t token() const { return token_; }
+  // Readable when somebody has asked; -1: not listening.
+  int fd() const { return socket_.get(); }
+  // Gives `segment` and, if it is not negative, `pipe` to processes of this user that have asked.
+  void answer(int segment, int pipe);
+  // Refuses everybody from now on, even if a forked child keeps the socket open.
+  void stop();
+
+ private:
+  Descriptor socket_;
+  uint32_t token_ = 0;
+  bool complained_ = false;
+};
+
+struct Given {
+  Descriptor segment;
+  Descriptor pipe;  // open in both directions; may be empty
+};
+
+// Asks the process at `address` for its descriptors; they come through *request. `again`: too many
+// ask at once. `unreachable`: *why holds the reason and the remedy.
+Status ask(const Address& address, Descriptor* request, std::string* why);
+
+// What came in answer: `ok`; `again`: nothing yet; `io_error`: nothing will come, ask again.
+Status receive(const Descriptor& request, Given* out);
 
 }  // namespace torii::shm

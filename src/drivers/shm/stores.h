@@ -58,9 +58,6 @@ class StoreChoice {
             turn % kMeasureOne == 0};
   }
 
-  // Is it known that the lines are fetched quickly?
-  bool near() const { return cost_of(Store::loop) > 0 && cost_of(Store::loop) <= kFarLine; }
-
   // `cost`: of a line, on the average of the body.
   void note(Store how, uint64_t cost) {
     const bool much = cost >= kMost;
@@ -116,8 +113,6 @@ class BodyWriter {
  public:
   // False: there is nothing to choose on this machine.
   void allow_choice(bool allow) { may_choose_ = allow; }
-  // Is the receiver known to be near? Bodies of StoreChoice::kStringFrom bytes and more tell.
-  bool near() const { return may_choose_ && choice_.near(); }
   // Copies a body, or its rest, to the beginning of a line. Whoever stores something later in
   // program order publishes it.
   void write(std::byte* to, const std::byte* from, uint32_t n) {
@@ -150,7 +145,6 @@ class BodyWriter {
 class BodyWriter {
  public:
   void allow_choice(bool) {}
-  bool near() const { return false; }
   void write(std::byte* to, const std::byte* from, uint32_t n) { copy_bytes(to, from, n); }
 };
 

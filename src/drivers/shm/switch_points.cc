@@ -25,8 +25,7 @@ constexpr uint64_t kCheapAsk = 64;
 constexpr uint64_t kCheapTogetherPut = 512;
 constexpr uint64_t kCheapTogetherGet = 1 << 10;
 constexpr uint64_t kCheapTogetherMost = 8 << 10;
-constexpr uint64_t kGet = 512 << 10;
-constexpr uint64_t kGetAmongDelivered = 8 << 10;
+constexpr uint64_t kCheapAskGet = 8 << 10;
 
 constexpr uint64_t kNever = uint64_t{1} << 40;  // no message is that long
 constexpr uint64_t kRingsOfProcess = 4 << 20;   // bytes, for all that send to it
@@ -42,55 +41,48 @@ uint64_t chosen(uint64_t parameter, uint64_t automatic) {
 
 }  // namespace
 
-// Eager copies: up to an eighth of the second-level cache; the receiver need not be there yet. On
-// an AMD EPYC of 2024 128 KiB for which a receive is posted late are there in 1.7 us, and in 4 us
-// if they are announced; posted in time 2.8 instead of 3.2. Processes that take turns share a
-// cache.
+// Eager copies: up to an eighth of the second-level cache; the receiver need not be there yet.
+// Processes that take turns share a cache.
 //
-// What is longer goes through the ring as well where a call of cross-memory attach costs much (2 us
-// on an AMD EPYC in a virtual machine) and each process has a processor: both copy at the same
-// time, while the kernel looks up pages. It is read if the sender does not look.
+// What is longer goes through the ring as well where a call of cross-memory attach costs much and
+// each process has a processor: both copy at the same time, while the kernel looks up pages. It is
+// read if the sender does not poll.
 //
-// Where such a call costs little (0.4 us on an Intel Xeon of 2023, in one as well), a message that
-// is alone arrives sooner if it is read from 8 KiB on, and one put or get is done sooner by attach
-// than by its owner, unless it is short. Who shares a processor with the reader should not have to
-// wait for it. While long messages meet, each of two processes that share one copies in and out in
-// turn and nothing overlaps: the one copy pays earlier.
+// Where such a call costs little, a message that is alone arrives sooner if it is read, and one put
+// or get is done sooner by attach than by its target, unless it is short. A process that shares a
+// processor with the reader should not have to wait for it. While long messages meet, each of two
+// such processes copies in and out by turns and nothing overlaps: the one copy pays earlier.
 //
-// Rings: on the EPYC one of twice the second-level cache is better than a smaller one (16 KiB one
-// way: 1.3 us; with half as much 1.6 us; with a quarter 2.3 us): the lines that the receiver has
-// read have left its cache when their turn comes again, and the sender need not take them from
-// there. On the Xeon lines come from the other processor's cache sooner than from the third level,
-// and stores past the caches never pay. With shared processors a sender should not have to wait
-// within a message or between a few of them, for each wait is a change of processes; larger rings
-// would only use up the cache.
+// Rings hold twice the second-level cache: lines that the receiver has read have left its cache
+// when their turn comes again, and the sender need not take them from there. Where the last level
+// is spread over slices by a hash, it is slower than the other processor's cache, so that rings are
+// to stay in that, and stores past the caches never pay. With shared processors a sender should not
+// have to wait within a message or between a few of them, for each wait is a change of processes;
+// larger rings would only use up the cache.
 SwitchPoints switch_points(const Params& params, const Hardware& machine, bool take_turns) {
   const uint64_t cache = second_level(machine);
-  const bool intel = machine.vendor == "GenuineIntel";
   SwitchPoints points;
   const uint64_t eager = take_turns ? cache / 16 : std::min(cache / 8, kEagerMost);
   points.eager_limit = static_cast<uint32_t>(chosen(params.shm_eager_limit, eager));
   points.eager_least = static_cast<uint32_t>(chosen(params.shm_eager_limit, cache / 16));
   points.split_min = chosen(params.shm_split_min, cache / 16);
-  points.ring_most = chosen(params.shm_ring_most, intel && !take_turns ? cache / 8 : 2 * cache);
+  points.ring_most =
+      chosen(params.shm_ring_most, machine.hashed_cache && !take_turns ? cache / 8 : 2 * cache);
   if (take_turns) points.ring_most = std::min(points.ring_most, kRingEagers * eager);
   points.read_alone_min = kNoSize;
   points.ask_alone_most = chosen(params.shm_ask_alone_most, kNoSize);
-  points.choose_stores = !intel;
+  points.choose_stores = !machine.hashed_cache;
   const bool cheap = machine.attach_ns != 0 && machine.attach_ns <= kCheapAttachNs && !take_turns;
   points.remote_min = chosen(params.shm_remote_min, take_turns ? cache / 16 : kNever);
   points.offer_min = std::min(points.remote_min, cache / 16);
   points.read_crossing_min =
       take_turns ? std::max<uint64_t>(points.remote_min / 2, points.eager_limit / 2) + 1 : kNoSize;
-  points.deliver_most =
-      std::min(chosen(params.shm_deliver_most, cheap ? kDeliverMax : 0), kDeliverMax);
-  points.ask_get_most = points.deliver_most > kGetAmongDelivered ? kGetAmongDelivered
-                        : cheap                                  ? kGet
-                                                                 : kNoSize;
+  points.ask_get_most = kNoSize;
   points.together_put_min = points.together_get_min = kNoSize;
   points.together_most = 0;
   if (!cheap) return points;
   if (!params.shm_ask_alone_most) {
+    points.ask_get_most = kCheapAskGet;
     points.together_put_min = kCheapTogetherPut;
     points.together_get_min = kCheapTogetherGet;
     points.together_most = kCheapTogetherMost;

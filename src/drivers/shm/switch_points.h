@@ -3,7 +3,7 @@
 //
 // At which sizes the driver's ways of moving data take turns. Every process decides for itself:
 // the sender of a message whether it is eager and whether it offers its memory, the reader of
-// remote memory whether it asks for help, the owner of a segment how large its rings are. Nothing
+// remote memory whether it requests help, the owner of a segment how large its rings are. Nothing
 // has to be the same in two processes that talk to each other.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace torii::shm {
 
-// Puts or gets made together (gather.cc): how many, how many bytes, and the longest of them.
+// Puts or gets made together (remote.h): how many, how many bytes, and the longest of them.
 inline constexpr unsigned kGatherMost = 32;
 inline constexpr uint64_t kGatherBytes = 256 << 10;
 inline constexpr uint64_t kGatherLongest = 128 << 10;
@@ -31,13 +31,12 @@ struct SwitchPoints {
   // Shortest messages that are read although they could be eager (DriverCaps); kNoSize: none.
   uint64_t read_alone_min;
   uint64_t read_crossing_min;
-  // Asking (ask.cc): the longest put or get that is asked for if it is alone, the longest get that
-  // is asked for otherwise, and the longest that its owner is asked to deliver.
+  // Requests (requests.h): the longest put or get that is requested if it is alone, and the longest
+  // get that is requested otherwise.
   uint64_t ask_alone_most;
   uint64_t ask_get_most;
-  uint64_t deliver_most;
   // Of several puts or gets between two polls, those from and up to so many bytes are made together
-  // (gather.cc), whatever is asked for otherwise.
+  // (remote.h), whatever is requested otherwise.
   uint64_t together_put_min;
   uint64_t together_get_min;
   uint64_t together_most;

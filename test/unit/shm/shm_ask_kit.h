@@ -25,16 +25,15 @@ inline constexpr size_t kBytes = 3 << 20;
 inline constexpr unsigned kLooks = 1000;  // more than anybody's patience
 
 // Of drivers that are opened from now on; 0: as fits the machine.
-inline void set_points(const char* ask_alone_most, const char* deliver_most) {
+inline void set_points(const char* ask_alone_most) {
   std::string why;
   ASSERT_EQ(param_set("shm_ask_alone_most", ask_alone_most, "test", &why), Status::ok) << why;
-  ASSERT_EQ(param_set("shm_deliver_most", deliver_most, "test", &why), Status::ok) << why;
 }
 
 class ShmAsk : public ::testing::Test {
  protected:
-  static void SetUpTestSuite() { set_points("1g", "1"); }  // nothing is delivered
-  static void TearDownTestSuite() { set_points("0", "0"); }
+  static void SetUpTestSuite() { set_points("1g"); }
+  static void TearDownTestSuite() { set_points("0"); }
   void SetUp() override {
     ASSERT_TRUE(owner.driver && user.driver);
     if (!(owner.driver->caps().flags & kGuard)) GTEST_SKIP() << "no cross-memory attach here";

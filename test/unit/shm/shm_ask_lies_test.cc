@@ -10,16 +10,16 @@
 namespace torii::test {
 namespace {
 
-using shm::Ask;
-using shm::AskKind;
+using shm::Request;
+using shm::RequestKind;
 
 // Writes a frame of one line by hand, of which the head is this and all else is 0xee.
-void forge(const Mapping& ring, uint32_t lines, uint32_t at, const Ask& ask, uint32_t length) {
+void forge(const Mapping& ring, uint32_t lines, uint32_t at, const Request& ask, uint32_t length) {
   std::byte* const line = ring.base() + size_t{at & (lines - 1)} * shm::kLine;
   std::memset(line + 8, 0xee, shm::kFirstBytes);
   std::memcpy(line + 8, &ask, shm::head_bytes(ask.kind));
   reinterpret_cast<std::atomic<uint64_t>*>(line)->store(
-      shm::control_word(shm::kKindAsk, length, at), std::memory_order_release);
+      shm::control_word(shm::kKindRequest, length, at), std::memory_order_release);
 }
 
 // What a hostile user may write into its ring: never touches anything outside of the region.
@@ -73,21 +73,21 @@ TEST_F(ShmAsk, InventedAsks) {
     const uint32_t lines = static_cast<uint32_t>(again.ring_bytes / shm::kLine);
     uint64_t count = segment.claim(number).seen.load();
     for (int n = 0; n < 4; n++) {
-      Ask ask;
+      Request ask;
       const auto pick = [&] { return numbers[random.between(0, std::size(numbers) - 1)]; };
       ask.valid = pick();
       ask.offset = pick();
       ask.slot = static_cast<uint32_t>(random.chance(700000) ? random.between(0, 3 - 1) : pick());
       ask.bytes = static_cast<uint32_t>(random.chance(700000) ? random.between(0, 25 - 1) : pick());
       ask.number = static_cast<uint32_t>(++count + (random.chance(50000) ? 1 : 0));
-      ask.kind = static_cast<AskKind>(random.between(0, 10 - 1));
+      ask.kind = static_cast<RequestKind>(random.between(0, 7 - 1));
       const uint32_t head = shm::head_bytes(ask.kind);
-      const bool data = ask.kind == AskKind::put || ask.kind == AskKind::put_of_many ||
-                        ask.kind == AskKind::answer || ask.kind == AskKind::answers;
-      const bool atomic = ask.kind == AskKind::atomic;
+      const bool data = ask.kind == RequestKind::put || ask.kind == RequestKind::put_of_many ||
+                        ask.kind == RequestKind::answer;
+      const bool atomic = ask.kind == RequestKind::atomic;
       const uint32_t length =
           random.chance(800000) && data     ? std::min<uint32_t>(shm::kFirstBytes, head + ask.bytes)
-          : atomic && random.chance(800000) ? head + uint32_t(sizeof(shm::AskedAtomic))
+          : atomic && random.chance(800000) ? head + uint32_t(sizeof(shm::AtomicRequest))
           : random.chance(800000)           ? head
                                             : random.between(0, shm::kFirstBytes);
       forge(ring, lines, at++, ask, length);
@@ -138,7 +138,7 @@ class ShmAnswerLies : public ShmAsk {
     const uint32_t at = users.claim(0).start + shm::kFirstPosition + 1;
     ASSERT_EQ(get(3, got, 8, 1), Status::pending);
     const auto right = static_cast<uint32_t>(claim().seen.load() + 1);
-    const Ask ask{AskKind::answer, right + static_cast<uint32_t>(number), bytes, 0, 0, 0};
+    const Request ask{RequestKind::answer, right + static_cast<uint32_t>(number), bytes, 1, 0, 0};
     forge(ring, lines, at, ask, shm::head_bytes(ask.kind) + bytes + static_cast<uint32_t>(more));
     user.driver->advice()->look(peer);
   }
@@ -170,7 +170,7 @@ TEST_F(ShmAnswerLies, FramesThatAreTooShort) {
   expect_cut_off();
 }
 
-// It may be the answer to what was withdrawn.
+// It may be the answer to what was cancelled.
 TEST_F(ShmAnswerLies, OfSomethingElse) {
   answer(1, 8, 0);
   EXPECT_FALSE(done(1));

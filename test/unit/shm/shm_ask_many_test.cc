@@ -18,9 +18,9 @@ TEST_F(ShmAsk, TheOwnerOfManyPutsIsToldThatTheirEndIsAwaited) {
     const uint64_t first = cookie;
     for (uint64_t i = 0; i < many; i++)
       ASSERT_EQ(put(i * kEach, i * kEach, kEach, ++cookie), Status::pending);
-    EXPECT_EQ(claim().looked_for.load(), 0u);
+    EXPECT_EQ(claim().awaited.load(), 0u);
     user.driver->poll(1, 64);
-    EXPECT_EQ(claim().looked_for.load(), many > 8 ? first + many : 0);
+    EXPECT_EQ(claim().awaited.load(), many > 8 ? first + many : 0);
     ASSERT_TRUE(together(cookie));
     EXPECT_TRUE(equal(0, 0, many * kEach));
   }

@@ -26,7 +26,7 @@ namespace {
 using shm::Arena;
 using shm::ArenaHeader;
 using shm::ArenaKey;
-using shm::ArenaPointer;
+using ArenaPointer = std::unique_ptr<shm::Arena>;
 using shm::kPage;
 using test::bytes_of;
 using test::Child;

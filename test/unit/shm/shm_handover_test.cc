@@ -3,7 +3,7 @@
 //
 // Processes that cannot open each other's segments through /proc, because they are not dumpable.
 // Children give up root, to which /proc is always open.
-#include "drivers/shm/handover.h"
+#include "drivers/shm/segment.h"
 
 #include <dirent.h>
 #include <fcntl.h>

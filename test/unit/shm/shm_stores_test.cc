@@ -88,19 +88,6 @@ TEST(StoreChoice, TheCheapestWhereItIsAndAfterAMove) {
   EXPECT_EQ(settled(choice, {12, 20}), Store::loop);
 }
 
-TEST(StoreChoice, NearOnlyIfThatIsKnown) {
-  StoreChoice choice;
-  EXPECT_FALSE(choice.near());
-  settled(choice, {12, 20});
-  EXPECT_TRUE(choice.near());
-  settled(choice, {60, 70});
-  EXPECT_FALSE(choice.near());
-  settled(choice, {56, 12});
-  EXPECT_FALSE(choice.near()) << "one instruction asks for many lines, but each is far";
-  settled(choice, {20, 12});
-  EXPECT_TRUE(choice.near());
-}
-
 // One that was interrupted says nothing of the place.
 TEST(StoreChoice, AnInterruptionChangesNothing) {
   StoreChoice choice;

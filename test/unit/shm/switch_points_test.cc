@@ -83,7 +83,7 @@ TEST(SwitchPoints, CheapAttachReadsWhatIsAlone) {
     EXPECT_EQ(turns.remote_min, 128u << 10) << "who has no processor does not look";
     EXPECT_EQ(turns.offer_min, 128u << 10);
     EXPECT_EQ(points.ask_alone_most, torii::kNoSize) << dear;
-    EXPECT_EQ(points.deliver_most, 0u) << dear;
+    EXPECT_EQ(points.ask_get_most, torii::kNoSize) << dear;
     EXPECT_EQ(points.together_most, 0u) << dear;
   }
   machine.attach_ns = 420;
@@ -96,13 +96,12 @@ TEST(SwitchPoints, CheapAttachReadsWhatIsAlone) {
   EXPECT_EQ(points.offer_min, 8u << 10);
   EXPECT_EQ(points.ask_alone_most, 64u);
   EXPECT_EQ(points.ask_get_most, 8u << 10);
-  EXPECT_EQ(points.deliver_most, 512u << 10);
   EXPECT_EQ(points.together_put_min, 512u);
   EXPECT_EQ(points.together_get_min, 1024u);
   EXPECT_EQ(points.together_most, 8u << 10);
   // A reader that shares a processor with the sender would keep it waiting.
   EXPECT_EQ(switch_points(Params(), machine, true).read_alone_min, torii::kNoSize);
-  EXPECT_EQ(switch_points(Params(), machine, true).deliver_most, 0u);
+  EXPECT_EQ(switch_points(Params(), machine, true).ask_get_most, torii::kNoSize);
   Params params;
   params.shm_eager_limit = 20 << 10;
   params.shm_remote_min = 1 << 20;  // as torii-tune does to see eager messages only
@@ -112,14 +111,15 @@ TEST(SwitchPoints, CheapAttachReadsWhatIsAlone) {
   EXPECT_GE(said.read_crossing_min, 1u << 20);
   params.shm_ask_alone_most = 1 << 10;
   EXPECT_EQ(switch_points(params, machine, false).together_most, 0u) << "the user wants to ask";
+  EXPECT_EQ(switch_points(params, machine, false).ask_get_most, torii::kNoSize);
 }
 
-TEST(SwitchPoints, RingAndStoresFollowTheProcessor) {
+TEST(SwitchPoints, RingAndStoresFollowTheLastLevelCache) {
   Hardware machine = with_cache(2 << 20);
-  machine.vendor = "AuthenticAMD";
+  machine.hashed_cache = false;
   EXPECT_EQ(switch_points(Params(), machine, false).ring_most, 4u << 20);
   EXPECT_TRUE(switch_points(Params(), machine, false).choose_stores);
-  machine.vendor = "GenuineIntel";
+  machine.hashed_cache = true;
   EXPECT_EQ(switch_points(Params(), machine, false).ring_most, 256u << 10);
   EXPECT_FALSE(switch_points(Params(), machine, false).choose_stores);
 }
@@ -155,10 +155,10 @@ TEST(SwitchPoints, TheUserDecides) {
 }
 
 TEST(SwitchPoints, WithSharedProcessorsARingHoldsFourEagerMessages) {
-  for (const char* vendor : {"AuthenticAMD", "GenuineIntel"}) {
+  for (const bool hashed : {false, true}) {
     for (uint64_t cache : {256 << 10, 512 << 10, 1 << 20, 2 << 20}) {
       Hardware machine = with_cache(cache);
-      machine.vendor = vendor;
+      machine.hashed_cache = hashed;
       const auto points = switch_points(Params(), machine, true);
       EXPECT_EQ(points.ring_most, 4 * points.eager_limit);
       EXPECT_EQ(eager_limit_for(points, ring_bytes_for(2, 0, points.ring_most)),

@@ -14,10 +14,9 @@
 #include "core/base/copy.h"
 #include "core/base/log.h"
 #include "core/base/memcheck.h"
-#include "drivers/shm/attach.h"
-#include "drivers/shm/nic.h"
+#include "drivers/shm/splits.h"
 
-namespace torii {
+namespace torii::shm {
 namespace {
 
 // Pages taken at once: many, to save system calls, but few at the end, so that nobody waits long
@@ -33,9 +32,7 @@ constexpr unsigned kInRow = 4;
 
 constexpr uint64_t kMappedMin = 128 << 10;  // if both have the other's memory mapped
 
-uint32_t pages_of(uint64_t bytes) {
-  return static_cast<uint32_t>((bytes + shm::kPage - 1) / shm::kPage);
-}
+uint32_t pages_of(uint64_t bytes) { return static_cast<uint32_t>((bytes + kPage - 1) / kPage); }
 
 uint64_t taken_word(uint32_t serial, uint32_t pages) { return uint64_t{serial} << 32 | pages; }
 
@@ -48,10 +45,9 @@ uint32_t least_taken(uint32_t pages, bool first) {
 
 // Takes the next pages of the get with that serial; false if none is left. *first and *count are
 // those taken last, at the start 0: a counter that runs backwards must keep nobody here for ever.
-bool take_pages(shm::Split& split, uint32_t serial, uint32_t pages, uint32_t* first,
-                uint32_t* count) {
+bool take_pages(Split& split, uint32_t serial, uint32_t pages, uint32_t* first, uint32_t* count) {
   const uint32_t behind = *first + *count;
-  uint64_t seen = split.taken.load(std::memory_order_acquire);
+  uint64_t seen = split.taken.load(acquire);
   for (;;) {
     const auto next = static_cast<uint32_t>(seen);
     if (seen >> 32 != serial || next >= pages || next < behind) return false;
@@ -59,8 +55,7 @@ bool take_pages(shm::Split& split, uint32_t serial, uint32_t pages, uint32_t* fi
     *first = next;
     const uint32_t least = least_taken(pages, next == 0);
     *count = std::min(std::clamp(left / 4, least, kTakeMax), left);
-    if (split.taken.compare_exchange_weak(seen, seen + *count, std::memory_order_acq_rel))
-      return true;
+    if (split.taken.compare_exchange_weak(seen, seen + *count, acq_rel)) return true;
   }
 }
 
@@ -68,76 +63,76 @@ bool take_pages(shm::Split& split, uint32_t serial, uint32_t pages, uint32_t* fi
 
 // A reader that has the memory mapped is as fast alone, unless the other process has the reader's
 // memory mapped as well.
-bool ShmDriver::worth_splitting(const Rma& rma, Peer& peer) const {
+bool Splits::worth(const Rma& rma, Peer& peer, bool meets_others) const {
   if (rma.alone || rma.piece_count != 1 || peer.out.room < 2) return false;
-  const bool meets_others = draining_ ? gathered_.count > 0 || draining_->in.more() : lone_ > 1;
   peer.gets_in_row = meets_others ? 0 : std::min(peer.gets_in_row + 1, kInRow);
   if (rma.bytes < kAmongOthersMin && peer.gets_in_row < kInRow) return false;
-  if (!imports_[rma.remote].key.arena.serial) return true;
-  return rma.bytes >= kMappedMin && arena_key(rma.pieces[0].iov_base, rma.bytes).serial != 0;
+  if (!remote_[rma.remote].mapped()) return true;
+  return rma.bytes >= kMappedMin &&
+         exports_.arena_key(rma.pieces[0].iov_base, rma.bytes).serial != 0;
 }
 
-Status ShmDriver::get_split(const Rma& rma, Peer& peer) {
+Status Splits::get(const Rma& rma, Peer& peer) {
   uint32_t number = 0;
-  while (number < shm::kSplits && splits_[number].peer) number++;
-  std::byte* line = number < shm::kSplits ? peer.out.reserve_line() : nullptr;
-  if (!line) return move(rma, peer, false);
-  OpenSplit& open = splits_[number];
-  shm::Split& split = header_->splits[number];
+  while (number < kSplits && all_[number].peer) number++;
+  std::byte* line = number < kSplits ? peer.out.reserve_line() : nullptr;
+  if (!line) return remote_.move(rma, peer, false);
+  OpenSplit& open = all_[number];
+  Split& split = peers_.header().splits[number];
   open = {&peer, open.serial + 1, pages_of(rma.bytes), 0, Status::ok, rma, rma.pieces[0]};
   written_by_others(open.piece.iov_base, rma.bytes);
-  split.written.store(0, std::memory_order_relaxed);
-  split.refused_count.store(0, std::memory_order_relaxed);
-  split.taken.store(taken_word(open.serial, 0), std::memory_order_release);
-  const shm::SplitRequest request{number,
-                                  open.serial,
-                                  imports_[rma.remote].key.base + rma.remote_offset,
-                                  reinterpret_cast<uintptr_t>(open.piece.iov_base),
-                                  rma.bytes,
-                                  arena_key(open.piece.iov_base, rma.bytes)};
+  split.written.store(0, relaxed);
+  split.refused_count.store(0, relaxed);
+  split.taken.store(taken_word(open.serial, 0), release);
+  const SplitRequest request{number,
+                             open.serial,
+                             remote_[rma.remote].address(rma),
+                             reinterpret_cast<uintptr_t>(open.piece.iov_base),
+                             rma.bytes,
+                             exports_.arena_key(open.piece.iov_base, rma.bytes)};
   std::memcpy(line, &request, sizeof(request));
   // A sleeper is not woken for it.
-  peer.out.publish_line(line, sizeof(request), shm::kKindSplit);
+  peer.out.publish_line(line, sizeof(request), kKindSplit);
 
   uint32_t first = 0, count = 0;
   while (take_pages(split, open.serial, open.pages, &first, &count)) {
     if (open.status == Status::ok) read_pages(open, first, count);
     open.done += count;
   }
-  if (split.taken.load(std::memory_order_relaxed) != taken_word(open.serial, open.pages)) {
-    fail(peer, "the pages handed out of a get make no sense");
+  if (split.taken.load(relaxed) != taken_word(open.serial, open.pages)) {
+    peers_.fail(peer, "the pages handed out of a get make no sense");
     open.peer = nullptr;
     return Status::peer_dead;
   }
   if (open.done == open.pages) peer.gets_in_row = 0;  // it has not joined in
-  if (!split_over(open)) {
-    splits_open_++;
+  if (!over(open)) {
+    open_++;
     return Status::pending;
   }
   open.peer = nullptr;
   return open.status;
 }
 
-void ShmDriver::read_pages(OpenSplit& open, uint32_t first, uint32_t count) {
-  const uint64_t offset = uint64_t{first} * shm::kPage;
-  const uint64_t bytes = std::min(uint64_t{count} * shm::kPage, open.rma.bytes - offset);
+void Splits::read_pages(OpenSplit& open, uint32_t first, uint32_t count) {
+  const uint64_t offset = uint64_t{first} * kPage;
+  const uint64_t bytes = std::min(uint64_t{count} * kPage, open.rma.bytes - offset);
   const iovec piece{static_cast<std::byte*>(open.piece.iov_base) + offset, bytes};
   Rma part = open.rma;
   part.remote_offset += offset;
   part.pieces = &piece;
   part.bytes = bytes;
-  open.status = move(part, *open.peer, false);
+  open.status = remote_.move(part, *open.peer, false);
 }
 
 // All pages are in place, or given up. Reads those that the other process could not write.
-bool ShmDriver::split_over(OpenSplit& open) {
-  shm::Split& split = header_->splits[&open - splits_];
-  const uint32_t written = split.written.load(std::memory_order_acquire);
+bool Splits::over(OpenSplit& open) {
+  Split& split = peers_.header().splits[&open - all_];
+  const uint32_t written = split.written.load(acquire);
   if (written < open.pages - open.done) return false;
-  const uint32_t first = split.refused_first.load(std::memory_order_relaxed);
-  const uint32_t count = split.refused_count.load(std::memory_order_relaxed);
+  const uint32_t first = split.refused_first.load(relaxed);
+  const uint32_t count = split.refused_count.load(relaxed);
   if (written > open.pages - open.done || count > open.pages || first > open.pages - count) {
-    fail(*open.peer, "it counts more pages of a get than there are");
+    peers_.fail(*open.peer, "it counts more pages of a get than there are");
     open.status = Status::peer_dead;
   } else if (count > 0 && open.status == Status::ok) {
     read_pages(open, first, count);
@@ -145,12 +140,12 @@ bool ShmDriver::split_over(OpenSplit& open) {
   return true;
 }
 
-unsigned ShmDriver::finish_splits() {
+unsigned Splits::progress() {
   unsigned count = 0;
-  for (OpenSplit& open : splits_) {
-    if (!open.peer || !split_over(open)) continue;
+  for (OpenSplit& open : all_) {
+    if (!open.peer || !over(open)) continue;
     open.peer = nullptr;
-    splits_open_--;
+    open_--;
     count++;
     sink_.done(open.rma.cookie, open.status);
   }
@@ -158,65 +153,58 @@ unsigned ShmDriver::finish_splits() {
 }
 
 // The peer has ended: what it took and did not write is missing.
-void ShmDriver::abandon_splits(const Peer& peer) {
-  for (OpenSplit& open : splits_) {
+void Splits::end(const Peer& peer) {
+  for (OpenSplit& open : all_) {
     if (open.peer != &peer) continue;
-    const bool over = split_over(open);
+    const bool whole = over(open);
     open.peer = nullptr;
-    splits_open_--;
-    sink_.done(open.rma.cookie, over ? open.status : Status::peer_dead);
+    open_--;
+    sink_.done(open.rma.cookie, whole ? open.status : Status::peer_dead);
   }
 }
 
 // Closing: memory is given back when nobody writes to it any more. What was taken is written within
 // microseconds, unless the process that took it has no processor, or is dead.
-void ShmDriver::await_splits() {
-  for (OpenSplit& open : splits_)
-    for (unsigned n = 0; open.peer && n < kClosingYields && !split_over(open); n++) sched_yield();
-}
-
-bool ShmDriver::exported(uint64_t base, uint64_t bytes) const {
-  for (const Export& e : exports_)
-    if (base >= e.base && base - e.base <= e.bytes && bytes <= e.bytes - (base - e.base))
-      return true;
-  return false;
+void Splits::await() {
+  for (OpenSplit& open : all_)
+    for (unsigned n = 0; open.peer && n < kClosingYields && !over(open); n++) sched_yield();
 }
 
 // The other process reads from our memory: writes part of it there.
-void ShmDriver::join_split(Peer& peer, const std::byte* bytes) {
-  shm::SplitRequest request;
-  std::memcpy(&request, bytes, sizeof(request));
-  if (request.split >= shm::kSplits || request.bytes == 0 || request.bytes > caps_.remote_max)
-    return fail(peer, "it asks to share a get that makes no sense");
+void Splits::join(Peer& peer, const std::byte* bytes, uint32_t length) {
+  SplitRequest request{};
+  std::memcpy(&request, bytes, std::min<size_t>(length, sizeof(request)));
+  if (length != sizeof(request) || request.split >= kSplits || request.bytes == 0 ||
+      request.bytes > kRemoteMax)
+    return peers_.fail(peer, "it asks to share a get that makes no sense");
   // A stale request may name memory that is not exported any more.
-  if (!peer.there || !exported(request.source, request.bytes)) return;
+  if (!peer.there || !exports_.readable(request.source, request.bytes)) return;
   std::byte* mapped = nullptr;
   if (request.arena.serial &&
       peer.details->arena.find(peer.details->segment.address, request.arena, request.destination,
                                request.bytes, &mapped) != Status::ok)
     mapped = nullptr;  // given back, if the request is stale: no mistake of the peer's
   if (!mapped && !peer.direct) return;
-  shm::Split& split = peer.there->splits[request.split];
+  Split& split = peer.there->splits[request.split];
   uint32_t first = 0, count = 0;
   while (take_pages(split, request.serial, pages_of(request.bytes), &first, &count)) {
-    const uint64_t offset = uint64_t{first} * shm::kPage;
-    const uint64_t part = std::min(uint64_t{count} * shm::kPage, request.bytes - offset);
+    const uint64_t offset = uint64_t{first} * kPage;
+    const uint64_t part = std::min(uint64_t{count} * kPage, request.bytes - offset);
     const iovec piece{reinterpret_cast<void*>(request.source + offset), part};
-    int error = 0;
     Status status = Status::ok;
     if (mapped) {
       copy_bytes(mapped + offset, piece.iov_base, part);
       counters_.direct_bytes += part;
     } else {
-      status = attach(peer, true, request.destination + offset, &piece, 1, part, &error);
+      status = remote_.attach(peer, true, piece, request.destination + offset);
     }
     if (status != Status::ok) {
-      split.refused_first.store(first, std::memory_order_relaxed);
-      split.refused_count.store(count, std::memory_order_relaxed);
+      split.refused_first.store(first, relaxed);
+      split.refused_count.store(count, relaxed);
     }
-    split.written.fetch_add(count, std::memory_order_release);
+    split.written.fetch_add(count, release);
     if (status != Status::ok) return;
   }
 }
 
-}  // namespace torii
+}  // namespace torii::shm
