@@ -470,8 +470,9 @@ TEST_F(LinkAckTest, TimeAsleepIsPartOfTheRoundTrip) {
 // A sleeper is woken when a frame has to go again, and has acknowledged what it got.
 TEST_F(LinkAckTest, SleepsWhileAnAnswerIsOutstanding) {
   const auto a = linked(), b = linked();
-  ASSERT_TRUE(a->send(meet(*a, *b), "x", {}, 7));
-  a->driver->poll(now_ns, 100);
+  ASSERT_TRUE(a->send(a->connect(*b), "x", {}, 7));
+  b->driver->poll(now_ns += 2000, 100);  // who a is
+  a->driver->poll(now_ns += 2000, 100);
   int fd = -1;
   ASSERT_EQ(a->driver->arm(&fd), Status::ok);
   pollfd asleep{fd, POLLIN, 0};
