@@ -9,7 +9,7 @@ import sys
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 PORT = 4777
-TRIES = 5
+TRIES = 9
 PATIENCE_SECONDS = 0.5
 
 

@@ -68,11 +68,12 @@ cables_are_cut() {
   chosen cables-are-cut || return 0
   local bad
   cluster up 2 --rails 2
-  asks() { cluster run --on n1 timeout 3 python3 "$here/echo.py" "$1" >/dev/null 2>&1; }
+  # After a cut the kernel may look for the neighbour for some seconds.
+  asks() { cluster run --on n1 timeout "${2:-10}" python3 "$here/echo.py" "$1" >/dev/null 2>&1; }
   bad=$(
     exec 2>&1
     cluster cut n2 1
-    asks 10.77.1.2 && echo "a cut cable carries; "
+    asks 10.77.1.2 3 && echo "a cut cable carries; "
     asks 10.77.0.2 || echo "the other rail does not carry; "
     cluster restore n2 1
     asks 10.77.1.2 || echo "a restored cable does not carry; "
