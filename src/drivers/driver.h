@@ -222,7 +222,7 @@ class Driver {
   // Sends a prefix of the batch; returns how many frames it took.
   virtual size_t send(std::span<const Tx> batch) = 0;
   // Makes upcalls for at most about `budget` events; returns how many. Idle cost: a few ns.
-  // `now_ns` is monotonic and may be some microseconds old.
+  // `now_ns` is monotonic and may be some milliseconds old (DriverEnv::clock).
   virtual unsigned poll(uint64_t now_ns, unsigned budget) = 0;
 
   // --- optional ---------------------------------------------------------------------------

@@ -26,7 +26,6 @@
 
 #include "core/base/status.h"
 #include "drivers/driver.h"
-#include "drivers/shm/arena.h"
 #include "drivers/shm/layout.h"
 #include "drivers/shm/segment.h"
 

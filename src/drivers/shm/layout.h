@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What lies in a segment. Every process owns one; peers write frames into it and nothing else.
+// What lies in a segment. Every process owns one; peers write frames
+// into their rings, and the few words below that say so.
 //
 //   +--------+---------------------------+----------+----------+----------
 //   | Header | Claim x claims (256 bytes) | ring 0   | ring 1   | ...

@@ -108,6 +108,7 @@ struct AnswerBatch {
 };
 
 inline constexpr uint32_t kNoClaim = ~0u;
+inline constexpr unsigned kClosingYields = 1u << 20;  // some hundred ms, or time slices
 
 // What is not needed to move a frame.
 struct PeerDetails {

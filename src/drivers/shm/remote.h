@@ -15,7 +15,6 @@
 #include "drivers/shm/arena.h"
 #include "drivers/shm/attach.h"
 #include "drivers/shm/peers.h"
-#include "drivers/shm/remote.h"
 #include "drivers/shm/switch_points.h"
 
 namespace torii::shm {

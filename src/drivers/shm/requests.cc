@@ -15,7 +15,6 @@
 #include "core/base/atomics.h"
 #include "core/base/copy.h"
 #include "core/base/pause.h"
-#include "drivers/shm/splits.h"
 
 namespace torii::shm {
 namespace {

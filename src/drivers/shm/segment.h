@@ -15,7 +15,6 @@
 #include "core/base/spare_descriptor.h"
 #include "core/base/status.h"
 #include "drivers/shm/layout.h"
-#include "drivers/shm/segment.h"
 
 namespace torii::shm {
 

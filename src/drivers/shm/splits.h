@@ -10,8 +10,6 @@
 
 namespace torii::shm {
 
-inline constexpr unsigned kClosingYields = 1u << 20;  // some hundred ms, or time slices
-
 class Splits {
  public:
   Splits(Sink& sink, Counters& counters, Peers& peers, RemoteMemory& remote, Exports& exports)
