@@ -216,7 +216,7 @@ part_readme() {
 part_compare() {
   local folder=$work/results name figures=pingpong,lammps files
   files="pingpong.csv pingpong-rounds.csv lammps.csv compare.svg compare.png"
-  [ -z "$long" ] || figures=$(python3 -B test/bench/compare --list | paste -s -d ,)
+  [ -z "$long" ] || figures=$(/usr/bin/python3 -B test/bench/compare --list | paste -s -d ,)
   rm -rf "$folder"
   if ! step "contrib/compare, in short" "$work/compare.log" timeout 600 "$top/contrib/compare" \
     --only "$figures" --rounds 1 --lammps-rounds 1 --ms 1 --max 65536 --results "$folder"; then

@@ -60,7 +60,7 @@ well() {
   says "$case" '^3 pairs of nodes: by udp \(eth0, eth1\), round trip .* path MTU 1500, multicast works$' \
     '^1 pair inside nodes: by shm, ' '^torii-check: all well$'
   by_hand "$case, for programs" 0 12 n1,n2 --json
-  python3 -c 'import json, sys
+  /usr/bin/python3 -c 'import json, sys
 rows = json.load(sys.stdin)["ways"]
 assert sorted((r["from"], r["interface"], r["to address"]) for r in rows) == [
     ("n1", "eth0", "10.77.0.2"), ("n1", "eth1", "10.77.1.2"),
@@ -145,7 +145,7 @@ bad_networks() {
   for rail in 0 1; do cluster impair n2 $rail --loss 5; done
   by_hand "$case" 0 12 n1,n2 --json
   # Both ways lose 5 % of some 200 packets by each of two rails: the mean is within four deviations.
-  python3 -c 'import json, sys
+  /usr/bin/python3 -c 'import json, sys
 data = json.load(sys.stdin)
 lost = [float(r["lost"].split()[0]) for r in data["ways"]]
 assert len(lost) == 4 and abs(sum(lost) / 4 - 5) < 3, lost

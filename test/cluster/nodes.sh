@@ -27,7 +27,7 @@ nodes_are_apart() {
     same "routes" "10.77.0.0/24 10.77.1.0/24" \
       "$(cluster run --on n1 ip -4 route | awk '{ print $1 }' | sort | xargs)"
     for address in 10.77.0.2 10.77.1.2 fd77::2 fd77:1::2; do
-      answer=$(cluster run --on n1 timeout 5 python3 "$here/echo.py" $address) || true
+      answer=$(cluster run --on n1 timeout 5 /usr/bin/python3 "$here/echo.py" $address) || true
       same "answer from $address" "n1 asks n2 at $address" "$answer"
     done
     [ ! -e /tmp/a-file ] && [ ! -e /dev/shm/a-file ] || echo "files of a node outside of it; "
@@ -69,7 +69,7 @@ cables_are_cut() {
   local bad
   cluster up 2 --rails 2
   # After a cut the kernel may look for the neighbour for some seconds.
-  asks() { cluster run --on n1 timeout "${2:-10}" python3 "$here/echo.py" "$1" >/dev/null 2>&1; }
+  asks() { cluster run --on n1 timeout "${2:-10}" /usr/bin/python3 "$here/echo.py" "$1" >/dev/null 2>&1; }
   bad=$(
     exec 2>&1
     cluster cut n2 1

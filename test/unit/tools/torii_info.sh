@@ -49,8 +49,8 @@ has out '^| frames_sent | '
 
 run 0 --json
 has out '"variable": "TORII_EAGER_LIMIT", "value": "0", "default": "0", "origin": "default"'
-if command -v python3 >/dev/null; then
-  python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); assert len(d["drivers"]) >= 2 and d["counters"] and d["paths"]' \
+if command -v /usr/bin/python3 >/dev/null; then
+  /usr/bin/python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); assert len(d["drivers"]) >= 2 and d["counters"] and d["paths"]' \
     "$work/out" || { echo "failed: not JSON"; failed=1; }
 fi
 

@@ -43,9 +43,9 @@ for row in write-latency,ordinary,0,8 read-bandwidth,allocated,0,65536 atomic-ra
 done
 echo "$out" | grep -q '^# path: rank 0 on .* by self' || fail "the path to self is not told: $out"
 
-if command -v python3 >/dev/null 2>&1; then
+if command -v /usr/bin/python3 >/dev/null 2>&1; then
   timeout 120 $perf $quick --test latency,posted --json |
-    python3 -c 'import json, sys; j = json.load(sys.stdin); assert len(j["figures"]) == 27, j' ||
+    /usr/bin/python3 -c 'import json, sys; j = json.load(sys.stdin); assert len(j["figures"]) == 27, j' ||
     fail "--json is not JSON with 27 figures"
 fi
 
