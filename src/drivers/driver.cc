@@ -22,6 +22,7 @@ void Driver::leave(PeerId) {}
 Status Driver::arm(int*) { return Status::unsupported; }
 
 std::string Paths::text(PeerId) const { return {}; }
+std::string Paths::trouble(PeerId) const { return {}; }
 uint32_t Paths::rails(PeerId) const { return 1; }
 Life Paths::life(PeerId) { return Life::unknown; }
 bool Paths::delivered() const { return true; }

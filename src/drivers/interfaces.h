@@ -47,6 +47,9 @@ class Paths {
   // For messages to the user: how the peer is reached and when it was last heard of, as far as the
   // driver can tell ("eth0 to 10.0.0.2:4000, last packet 30.1 s ago"); else empty.
   virtual std::string text(PeerId peer) const;
+  // Why frames may not arrive at a peer that answers others, and the remedy, for messages to the
+  // user; of one that went down: why, if it answered. Else empty.
+  virtual std::string trouble(PeerId peer) const;
   // The ways to a peer that answer now, bit i for rail i; 0: none is known yet. A rail keeps its
   // number while the peer is connected. They may differ in speed, and end and come back at any
   // time.

@@ -38,14 +38,14 @@ moved() {
   return 1
 }
 
-# amid_transfer CASE SECONDS MEGABYTES STEPS: so many megabytes go both ways between n1 and n2, and
-# more until the function STEPS is through.
+# amid_transfer CASE SECONDS MEGABYTES STEPS [KIB]: so many megabytes go both ways between n1 and n2, and
+# more until the function STEPS is through, in messages of 4 MiB or so many KiB.
 amid_transfer() {
-  local case=$1 steps=$4 status
+  local case=$1 steps=$4 kib=${5:-4096} status
   rm -f "$work/bulk-may-end"
   : >"$work/output"
   { $steps; status=$?; touch "$work/bulk-may-end"; exit $status; } &
-  limit=$2 judge_torii "$case" n1:1,n2:1 -- "$work/bulk" "$3" both "$work/bulk-may-end"
+  limit=$2 judge_torii "$case" n1:1,n2:1 -- "$work/bulk" "$3" both "$work/bulk-may-end" "$kib"
   wait $! || report FAIL "$case" "it stood still: $(tail -n 3 "$work/output")"
 }
 

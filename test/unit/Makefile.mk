@@ -66,6 +66,7 @@ test_unit_link_tests_SOURCES = \
 	test/unit/link/link_long_test.cc \
 	test/unit/link/link_parts_test.cc \
 	test/unit/link/link_rails_test.cc \
+	test/unit/link/link_stuck_test.cc \
 	test/unit/link/link_test.cc \
 	test/unit/link/link_trust_test.cc \
 	test/unit/link/watch_test.cc \

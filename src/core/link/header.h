@@ -8,7 +8,8 @@
 //    | magic | ver. | kind | checksum |  seq   |  ack   |  sack  |  tag  |
 //    +-------+------+------+----------+--------+--------+--------+-------+
 //
-// kind        bits 0-3: see Kind; bit 5: the tag covers the payload; bit 6: acknowledge it at once
+// kind        bits 0-3: see Kind; bit 5: the tag covers the payload; bit 6: acknowledge it at once;
+//             of a bye: the sender gives the receiver up
 // seq         data, several, part: the number of this frame, from 0 for each pair and direction.
 //             Others: their number, from 1 for each pair and direction. Its low half
 // ack         all frames before this number have arrived; its low half

@@ -31,6 +31,8 @@ constexpr uint64_t kTimeoutMinSharedNs = 4 * kAckDelaySharedNs;
 constexpr unsigned kAskedMost = 16;  // peers at a time
 constexpr int kByes = 8;             // nobody answers a bye, so it goes more than once
 constexpr size_t kTriedMost = 4096;  // processes of which no proof has come yet
+// For the oldest frame to arrive: the driver below may find out how to go on. coarse() holds more.
+constexpr uint64_t kStuckLeastNs = 2000000000, kStuckMostNs = 3600000000000;
 
 }  // namespace
 
@@ -244,6 +246,7 @@ void LinkDriver::disconnect(PeerId id) {
     if (Process* const process = peers_[id]->process) process->ended = true;
     std::erase(active_, id);
     drop_sent(*peers_[id], peers_[id]->down);
+    std::erase_if(troubles_, [&](const auto& one) { return one.first == id; });
     peers_[id].reset();
   }
   below_->disconnect(id);
@@ -322,11 +325,15 @@ void LinkDriver::forget_strangers() {
 bool LinkDriver::service(PeerId id, Peer& peer) {
   if (peer.down != Status::ok) return !peer.reported;
   find_losses(id, peer);
+  if (std::exchange(peer.probed, false)) send_ack(id, peer);
   if (!peer.sent.empty()) send_waiting(id, peer, kWindow);
   peer.refused = false;
   if (peer.owes_ack && ack_is_due(peer)) send_ack(id, peer);
-  if (!peer.sent.empty() && now_ns_ - peer.waiting_since_ns >= deadline_ns_)
+  if (peer.stuck >= coarse(std::clamp(deadline_ns_, kStuckLeastNs, kStuckMostNs))) {
+    give_up(id, peer);
+  } else if (!peer.sent.empty() && now_ns_ - peer.waiting_since_ns >= deadline_ns_) {
     end(id, peer, Status::peer_dead);
+  }
   return peer.down != Status::ok || peer.owes_ack || !peer.sent.empty() ||
          peer.slots.has(peer.expected);
 }
@@ -416,6 +423,34 @@ void LinkDriver::end(PeerId id, Peer& peer, Status status) {
   activate(id, peer);
 }
 
+// Is the oldest frame there by now? A process sends acknowledgements only if it polls. Other frames
+// may leave by send() alone, and kernels answer for processes that compute or were stopped. So the
+// time counts in which acknowledgements come.
+void LinkDriver::examine_oldest(Peer& peer, uint64_t first_before, Kind kind) const {
+  if (peer.first != first_before || peer.next == peer.first) {
+    peer.stuck = 0;
+  } else if (kind == Kind::ack) {
+    const uint64_t most_ns = std::min(deadline_ns_ / kTriesPerDeadline, kTimeoutMaxNs);
+    peer.stuck += std::min(coarse(now_ns_) - peer.examined, coarse(most_ns));
+  } else {
+    return;
+  }
+  peer.examined = coarse(now_ns_);
+}
+
+// Both processes are alive, but nothing would ever end their waiting. So the peer is told, too.
+void LinkDriver::give_up(PeerId id, Peer& peer) {
+  const Sent& oldest = peer.sent.front();
+  const std::string below = paths_ ? paths_->trouble(id) : "";
+  const std::string why = format_text(
+      "it answers, but a frame of %u bytes, sent %u times in %.1f s, has not arrived%s%s",
+      (oldest.memory ? oldest.memory->size : 0) + oldest.lent_bytes, oldest.transmissions,
+      static_cast<double>(peer.stuck) * 1024 / 1e9, below.empty() ? "" : ": ", below.c_str());
+  troubles_.emplace_back(id, why);
+  for (uint8_t i = 0; i < kByes; i++) send_control(id, peer, Kind::bye, i % kRailsMax, true);
+  end(id, peer, Status::peer_dead);
+}
+
 // Calls peer_down(), once nothing of the peer's is pending.
 bool LinkDriver::report(PeerId id, Peer& peer) {
   if (peer.reported) return false;
@@ -437,6 +472,12 @@ std::string LinkDriver::text(PeerId id) const {
                                 : format_text("last packet %.1f s ago",
                                               static_cast<double>(now_ns_ - peer->heard_ns) / 1e9);
   return below.empty() ? heard : below + ", " + heard;
+}
+
+std::string LinkDriver::trouble(PeerId id) const {
+  for (const auto& [peer, why] : troubles_)
+    if (peer == id) return why;
+  return {};
 }
 
 void LinkDriver::peer_down(PeerId id, Status status) { end(id, peer_of(id), status); }

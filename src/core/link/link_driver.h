@@ -137,6 +137,10 @@ struct Peer {
   bool refused = false;           // the core has more frames than were taken
   uint64_t heard_ns = 0;          // last packet of the peer's
   uint64_t waiting_since_ns = 0;  // last sign of life, or when the first of `sent` left
+  // coarse(): for so long the peer has been polling without the first of `sent`, as its acks tell,
+  // and when the last of them did
+  uint32_t stuck = 0;
+  uint32_t examined = 0;
 
   // Receiving: frames before `expected` were handed up; slot seq % kWindow holds those after it.
   bool heard = false;  // something that proved to be the peer's
@@ -153,6 +157,7 @@ struct Peer {
   uint64_t words_heard = 0;    // the number of the latest
   bool owes_ack = false;
   bool ack_at_once = false;  // asked for, or something is amiss
+  bool probed = false;       // an ack of its own is to go, also if frames tell the same
   uint64_t owes_since_ns = 0;
   uint32_t prompt_acks = kPromptAcks;  // how many more go without waiting for company
   bool watched = false;                // probed when it is quiet
@@ -213,6 +218,7 @@ class LinkDriver final : public Decorator, private Paths {
 
  private:
   std::string text(PeerId peer) const override;
+  std::string trouble(PeerId peer) const override;
   uint32_t rails(PeerId peer) const override { return paths_ ? paths_->rails(peer) : 1; }
   Life life(PeerId peer) override { return paths_ ? paths_->life(peer) : Life::unknown; }
   uint32_t long_max(PeerId peer) const override;
@@ -252,6 +258,8 @@ class LinkDriver final : public Decorator, private Paths {
   void forget_strangers();
   void drop_sent(Peer& peer, Status status);
   void end(PeerId id, Peer& peer, Status status);
+  void examine_oldest(Peer& peer, uint64_t first_before, Kind kind) const;
+  void give_up(PeerId id, Peer& peer);
   bool report(PeerId id, Peer& peer);
   template <typename Access>
   Status transfer(const Access& access, Cap cap, Status (Driver::*call)(const Access&));
@@ -294,10 +302,10 @@ class LinkDriver final : public Decorator, private Paths {
   void write_tags(Peer& peer, std::span<const Group> groups, const Numbered* headers);
   size_t transmit(PeerId id, Peer& peer, uint8_t rail, std::span<const size_t> indices);
   void has_left(Peer& peer, uint8_t rail, const Group& group);
-  bool send_control(PeerId id, Peer& peer, Kind kind, uint8_t rail);
+  bool send_control(PeerId id, Peer& peer, Kind kind, uint8_t rail, bool ask = false);
   void find_losses(PeerId id, Peer& peer);
   void find_overtaken(Peer& peer);
-  void time_out(Peer& peer, uint8_t number);
+  bool time_out(Peer& peer, uint8_t number);
   void lost(Peer& peer, Sent& frame);
   bool ack_is_due(const Peer& peer) const;
   void send_ack(PeerId id, Peer& peer);
@@ -373,6 +381,7 @@ class LinkDriver final : public Decorator, private Paths {
   Alarm alarm_;
   std::unordered_map<uint64_t, Operation> operations_;
   uint64_t next_operation_ = 1;
+  std::vector<std::pair<PeerId, std::string>> troubles_;  // see Paths::trouble()
   const std::unique_ptr<Outgoing> outgoing_ = std::make_unique<Outgoing>();
 };
 

@@ -142,6 +142,7 @@ void LinkDriver::take_genuine(const Packet& packet, const Header& header) {
       return;
     }
     peer.words_heard = header.seq;
+    peer.probed |= header.kind == Kind::probe;
   }
   if (header.ack - peer.first <= kWindow)
     acknowledged(peer, header, read_more(frame.subspan(kHeaderBytes)));
@@ -163,7 +164,9 @@ void LinkDriver::take_genuine(const Packet& packet, const Header& header) {
     const unsigned left = std::exchange(budget_, static_cast<unsigned>(kWindow));
     hand_up_waiting(from, peer);
     budget_ = left;
-    end(from, peer, Status::peer_closed);
+    if (header.ask)
+      troubles_.emplace_back(from, "its frames do not arrive here, and its own message says more");
+    end(from, peer, header.ask ? Status::peer_dead : Status::peer_closed);
   }
   if (peer.down != Status::ok || peer.owes_ack || !peer.sent.empty()) activate(from, peer);
 }
@@ -179,6 +182,7 @@ bool LinkDriver::is_new(const Peer& peer, const Header& header) {
 
 void LinkDriver::acknowledged(Peer& peer, const Header& header, const MoreSack& more) {
   uint32_t news[kRailsMax] = {};
+  const uint64_t first_before = peer.first;
   const auto arrived = [&](Sent& frame) {
     if (frame.stage == Sent::Stage::arrived) return;
     news[frame.rail]++;
@@ -213,6 +217,7 @@ void LinkDriver::acknowledged(Peer& peer, const Header& header, const MoreSack& 
     peer.rails[i].timer.answered();
     if (std::exchange(peer.rails[i].held_back, false)) peer.rails[i].window.arrived(news[i]);
   }
+  examine_oldest(peer, first_before, header.kind);
 }
 
 // After a second transmission nobody knows which one was answered. Nor when the answer came, if

@@ -403,12 +403,13 @@ void LinkDriver::acknowledgement_left(Peer& peer) { peer.owes_ack = peer.ack_at_
 
 // An ack tells of all frames that have arrived, also of those far behind a missing one. Who was
 // never heard may not know this process, but answers a hello as it does a probe.
-bool LinkDriver::send_control(PeerId id, Peer& peer, Kind kind, uint8_t rail) {
+bool LinkDriver::send_control(PeerId id, Peer& peer, Kind kind, uint8_t rail, bool ask) {
   if (!peer.process) return false;
   if (kind == Kind::probe && !peer.heard) kind = Kind::hello;
   std::byte bytes[kHeaderBytes + std::max(kSackMoreBytes, kHelloBytes + kAddressMax)];
   std::byte* const payload = bytes + kHeaderBytes;
   Header header = header_for(peer, kind, ++peer.words_sent);
+  header.ask = ask;
   size_t size = kHeaderBytes;
   if (kind == Kind::hello) {
     write_hello(members_ ? members_->self() : Who{}, payload);
@@ -462,13 +463,15 @@ void LinkDriver::lost(Peer& peer, Sent& frame) {
 }
 
 // Which frames have to go again? Those that later ones have overtaken, and after the timeout first
-// the newest, for the answer itself may be late or lost, then all.
+// the newest, for the answer itself may be late or lost, then all. Those may be too long for the
+// path, so a probe asks whether the peer polls.
 void LinkDriver::find_losses(PeerId id, Peer& peer) {
   if (!peer.flying) return;
   look_at_rails(id, peer);
   if (peer.has_gaps) find_overtaken(peer);
   for (uint8_t i = 0; i < peer.rails.size(); i++)
-    if (peer.rails[i].flying) time_out(peer, i);
+    if (peer.rails[i].flying && time_out(peer, i) && send_control(id, peer, Kind::probe, i))
+      counters_.link_probes++;
 }
 
 void LinkDriver::find_overtaken(Peer& peer) {
@@ -493,11 +496,11 @@ void LinkDriver::find_overtaken(Peer& peer) {
 }
 
 // First the newest goes again, for the peer may only be late, and nothing else overtakes the last
-// frames of a burst: its answer tells what is missing before it (RFC 8985, 7).
-void LinkDriver::time_out(Peer& peer, uint8_t number) {
+// frames of a burst: its answer tells what is missing before it (RFC 8985, 7). True: all go again.
+bool LinkDriver::time_out(Peer& peer, uint8_t number) {
   Rail& rail = peer.rails[number];
   const Sent& oldest = peer.sent[oldest_flying(peer, number)];
-  if (now_ns_ - std::max(oldest.sent_ns, rail.restarted_ns) < rail.timer.timeout_ns()) return;
+  if (now_ns_ - std::max(oldest.sent_ns, rail.restarted_ns) < rail.timer.timeout_ns()) return false;
   size_t newest = newest_flying(peer, number);
   // Whether a long frame arrived is told by its last part: another one goes.
   if (peer.sent[newest].together > 1 && newest > 0 &&
@@ -506,10 +509,10 @@ void LinkDriver::time_out(Peer& peer, uint8_t number) {
   lost(peer, peer.sent[newest]);
   rail.restarted_ns = now_ns_;
   rail.shunned_ns = now_ns_ + kShunNs;
-  if (rail.timer.timed_out() > 1) {
-    lose_all(peer, number);
-    rail.window.stalled(peer.next);
-  }
+  if (rail.timer.timed_out() <= 1) return false;
+  lose_all(peer, number);
+  rail.window.stalled(peer.next);
+  return true;
 }
 
 }  // namespace torii::link

@@ -427,7 +427,11 @@ Peer* Protocol::stranger(Rail& rail, PeerId from) {
 }
 
 void Protocol::Rail::peer_down(PeerId route, Status status) {
-  if (Peer* peer = get(route)) protocol->fail_peer(*peer, status);
+  Peer* const peer = get(route);
+  if (!peer) return;
+  if (status == Status::peer_dead && peer->fault.empty() && peer->paths)
+    peer->fault = peer->paths->trouble(route);
+  protocol->fail_peer(*peer, status);
 }
 
 void Protocol::fail_peer(Peer& peer, Status why) {

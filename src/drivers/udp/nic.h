@@ -91,6 +91,7 @@ class UdpDriver final : public Driver, private Paths {
 
  private:
   std::string text(PeerId peer) const override;
+  std::string trouble(PeerId peer) const override;
   uint32_t rails(PeerId peer) const override;
   Life life(PeerId peer) override;
   uint32_t long_max(PeerId) const override { return caps_.long_max; }

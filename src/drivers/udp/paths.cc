@@ -367,6 +367,18 @@ std::string UdpDriver::text(PeerId id) const {
   return "none of its addresses answered: " + out;
 }
 
+std::string UdpDriver::trouble(PeerId id) const {
+  if (id >= peers_.size() || !peers_[id].has_path()) return {};
+  std::string out;
+  for (const Rail& rail : peers_[id].rails)
+    if (rail.answers)
+      out += format_text("%spackets of up to %u bytes by %s", out.empty() ? "" : ", ",
+                         rail.size.bytes() + kIpBytes, name_of(rail).c_str());
+  return out +
+         " seem to be dropped; look for what drops them there or on the way, or set "
+         "TORII_UDP_MTU to the length that arrives";
+}
+
 // May be lost, like any other datagram.
 void UdpDriver::send_small(const sockaddr_in6& to, std::span<const std::byte> datagram) {
   NativeAddress native;
