@@ -320,7 +320,10 @@ class Child {
       }
       return bye && answered == node.frames.size();
     };
-    run_real(node, step);
+    size_t before;
+    do {
+      before = node.frames.size();
+    } while (!run_real(node, step) && node.frames.size() > before);
     return 0;
   }
 
