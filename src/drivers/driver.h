@@ -101,6 +101,9 @@ struct Tx {
   // One of many of a payload: the last of the room in front of the peer is for other frames.
   bool leaves_room = false;
   uint8_t rail = kFirstRail;  // one of rails(); where that does not answer: kFirstRail
+  // A frame of at most 512 bytes for a peer to which no way is known yet: one copy may go to each
+  // of its addresses.
+  bool anywhere = false;
   // Where RegisteredMemory::local says so: has kLocal and covers a body of more than inline_max
   // bytes, or one that is lent. It stays registered until done(cookie).
   const Region* local = nullptr;
@@ -157,6 +160,9 @@ struct RemoteAtomic {
 struct Packet {
   PeerId from = kNoPeer;
   std::span<const std::byte> frame;
+  // Set by the sink: it is new, and `from` has proved to be who sent it. Until then a driver for
+  // networks on which others send (DriverEnv::trust) changes nothing for a frame.
+  bool genuine = false;
 };
 
 // The core, as a driver sees it.
@@ -166,7 +172,7 @@ class Sink {
   // at once, or kNoPeer if the driver does not know the sender.
   virtual void packet(PeerId from, std::span<const std::byte> frame) = 0;
   // Frames that arrived together, in this order; the same as packet() for each.
-  virtual void packets(std::span<const Packet> all) {
+  virtual void packets(std::span<Packet> all) {
     for (const Packet& one : all) packet(one.from, one.frame);
   }
   // The operation with this cookie is complete: its memory belongs to the core again.
@@ -193,6 +199,8 @@ struct DriverEnv {
   std::string name;
   const Keys* keys = nullptr;  // null: draw a pair
   Members* members = nullptr;  // null: nobody talks to this process whom it has not connected
+  // What the driver itself says is tagged by this. Null: everybody on the network is believed.
+  const Trust* trust = nullptr;
 };
 
 class Paths;  // interfaces.h

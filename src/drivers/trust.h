@@ -37,6 +37,21 @@ class Keys {
   ~Keys() = default;
 };
 
+// Tags for what a driver itself says to a peer's driver, such as whether a path works: by keys of
+// the pair, one for each direction, which nothing else is tagged with. The driver sees to
+// repetitions. A layer above the driver, which has the keys, offers this; `peer` is the driver's
+// PeerId.
+class Trust {
+ public:
+  // Of a text for that peer. False: there is no key for it (yet).
+  virtual bool tag(uint32_t peer, std::span<const std::byte> text, uint64_t* out) const = 0;
+  // Has that peer made this tag, of this text, for this process?
+  virtual bool is_right(uint32_t peer, std::span<const std::byte> text, uint64_t tag) const = 0;
+
+ protected:
+  ~Trust() = default;
+};
+
 // A process, as its launcher names it. What a stranger says of itself; it may lie.
 struct Who {
   uint64_t job = 0;

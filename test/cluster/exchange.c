@@ -3,7 +3,8 @@
  *
  * exchange SECONDS [FILE [ROUNDS]]: every rank sends to all others and receives from them, messages
  * of many sizes, again and again for so long, until there is such a file ("-": none) and so many
- * times, and looks at every byte. Says "ok" at the end.
+ * times, and looks at every byte. Says "ok" at the end, and how much memory each rank has got since
+ * it has sent all sizes some times.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -32,9 +33,19 @@ static long swap(int rank, int other, int round, unsigned char* out, unsigned ch
   return wrong + (count != bytes);
 }
 
+/* KiB of memory that is there; 0: unknown. */
+static long resident(void) {
+  long all = 0, there = 0;
+  FILE* const file = fopen("/proc/self/statm", "r");
+  if (NULL == file) return 0;
+  if (2 != fscanf(file, "%ld %ld", &all, &there)) there = 0;
+  fclose(file);
+  return there * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
 int main(int argc, char** argv) {
   int rank, size, round = 0, go_on = 1;
-  long wrong = 0, all_wrong;
+  long wrong = 0, all_wrong, before = 0;
   unsigned char* out = malloc(1000000);
   unsigned char* in = malloc(1000000);
   MPI_Init(&argc, &argv);
@@ -49,6 +60,7 @@ int main(int argc, char** argv) {
       const int other = (distance + size - rank) % size;
       if (other != rank) wrong += swap(rank, other, round, out, in);
     }
+    if (8 * SIZES == round) before = resident();
     if (0 == rank)
       go_on = MPI_Wtime() < end || round < rounds || (NULL != file && 0 != access(file, F_OK));
     MPI_Bcast(&go_on, 1, MPI_INT, 0, MPI_COMM_WORLD);
@@ -56,6 +68,7 @@ int main(int argc, char** argv) {
   MPI_Reduce(&wrong, &all_wrong, 1, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
   if (0 == rank && 0 == all_wrong) printf("ok\n");
   if (0 == rank) fprintf(stderr, "%d rounds\n", round);
+  if (before > 0) fprintf(stderr, "rank %d grew by %ld KiB\n", rank, resident() - before);
   free(out);
   free(in);
   MPI_Finalize();

@@ -58,7 +58,10 @@ class World {
       header.kind = static_cast<udp::Kind>(1 + what / 2 % 6);
       header.to = udp::tag_of(own_.number);
       header.from = 1 + what / 8 % 4;
+      header.number = what / 64;
       header.size = driver_->caps().mtu + udp::kHeaderBytes;
+      if (header.kind == udp::Kind::ping)
+        header.size = static_cast<uint32_t>(udp::kPingBytes + bytes.size());
       if (header.kind == udp::Kind::longer)
         header.size = static_cast<uint32_t>(bytes.size() + what / 16 % 3);
       if (header.kind == udp::Kind::piece) {
@@ -67,7 +70,7 @@ class World {
         header.number = what / 64;
         header.size = static_cast<uint32_t>(2 * bytes.size() - what / 16 % 2);
       }
-      std::byte good[udp::kPongBytes];
+      std::byte good[udp::kPingBytes];
       const size_t size = udp::write_header(header, good);
       bytes.insert(0, reinterpret_cast<const char*>(good), size);
     }
@@ -97,7 +100,7 @@ void check_parsers(std::span<const std::byte> bytes) {
   }
   udp::Header header;
   if (udp::parse_header(bytes, &header)) {
-    std::byte again[udp::kPongBytes];
+    std::byte again[udp::kPingBytes];
     const size_t size = udp::write_header(header, again);
     require(size <= bytes.size() && std::memcmp(again, bytes.data(), size) == 0,
             "a header is what it says");

@@ -58,6 +58,7 @@ test_unit_drivers_tests_SOURCES = \
 	test/unit/udp/udp_paths_test.cc \
 	test/unit/udp/udp_sizes_test.cc \
 	test/unit/udp/udp_test.cc \
+	test/unit/udp/udp_trust_test.cc \
 	test/unit/udp/udp_wire_test.cc
 test_unit_hotpath_test_SOURCES = test/unit/api/hotpath_test.cc
 test_unit_link_tests_SOURCES = \

@@ -34,6 +34,13 @@ constexpr size_t kTriedMost = 4096;  // processes of which no proof has come yet
 // For the oldest frame to arrive: the driver below may find out how to go on. coarse() holds more.
 constexpr uint64_t kStuckLeastNs = 2000000000, kStuckMostNs = 3600000000000;
 
+// Two keys of one direction.
+void split(const SecretKey& secret, Key* frames, Key* driver) {
+  static_assert(sizeof(SecretKey) == 2 * sizeof(Key));
+  std::copy_n(secret.begin(), frames->size(), frames->begin());
+  std::copy_n(secret.begin() + sizeof(Key), driver->size(), driver->begin());
+}
+
 }  // namespace
 
 LinkDriver::LinkDriver(const DriverEnv& env)
@@ -51,7 +58,9 @@ LinkDriver::LinkDriver(const DriverEnv& env)
       purpose_("link " + env.name) {}
 
 bool LinkDriver::open(const OpenBelow& open_below, const DriverEnv& env) {
-  if (!Decorator::open(open_below, env)) return false;
+  DriverEnv inner = env;
+  inner.trust = this;
+  if (!Decorator::open(open_below, inner)) return false;
   paths_ = below_->paths();
   if (const RegisteredMemory* const memory = below_->registered_memory(); memory && memory->local) {
     TORII_ERROR(
@@ -208,9 +217,21 @@ Process* LinkDriver::process_of(const PublicKey& key) {
   }
   tried_++;
   Process& process = processes_[key];
-  std::copy_n(pair.to.begin(), process.to.size(), process.to.begin());
-  std::copy_n(pair.from.begin(), process.from.size(), process.from.begin());
+  split(pair.to, &process.to, &process.to_driver);
+  split(pair.from, &process.from, &process.from_driver);
   return &process;
+}
+
+bool LinkDriver::tag(PeerId id, std::span<const std::byte> text, uint64_t* out) const {
+  const Peer* const peer = find(id);
+  if (!peer || !peer->process) return false;
+  *out = siphash(peer->process->to_driver, text);
+  return true;
+}
+
+bool LinkDriver::is_right(PeerId id, std::span<const std::byte> text, uint64_t tag) const {
+  const Peer* const peer = find(id);
+  return peer && peer->process && siphash(peer->process->from_driver, text) == tag;
 }
 
 // From now on the peer is this process, which process_of() knows. Null: one of the two is somebody
@@ -312,7 +333,6 @@ unsigned LinkDriver::tell_completed() {
   return count;
 }
 
-// Whoever cannot make a tag leaves nothing behind.
 void LinkDriver::forget_strangers() {
   if (strangers_.empty()) return;
   std::sort(strangers_.begin(), strangers_.end());

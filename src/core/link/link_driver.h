@@ -109,8 +109,10 @@ struct Rail {
 // A process that has proved who it is, or one that is known by its address. It is remembered when
 // it has ended, so that nobody can begin anew in its name with what was recorded.
 struct Process {
-  Key to{};    // of what is sent to it
-  Key from{};  // of what it sends
+  Key to{};           // of frames that are sent to it
+  Key from{};         // of those that it sends
+  Key to_driver{};    // of what the drivers below say to each other
+  Key from_driver{};  // and what they hear
   PeerId peer = kNoPeer;
   bool ended = false;
 };
@@ -181,7 +183,7 @@ class Alarm {
   bool timer_listed_ = false;
 };
 
-class LinkDriver final : public Decorator, private Paths {
+class LinkDriver final : public Decorator, private Paths, private Trust {
  public:
   explicit LinkDriver(const DriverEnv& env);
   ~LinkDriver() override;
@@ -227,6 +229,9 @@ class LinkDriver final : public Decorator, private Paths {
     return paths_ ? paths_->addresses(peer) : std::vector<PeerAddress>();
   }
 
+  bool tag(PeerId peer, std::span<const std::byte> text, uint64_t* out) const override;
+  bool is_right(PeerId peer, std::span<const std::byte> text, uint64_t tag) const override;
+
   // Something with a cookie at the driver below: a frame's memory, or a put or get.
   struct Operation {
     PeerId peer;
@@ -235,14 +240,14 @@ class LinkDriver final : public Decorator, private Paths {
   };
 
   void packet(PeerId from, std::span<const std::byte> frame) override;
-  void packets(std::span<const Packet> all) override;
+  void packets(std::span<Packet> all) override;
   void done(uint64_t cookie, Status status) override;
   void peer_down(PeerId id, Status status) override;
 
   bool remote() const { return caps_.flags & (kPut | kGet); }
   uint32_t long_max_over(uint32_t long_below) const;
   size_t part_max() const { return caps_.mtu - kPartsBytes; }
-  Peer* find(PeerId id) { return id < peers_.size() ? peers_[id].get() : nullptr; }
+  Peer* find(PeerId id) const { return id < peers_.size() ? peers_[id].get() : nullptr; }
   Peer& peer_of(PeerId id);
   Process* process_of(const PublicKey& key);
   Process* join(PeerId id, const PublicKey& key);
@@ -323,10 +328,12 @@ class LinkDriver final : public Decorator, private Paths {
 
   // receiving.cc
   bool readable(const Packet& packet, Header* header);
-  bool genuine(const Packet& packet, const Header& header, const uint64_t* tag);
-  bool introduces(const Packet& packet, const Header& header);
-  void take_together(std::span<const Packet> all);
-  void take_genuine(const Packet& packet, const Header& header);
+  bool genuine(Packet& packet, const Header& header, const uint64_t* tag);
+  void forget_later(PeerId from);
+  bool introduces(Packet& packet, const Header& header);
+  void take_one(Packet& packet);
+  void take_together(std::span<Packet> all);
+  void take_genuine(Packet& packet, const Header& header);
   bool measures(const Sent& sent) const;
   void acknowledged(Peer& peer, const Header& header, const MoreSack& more);
   void retire(Peer& peer, Sent& sent);

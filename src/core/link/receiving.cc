@@ -11,7 +11,11 @@ namespace torii::link {
 
 // False: it is no frame of a link. Nothing in the header may be believed yet.
 bool LinkDriver::readable(const Packet& packet, Header* header) {
-  if (packet.from == kNoPeer || !parse_header(packet.frame, header)) return false;
+  if (!parse_header(packet.frame, header)) {
+    counters_.link_corrupt++;
+    forget_later(packet.from);
+    return false;
+  }
   const Peer* peer = find(packet.from);
   const uint64_t next = !peer                          ? 0
                         : carries_frames(header->kind) ? peer->expected
@@ -23,7 +27,7 @@ bool LinkDriver::readable(const Packet& packet, Header* header) {
 
 // Is the frame from who it says it is from, and as it was sent? Nothing is kept for one that is
 // not. `tag`: what it ought to be, but for a payload under it, or null.
-bool LinkDriver::genuine(const Packet& packet, const Header& header, const uint64_t* tag) {
+bool LinkDriver::genuine(Packet& packet, const Header& header, const uint64_t* tag) {
   const Peer* peer = find(packet.from);
   const std::span<const std::byte> frame = packet.frame;
   const bool whole = checksum_is_right(frame);
@@ -44,13 +48,18 @@ bool LinkDriver::genuine(const Packet& packet, const Header& header, const uint6
   } else {
     counters_.link_corrupt++;
   }
-  if (!peer) strangers_.push_back(packet.from);
+  forget_later(packet.from);
   return false;
 }
 
+// Whoever cannot make a tag leaves nothing behind.
+void LinkDriver::forget_later(PeerId from) {
+  if (from != kNoPeer && !find(from)) strangers_.push_back(from);
+}
+
 // A hello from who was not connected: is it a member of the job, which the driver below knows at
-// that address as the sender?
-bool LinkDriver::introduces(const Packet& packet, const Header& header) {
+// that address as the sender, or not at all? Then it is known from now on.
+bool LinkDriver::introduces(Packet& packet, const Header& header) {
   const Hello hello = read_hello(packet.frame.subspan(kHeaderBytes));
   if (!members_ || hello.address.size() != caps_.address_bytes) return false;
   PublicKey key;
@@ -64,23 +73,21 @@ bool LinkDriver::introduces(const Packet& packet, const Header& header) {
   std::string why;
   const auto address = hello.address.first(hello.address.size() - kPublicKeyBytes);
   if (below_->connect(address, &id, &why) != Status::ok) return false;
-  if (id == packet.from && join(id, key)) return true;
+  if ((id == packet.from || packet.from == kNoPeer) && join(id, key)) {
+    packet.from = id;
+    return true;
+  }
   if (!find(id)) below_->disconnect(id);
   return false;
 }
 
 void LinkDriver::packet(PeerId from, std::span<const std::byte> frame) {
-  const Packet one{from, frame};
-  Header header;
-  if (!readable(one, &header)) {
-    counters_.link_corrupt++;
-  } else if (genuine(one, header, nullptr)) {
-    take_genuine(one, header);
-  }
+  Packet one{from, frame};
+  packets({&one, 1});
 }
 
-void LinkDriver::packets(std::span<const Packet> all) {
-  if (all.size() == 1) return packet(all[0].from, all[0].frame);
+void LinkDriver::packets(std::span<Packet> all) {
+  if (all.size() == 1) return take_one(all[0]);
   const uint32_t disconnected = disconnected_;
   while (!all.empty()) {
     const size_t count = std::min(all.size(), kSipLanes);
@@ -91,34 +98,36 @@ void LinkDriver::packets(std::span<const Packet> all) {
   }
 }
 
+void LinkDriver::take_one(Packet& packet) {
+  Header header;
+  if (readable(packet, &header) && genuine(packet, header, nullptr)) take_genuine(packet, header);
+}
+
 // At most kSipLanes. Their tags are computed side by side, which takes little longer than one.
-void LinkDriver::take_together(std::span<const Packet> all) {
-  Packet packets[kSipLanes];
+void LinkDriver::take_together(std::span<Packet> all) {
+  Packet* packets[kSipLanes];
   Header headers[kSipLanes];
   const uint64_t* right[kSipLanes] = {};
   Numbered numbered[kSipLanes];
   uint64_t tags[kSipLanes];
   size_t count = 0, known = 0;
-  for (const Packet& packet : all) {
+  for (Packet& packet : all) {
     Header& header = headers[count];
-    if (!readable(packet, &header)) {
-      counters_.link_corrupt++;
-      continue;
-    }
+    if (!readable(packet, &header)) continue;
     const Peer* const peer = find(packet.from);
     if (peer && peer->process && !whole_tags_) {
       numbered[known] = {packet.frame.data(), header.seq, header.ack, &peer->process->from};
       right[count] = &tags[known++];
     }
-    packets[count++] = packet;
+    packets[count++] = &packet;
   }
   if (known > 0) tags_of({numbered, known}, tags);
   const uint32_t disconnected = disconnected_;
   for (size_t i = 0; i < count && disconnected == disconnected_; i++)
-    if (genuine(packets[i], headers[i], right[i])) take_genuine(packets[i], headers[i]);
+    if (genuine(*packets[i], headers[i], right[i])) take_genuine(*packets[i], headers[i]);
 }
 
-void LinkDriver::take_genuine(const Packet& packet, const Header& header) {
+void LinkDriver::take_genuine(Packet& packet, const Header& header) {
   const PeerId from = packet.from;
   const std::span<const std::byte> frame = packet.frame;
   if (!looked_at_clock_) look_at_clock();
@@ -132,7 +141,7 @@ void LinkDriver::take_genuine(const Packet& packet, const Header& header) {
   // What was recorded is no sign of life.
   const bool news = is_new(peer, header);
   if (news) {
-    peer.heard = true;
+    packet.genuine = peer.heard = true;
     peer.waiting_since_ns = peer.heard_ns = now_ns_;
     peer.gone_since = 0;
   }

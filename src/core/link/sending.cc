@@ -434,6 +434,8 @@ bool LinkDriver::send_control(PeerId id, Peer& peer, Kind kind, uint8_t rail, bo
   tx.head = bytes;
   tx.head_bytes = static_cast<uint32_t>(size);
   tx.rail = rail;
+  // A first word and its answer need no way that was found before.
+  tx.anywhere = kind == Kind::hello || kind == Kind::ack;
   return below_->send({&tx, 1}) == 1;
 }
 

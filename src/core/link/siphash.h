@@ -72,6 +72,12 @@ class SipHash {
   size_t size_ = 0;
 };
 
+inline uint64_t siphash(const Key& key, std::span<const std::byte> text) {
+  SipHash hash(key);
+  hash.add(text);
+  return hash.finish();
+}
+
 // The tags of several texts side by side, each with a key of its own, of `words` words of 8 bytes
 // and one more: they take little longer than one, whose steps wait for each other.
 inline constexpr size_t kSipLanes = 8;

@@ -49,6 +49,7 @@ class FaultDriver final : public Decorator, private ShortFrames {
     uint64_t release_ns = 0;
     uint32_t overtakers = 0;  // reordered: later frames still to go first
     uint8_t rail = kFirstRail;
+    bool anywhere = false;
   };
   // Kept only for peers with something held back or in flight, or dead.
   struct Peer {
@@ -69,7 +70,7 @@ class FaultDriver final : public Decorator, private ShortFrames {
   bool send_short(PeerId peer, uint64_t word0, uint64_t word1, const void* body,
                   uint32_t body_bytes) override;
   void packet(PeerId from, std::span<const std::byte> frame) override;
-  void packets(std::span<const Packet> all) override;
+  void packets(std::span<Packet> all) override;
   void done(uint64_t cookie, Status status) override;
   void peer_down(PeerId peer, Status status) override;
 
@@ -270,6 +271,7 @@ void FaultDriver::hold(const Tx& tx, uint32_t faults) {
   Peer& peer = peers_[tx.peer];
   Held held;
   held.rail = tx.rail;
+  held.anywhere = tx.anywhere;
   const auto* head = static_cast<const std::byte*>(tx.head);
   held.bytes.assign(head, head + tx.head_bytes);
   for (const iovec& piece : std::span(tx.pieces, tx.piece_count)) {
@@ -283,7 +285,7 @@ void FaultDriver::hold(const Tx& tx, uint32_t faults) {
   // strike() counts this frame itself among those that overtake a stray.
   const auto stray = [&] {
     return Held{held.bytes, now_ns_ + plan_.delay_max_ns,
-                static_cast<uint32_t>(random_.between(2, 4)), tx.rail};
+                static_cast<uint32_t>(random_.between(2, 4)), tx.rail, tx.anywhere};
   };
   if (faults & bit(Fault::duplicate)) peer.strays.push_back(stray());
   if (faults & bit(Fault::reorder)) {
@@ -324,6 +326,7 @@ bool FaultDriver::send_held(PeerId id, Held& held) {
   tx.piece_count = piece.iov_len ? 1 : 0;
   tx.body_bytes = static_cast<uint32_t>(piece.iov_len);
   tx.rail = held.rail;
+  tx.anywhere = held.anywhere;
   const bool borrowed = tx.body_bytes > caps_.inline_max;
   if (borrowed && bounce_.base) {
     if (bounce_cookie_) return false;
@@ -385,7 +388,7 @@ void FaultDriver::packet(PeerId from, std::span<const std::byte> frame) {
 }
 
 // What arrived together stays together.
-void FaultDriver::packets(std::span<const Packet> all) {
+void FaultDriver::packets(std::span<Packet> all) {
   const auto dead = [&](const Packet& one) { return is_dead(one.from); };
   if (std::none_of(all.begin(), all.end(), dead)) return upper_.packets(all);
   std::vector<Packet> living(all.begin(), all.end());

@@ -7,6 +7,7 @@ libtorii_internal_la_SOURCES += \
 	src/drivers/udp/nic.cc \
 	src/drivers/udp/nic.h \
 	src/drivers/udp/outbox.h \
+	src/drivers/udp/numbers.h \
 	src/drivers/udp/path_size.h \
 	src/drivers/udp/paths.cc \
 	src/drivers/udp/pieces.cc \

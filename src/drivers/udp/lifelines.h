@@ -26,6 +26,7 @@ class Lifelines {
 
   // Listens at this port. False: it is another program's, or there is no TCP.
   bool listen(bool ipv6, uint16_t port);
+  const Socket& listener() const { return listener_; }
   // About the process at this address, which listens at its port; see Driver::life(). At most
   // kMost peers are watched, those that were asked about lately.
   Life ask(PeerId peer, const sockaddr_in6& where, uint64_t now_ns);

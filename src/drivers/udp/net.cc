@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
+#include <linux/filter.h>
 #include <net/if.h>
 #include <netinet/tcp.h>
 #include <netinet/udp.h>
@@ -237,6 +238,24 @@ Socket accept_stream(const Socket& listener) {
   out.ipv6 = listener.ipv6;
   if (out.fd >= 0) close_in_children(out.fd);
   return out;
+}
+
+// A filter of the kernel's: what it drops costs this process nothing.
+bool keep_to(const Socket& socket, const std::vector<Interface>& interfaces) {
+  constexpr uint32_t kLoopback = 1;  // its index in every network namespace
+  std::vector<uint32_t> wanted = {kLoopback};
+  for (const Interface& one : interfaces) wanted.push_back(one.index);
+  errno = E2BIG;
+  if (wanted.size() > UINT8_MAX) return false;  // jumps are short
+  std::vector<sock_filter> code = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<uint32_t>(SKF_AD_OFF + SKF_AD_IFINDEX))};
+  for (size_t left = wanted.size(); left > 0; left--)
+    code.push_back(
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, wanted[left - 1], static_cast<uint8_t>(left), 0));
+  code.push_back(BPF_STMT(BPF_RET | BPF_K, 0));
+  code.push_back(BPF_STMT(BPF_RET | BPF_K, ~uint32_t{0}));
+  const sock_fprog program{static_cast<unsigned short>(code.size()), code.data()};
+  return setsockopt(socket.fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) == 0;
 }
 
 void set_multicast_interface(const Socket& socket, unsigned index) {

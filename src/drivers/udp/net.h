@@ -51,6 +51,8 @@ Socket open_stream_socket(bool ipv6, uint16_t port);
 void keep_alive(const Socket& socket, int seconds);
 Socket accept_stream(const Socket& listener);  // fd -1: nobody has connected
 
+// Takes only what comes by these interfaces, or from this node. False and errno: the system cannot.
+bool keep_to(const Socket& socket, const std::vector<Interface>& interfaces);
 // What goes to groups leaves by this interface.
 void set_multicast_interface(const Socket& socket, unsigned index);
 // The kernel puts datagrams that arrive together into one buffer. False: it cannot.

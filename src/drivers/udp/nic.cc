@@ -75,9 +75,9 @@ sockaddr_in6 group_address(uint64_t number, bool ipv6) {
 UdpDriver::UdpDriver(const DriverEnv& env, std::vector<Interface> interfaces)
     : sink_(*env.sink),
       counters_(*env.counters),
+      trust_(env.trust),
       take_turns_(env.take_turns),
       interfaces_(std::move(interfaces)),
-      random_(draw()),
       paths_by_interface_(interfaces_.size()),
       outbox_(std::make_unique<Outbox>(*this)) {}
 
@@ -98,7 +98,18 @@ bool UdpDriver::open_sockets(std::string* why) {
     own_.listens = lifelines_.listen(socket_.ipv6, own_.port);
     if (own_.listens) break;
   }
+  keep_to_interfaces(socket_);
+  if (own_.listens) keep_to_interfaces(lifelines_.listener());
   return true;
+}
+
+// Who names interfaces wants no others used.
+void UdpDriver::keep_to_interfaces(const Socket& socket) const {
+  if (params().udp_interfaces.empty() || keep_to(socket, interfaces_)) return;
+  TORII_WARN(
+      "udp: the system refuses a filter (%s), so packets of peers are taken from all interfaces, "
+      "not only from TORII_UDP_INTERFACES=%s",
+      std::strerror(errno), params().udp_interfaces.c_str());
 }
 
 // Frames fit all of them, but not those with less than every IP network has to carry: there the

@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "drivers/interfaces.h"
-#include "drivers/random.h"
 #include "drivers/udp/lifelines.h"
 #include "drivers/udp/net.h"
+#include "drivers/udp/numbers.h"
 #include "drivers/udp/path_size.h"
 #include "drivers/udp/pieces.h"
 #include "drivers/udp/wire.h"
@@ -128,7 +128,10 @@ class UdpDriver final : public Driver, private Paths {
     uint8_t heard = kNoRail;   // by which the last datagram came
     uint64_t number = 0;       // of the process, or of the group
     uint64_t doubted_ns = 0;   // when the first of them began
-    uint64_t nonce = 0;        // of the round; one more than that of the one before
+    uint64_t wanted_ns = 0;    // last time something was to be sent and there was no path
+    uint64_t pings = 0;        // the number of the last one
+    uint64_t round_at = 0;     // of the first one of the round
+    Numbers pongs;             // that have come
     uint64_t answered_ns = 0;  // its first answer; 0: none yet
     uint64_t pinged_ns = 0;    // last pings
     uint64_t gap_ns = 0;       // from then to the next
@@ -143,6 +146,7 @@ class UdpDriver final : public Driver, private Paths {
   class Outbox;
 
   bool open_sockets(std::string* why);
+  void keep_to_interfaces(const Socket& socket) const;
   Peer& peer_at(PeerId id);
   PeerId new_peer(uint64_t number);
   PeerId known(uint64_t number) const;
@@ -151,19 +155,23 @@ class UdpDriver final : public Driver, private Paths {
   // paths.cc
   void add_candidate(Peer& peer, const sockaddr_in6& where);
   void look_for(PeerId id);
-  void begin_round(Peer& peer);
+  void begin_round(PeerId id);
   static bool complete(const Peer& peer);
   void doubt(PeerId id, Peer& peer, const Rail& rail);
-  void ping(Peer& peer);
-  void send_pings(const Peer& peer, size_t candidate, uint32_t most);
-  void ask_for_size(Peer& peer, Rail& rail);
+  void introduce(const Tx& tx);
+  void ping(PeerId id);
+  void send_pings(PeerId id, size_t candidate, uint32_t most);
+  void ask_for_size(PeerId id, Rail& rail);
   void ping_again();
-  void answer_ping(const Header& header, size_t size, const sockaddr_in6& from);
-  void take_pong(const Header& header);
-  void end_round(Peer& peer);
+  bool is_genuine(PeerId id, const Header& header, std::span<const std::byte> datagram) const;
+  void take_ping(const Header& header, std::span<const std::byte> datagram,
+                 const sockaddr_in6& from);
+  void take_pong(const Header& header, std::span<const std::byte> datagram);
+  void end_round(PeerId id);
   void answers(Peer& peer, const sockaddr_in6& path, size_t interface);
   void silent(Peer& peer, Rail& rail);
-  void heard_from(PeerId id, const sockaddr_in6& from);
+  void heard_from(PeerId id, uint8_t rail);
+  static uint8_t rail_from(const Peer& peer, const sockaddr_in6& from);
   static void set_first(Peer& peer);
   static uint8_t choose(const Peer& peer, uint8_t wanted) {
     if (wanted == kHeardRail) wanted = peer.heard;
@@ -175,6 +183,7 @@ class UdpDriver final : public Driver, private Paths {
     return {path, interface, true, segments_, now_ns_, {}, 0, 0, PathSize(datagram_max_)};
   }
   std::string name_of(const Rail& rail) const;
+  bool write_tagged(PeerId id, const Header& header, std::byte* out) const;
   void send_small(const sockaddr_in6& to, std::span<const std::byte> datagram);
 
   // send.cc
@@ -199,18 +208,19 @@ class UdpDriver final : public Driver, private Paths {
                   const sockaddr_in6& from);
   bool is_group(uint32_t tag) const;
   void hand_up();
-  PeerId sender_of(const Header& header, const sockaddr_in6& from);
+  PeerId believe(uint64_t number, const sockaddr_in6& from);
+  void add_packet(const Header& header, std::span<const std::byte> frame, const sockaddr_in6& from);
 
   Sink& sink_;
   Counters& counters_;
-  const bool take_turns_;  // as of DriverEnv
+  const Trust* const trust_;  // as of DriverEnv
+  const bool take_turns_;
   const std::vector<Interface> interfaces_;
   DriverCaps caps_;
   Socket socket_;
   Address own_;
   uint32_t datagram_max_ = 0;
   bool segments_ = true;
-  Random random_;
   uint64_t now_ns_ = 0;
   std::vector<Peer> peers_;  // by PeerId
   std::vector<PeerId> free_;
@@ -227,8 +237,9 @@ class UdpDriver final : public Driver, private Paths {
   unsigned asks_ = 0;            // since all of them were looked at
   Inbox inbox_;
   Pieces pieces_;
-  uint32_t pieced_ = 0;               // frames that were sent in pieces
-  std::array<Packet, 16> packets_{};  // to be handed up together
+  uint32_t pieced_ = 0;                // frames that were sent in pieces
+  std::array<Packet, 16> packets_{};   // to be handed up together
+  std::array<uint8_t, 16> came_by_{};  // the rail of each, if it is genuine
   size_t packet_count_ = 0;
   bool crowded_ = false;  // several datagrams wait at a time
   unsigned single_fills_ = 0;

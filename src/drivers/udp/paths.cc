@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// Which addresses of a peer are right? Several nodes may have the same address on a bridge of their
-// own, an interface may be dead, a network may be another one of the same number. So the first
-// frame for a peer begins a round: pings of several lengths to all its addresses. The first answer
-// is the first way; each of our interfaces by which an answer comes is a rail. When a rail has been
-// silent for a while, or one is missing, something that is sent begins another round. An address
-// that is silent while another one answers is given up after some rounds: where there are more
-// processes than processors, a peer may read one of two pings long before the other.
+// Which addresses of a peer are right? It has published them; what comes from elsewhere adds none,
+// and nothing changes for a datagram that does not prove to be the peer's. Several nodes may have
+// the same address on a bridge of their own, an interface may be dead, a network may be another one
+// of the same number. So the first frame for a peer begins a round: pings of several lengths to all
+// its addresses. The first answer is the first way; each of our interfaces by which an answer comes
+// is a rail. When a rail has been silent for a while, or one is missing, something that is sent
+// begins another round. An address that is silent while another one answers is given up after some
+// rounds: where there are more processes than processors, a peer may read one of two pings long
+// before the other.
 #include <errno.h>
 
 #include <algorithm>
@@ -26,6 +28,7 @@ constexpr uint64_t kLongestGapNs = 1000000000;
 constexpr uint64_t kQuietNs = 100000000;          // then a rail is doubted
 constexpr uint64_t kGraceNs = 50000000;           // to answer in when another one did
 constexpr uint64_t kLongestRestNs = 30000000000;  // where an address has never answered
+constexpr uint64_t kWantedNs = 10000000000;       // pings go on without anything to be sent
 constexpr uint8_t kRoundsMost = 3;  // in a row without an answer, then a rail is given up
 constexpr uint64_t kForeverNs = ~uint64_t{0};
 
@@ -43,22 +46,44 @@ void UdpDriver::add_candidate(Peer& peer, const sockaddr_in6& where) {
 // Begins a round, if none is under way.
 void UdpDriver::look_for(PeerId id) {
   Peer& peer = peers_[id];
+  peer.wanted_ns = now_ns_;
   if (peer.probing) return;
   peer.probing = true;
-  peer.nonce = random_.next();
   peer.rounds = 0;
   peer.doubted_ns = now_ns_;
   probing_.push_back(id);
-  begin_round(peer);
+  begin_round(id);
 }
 
-void UdpDriver::begin_round(Peer& peer) {
-  peer.nonce++;
+// The first words to a peer go to all its addresses, and pings behind them: who did not know this
+// process before answers those.
+void UdpDriver::introduce(const Tx& tx) {
+  Peer& peer = peers_[tx.peer];
+  Header header;
+  header.to = tag_of(peer.number);
+  header.from = own_.number;
+  std::vector<std::byte> datagram(kHeaderBytes + tx.head_bytes + tx.body_bytes);
+  std::byte* out = datagram.data() + write_header(header, datagram.data());
+  std::memcpy(out, tx.head, tx.head_bytes);
+  out += tx.head_bytes;
+  for (const iovec& piece : std::span(tx.pieces, tx.piece_count)) {
+    std::memcpy(out, piece.iov_base, piece.iov_len);
+    out += piece.iov_len;
+  }
+  for (const Candidate& one : peer.candidates)
+    if (may_use(one.where)) send_small(one.where, datagram);
+  if (peer.probing) ping(tx.peer);
+  look_for(tx.peer);
+}
+
+void UdpDriver::begin_round(PeerId id) {
+  Peer& peer = peers_[id];
+  peer.round_at = peer.pings + 1;
   peer.rounds++;
   peer.answered_ns = 0;
   peer.gap_ns = kFirstGapNs;
   for (Candidate& one : peer.candidates) one.answered = false;
-  ping(peer);
+  ping(id);
 }
 
 // Each address is one that answers, or the reserve of a rail that does.
@@ -77,24 +102,24 @@ void UdpDriver::doubt(PeerId id, Peer& peer, const Rail& rail) {
   if (!peer.group && since_ns >= std::min(kQuietNs, peer.rest_ns)) look_for(id);
 }
 
-void UdpDriver::ping(Peer& peer) {
+void UdpDriver::ping(PeerId id) {
+  Peer& peer = peers_[id];
   for (size_t i = 0; i < peer.candidates.size(); i++)
     if (!peer.candidates[i].answered && may_use(peer.candidates[i].where))
-      send_pings(peer, i, datagram_max_);
+      send_pings(id, i, datagram_max_);
   peer.pinged_ns = now_ns_;
 }
 
 // Of all lengths up to that. One that the system would cut into several packets proves nothing.
-void UdpDriver::send_pings(const Peer& peer, size_t candidate, uint32_t most) {
+void UdpDriver::send_pings(PeerId id, size_t candidate, uint32_t most) {
+  Peer& peer = peers_[id];
   const sockaddr_in6& where = peer.candidates[candidate].where;
   Header header;
   header.kind = Kind::ping;
   header.to = tag_of(peer.number);
   header.from = own_.number;
-  header.nonce = peer.nonce;
   header.candidate = static_cast<uint8_t>(candidate);
   std::vector<std::byte> datagram(datagram_max_);
-  write_header(header, datagram.data());
   uint32_t path_mtu = 0;
   interface_to(where, &path_mtu);
   const PathSize::Sizes sizes = PathSize::sizes(datagram_max_);
@@ -103,20 +128,20 @@ void UdpDriver::send_pings(const Peer& peer, size_t candidate, uint32_t most) {
     const bool fits = size == sizes.back() || path_mtu == 0 || size + kIpBytes <= path_mtu;
     if (size > most || size == before || !fits) continue;
     before = size;
-    send_small(where, std::span(datagram).first(size));
+    header.number = ++peer.pings;
+    header.size = size;
+    if (write_tagged(id, header, datagram.data()))
+      send_small(where, std::span(datagram).first(size));
   }
 }
 
 // Is the length of datagrams on this path still what it was, or may they be longer by now?
-void UdpDriver::ask_for_size(Peer& peer, Rail& rail) {
+void UdpDriver::ask_for_size(PeerId id, Rail& rail) {
+  const Peer& peer = peers_[id];
   const auto candidate =
       std::find_if(peer.candidates.begin(), peer.candidates.end(),
                    [&](const Candidate& one) { return same_place(one.where, rail.path); });
   if (candidate == peer.candidates.end()) return;
-  if (peer.rounds == 0) {
-    peer.nonce = random_.next();
-    peer.rounds = 1;
-  }
   const uint32_t before = rail.size.bytes();
   const uint32_t most = rail.size.ask(now_ns_, rail.heard_ns);
   if (rail.size.bytes() < before)
@@ -124,20 +149,21 @@ void UdpDriver::ask_for_size(Peer& peer, Rail& rail) {
         "udp: packets of %u bytes to process %016llx by %s do not arrive any more, shorter ones "
         "are used; look for an MTU that was changed there or on the way (ip link show)",
         before + kIpBytes, static_cast<unsigned long long>(peer.number), name_of(rail).c_str());
-  send_pings(peer, static_cast<size_t>(candidate - peer.candidates.begin()), most);
+  send_pings(id, static_cast<size_t>(candidate - peer.candidates.begin()), most);
 }
 
 void UdpDriver::ping_again() {
   for (size_t i = 0; i < probing_.size();) {
-    Peer& peer = peers_[probing_[i]];
+    const PeerId id = probing_[i];
+    Peer& peer = peers_[id];
     const bool all = std::all_of(peer.candidates.begin(), peer.candidates.end(),
                                  [](const Candidate& one) { return one.answered; });
     if (all || (peer.answered_ns && now_ns_ - peer.answered_ns >= kGraceNs)) {
-      end_round(peer);
-      if (peer.probing) {
-        i++;
-        continue;
-      }
+      end_round(id);
+    } else if (!peer.has_path() && now_ns_ - peer.wanted_ns >= kWantedNs) {
+      peer.probing = false;
+    }
+    if (!peer.probing) {
       probing_[i] = probing_.back();
       probing_.pop_back();
       continue;
@@ -148,40 +174,51 @@ void UdpDriver::ping_again() {
     // A socket has an address of this node for its own, and that may be the trouble.
     for (Rail& rail : peer.rails)
       if (rail.heard_ns < peer.doubted_ns) retire_direct(rail);
-    ping(peer);
+    ping(id);
   }
 }
 
-// Nothing is kept for whoever asks; a process that is known may have another address to try.
-void UdpDriver::answer_ping(const Header& header, size_t size, const sockaddr_in6& from) {
-  std::byte bytes[kPongBytes];
-  Header pong;
+// Has the peer made this ping or pong? It may have been sent again since, by somebody else.
+bool UdpDriver::is_genuine(PeerId id, const Header& header,
+                           std::span<const std::byte> datagram) const {
+  return id != kNoPeer &&
+         (!trust_ || trust_->is_right(id, datagram.first(kTaggedBytes), header.tag));
+}
+
+// The answer goes to where the question came from, or is said to have come from: it is not longer,
+// and of no use to anybody else.
+void UdpDriver::take_ping(const Header& header, std::span<const std::byte> datagram,
+                          const sockaddr_in6& from) {
+  const PeerId id = known(header.from);
+  if (trust_ && !is_genuine(id, header, datagram)) {
+    counters_.udp_refused++;
+    return;
+  }
+  if (!may_use(from)) return;
+  Header pong = header;
   pong.kind = Kind::pong;
   pong.to = tag_of(header.from);
   pong.from = own_.number;
-  pong.nonce = header.nonce;
-  pong.candidate = header.candidate;
-  pong.size = static_cast<uint32_t>(size);
-  write_header(pong, bytes);
-  send_small(from, bytes);
-  const PeerId id = known(header.from);
+  std::byte bytes[kPingBytes];
+  if (write_tagged(id, pong, bytes)) send_small(from, bytes);
   if (id == kNoPeer) return;
-  add_candidate(peers_[id], from);
   for (Candidate& one : peers_[id].candidates) one.asked |= same_place(one.where, from);
 }
 
-void UdpDriver::take_pong(const Header& header) {
+void UdpDriver::take_pong(const Header& header, std::span<const std::byte> datagram) {
   const PeerId id = known(header.from);
   const PathSize::Sizes sizes = PathSize::sizes(datagram_max_);
-  if (id == kNoPeer || peers_[id].nonce - header.nonce >= peers_[id].rounds ||
+  if (!is_genuine(id, header, datagram) || header.number > peers_[id].pings ||
       header.candidate >= peers_[id].candidates.size() ||
-      std::find(sizes.begin(), sizes.end(), header.size) == sizes.end()) {
-    counters_.udp_foreign++;
+      std::find(sizes.begin(), sizes.end(), header.size) == sizes.end() ||
+      !peers_[id].pongs.add(header.number)) {
+    counters_.udp_refused++;
     return;
   }
   Peer& peer = peers_[id];
+  const bool in_time = header.number >= peer.round_at;
   Candidate& one = peer.candidates[header.candidate];
-  if (header.nonce == peer.nonce && !one.answered) {
+  if (in_time && !one.answered) {
     one.answered = true;
     one.interface = interface_to(one.where, nullptr);
     if (!peer.answered_ns) {
@@ -193,18 +230,19 @@ void UdpDriver::take_pong(const Header& header) {
   for (Rail& rail : peer.rails) {
     if (!same_place(rail.path, one.where)) continue;
     rail.heard_ns = now_ns_;  // also of an earlier round: it is slow, not silent
-    if (header.nonce == peer.nonce) rail.size.answered(header.size);
+    if (in_time) rail.size.answered(header.size);
   }
 }
 
 // All have had their time. A rail whose address was silent in all rounds goes on by another one of
 // the same interface, or ends, if there are others.
-void UdpDriver::end_round(Peer& peer) {
+void UdpDriver::end_round(PeerId id) {
+  Peer& peer = peers_[id];
   const auto is_silent = [&](const Rail& rail) {
     return rail.answers && rail.heard_ns < peer.doubted_ns && now_ns_ - rail.heard_ns >= kQuietNs;
   };
   if (peer.rounds < kRoundsMost && std::any_of(peer.rails.begin(), peer.rails.end(), is_silent))
-    return begin_round(peer);
+    return begin_round(id);
   peer.probing = false;
   for (Rail& rail : peer.rails) {
     if (!is_silent(rail)) continue;
@@ -308,18 +346,19 @@ std::vector<PeerAddress> UdpDriver::addresses(PeerId id) const {
   return out;
 }
 
-// A datagram of the peer's.
-void UdpDriver::heard_from(PeerId id, const sockaddr_in6& from) {
-  Peer& peer = peers_[id];
-  if (!peer.has_path()) add_candidate(peer, from);
-  if (!peer.has_path() && may_use(from)) answers(peer, from, interface_to(from, nullptr));
-  if (peer.heard >= peer.rails.size() || !same_place(peer.rails[peer.heard].path, from)) {
-    const auto rail = std::find_if(peer.rails.begin(), peer.rails.end(),
-                                   [&](const Rail& one) { return same_place(one.path, from); });
-    if (rail == peer.rails.end()) return;  // its route back is another one
-    peer.heard = static_cast<uint8_t>(rail - peer.rails.begin());
-  }
-  peer.rails[peer.heard].heard_ns = now_ns_;
+// By which rail the datagram came, if it is this peer's.
+uint8_t UdpDriver::rail_from(const Peer& peer, const sockaddr_in6& from) {
+  const auto came_by = [&](const Rail& one) { return same_place(one.path, from); };
+  if (peer.heard < peer.rails.size() && came_by(peer.rails[peer.heard])) return peer.heard;
+  const auto rail = std::find_if(peer.rails.begin(), peer.rails.end(), came_by);
+  return rail == peer.rails.end() ? kNoRail : static_cast<uint8_t>(rail - peer.rails.begin());
+}
+
+// A datagram that was the peer's.
+void UdpDriver::heard_from(PeerId id, uint8_t rail) {
+  if (id >= peers_.size() || rail >= peers_[id].rails.size()) return;
+  peers_[id].heard = rail;
+  peers_[id].rails[rail].heard_ns = now_ns_;
 }
 
 // The interface by which the system sends there. The source address tells it only if the system
@@ -377,6 +416,15 @@ std::string UdpDriver::trouble(PeerId id) const {
   return out +
          " seem to be dropped; look for what drops them there or on the way, or set "
          "TORII_UDP_MTU to the length that arrives";
+}
+
+// False: there is no key for this peer (yet).
+bool UdpDriver::write_tagged(PeerId id, const Header& header, std::byte* out) const {
+  uint64_t tag = 0;
+  write_header(header, out);
+  if (trust_ && !trust_->tag(id, {out, kTaggedBytes}, &tag)) return false;
+  write_tag(tag, out);
+  return true;
 }
 
 // May be lost, like any other datagram.

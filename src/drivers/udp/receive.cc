@@ -173,7 +173,13 @@ unsigned UdpDriver::receive(unsigned budget) {
   return count;
 }
 
-void UdpDriver::hand_up() { sink_.packets({packets_.data(), std::exchange(packet_count_, 0)}); }
+// A rail has been heard only if what came by it was the peer's.
+void UdpDriver::hand_up() {
+  const std::span<Packet> all(packets_.data(), std::exchange(packet_count_, 0));
+  sink_.packets(all);
+  for (size_t i = 0; i < all.size(); i++)
+    if (all[i].genuine) heard_from(all[i].from, came_by_[i]);
+}
 
 // True: a frame is to be handed up.
 bool UdpDriver::take_datagram(std::span<const std::byte> datagram, const sockaddr_in6& from) {
@@ -196,11 +202,14 @@ bool UdpDriver::take_datagram(std::span<const std::byte> datagram, const sockadd
     return false;
   }
   if (header.kind == Kind::longer) return take_longer(datagram, header, from);
-  if (header.kind == Kind::ping) answer_ping(header, datagram.size(), from);
-  if (header.kind == Kind::pong) take_pong(header);
-  if (header.kind != Kind::data) return false;
-  packets_[packet_count_++] = {sender_of(header, from), frame_in(datagram, header)};
-  return true;
+  if (header.kind == Kind::data) {
+    add_packet(header, frame_in(datagram, header), from);
+    return true;
+  }
+  hand_up();  // what came before may tell who asks
+  if (header.kind == Kind::ping) take_ping(header, datagram, from);
+  if (header.kind == Kind::pong) take_pong(header, datagram);
+  return false;
 }
 
 bool UdpDriver::take_longer(std::span<const std::byte> datagram, const Header& header,
@@ -209,7 +218,7 @@ bool UdpDriver::take_longer(std::span<const std::byte> datagram, const Header& h
     counters_.udp_cut++;
     return false;
   }
-  packets_[packet_count_++] = {sender_of(header, from), datagram.subspan(kLongerBytes)};
+  add_packet(header, datagram.subspan(kLongerBytes), from);
   return true;
 }
 
@@ -226,26 +235,35 @@ bool UdpDriver::take_piece(std::span<const std::byte> datagram, const Header& he
     counters_.udp_foreign++;
     return false;
   }
+  if (mine && known(header.from) == kNoPeer) {
+    counters_.udp_foreign++;
+    return false;
+  }
   const std::span<const std::byte> frame = pieces_.add(header, datagram.subspan(kPieceBytes));
   if (frame.empty()) return false;
-  packets_[packet_count_++] = {mine ? sender_of(header, from) : known(header.from), frame};
+  add_packet(header, frame, from);
   hand_up();  // its memory is used again
   return true;
 }
 
-// Who sends without having been connected is reached where the datagram came from.
-PeerId UdpDriver::sender_of(const Header& header, const sockaddr_in6& from) {
-  PeerId id = last_sender_;
-  if (id == kNoPeer || peers_[id].number != header.from) id = known(header.from);
-  if (id == kNoPeer) {
-    id = new_peer(header.from);
-    if (id == kNoPeer) return kNoPeer;
-    by_number_[header.from] = id;
-    add_candidate(peers_[id], from);
-  }
-  last_sender_ = id;
-  heard_from(id, from);
+// Where everybody is believed: who was not connected is reached where the datagram came from.
+PeerId UdpDriver::believe(uint64_t number, const sockaddr_in6& from) {
+  const PeerId id = new_peer(number);
+  if (id == kNoPeer) return id;
+  by_number_[number] = id;
+  add_candidate(peers_[id], from);
   return id;
+}
+
+// Nothing is known yet of who has sent it. Nobody is told if it is not the one that it names.
+void UdpDriver::add_packet(const Header& header, std::span<const std::byte> frame,
+                           const sockaddr_in6& from) {
+  if (last_sender_ == kNoPeer || peers_[last_sender_].number != header.from)
+    last_sender_ = known(header.from);
+  if (last_sender_ == kNoPeer && !trust_) last_sender_ = believe(header.from, from);
+  came_by_[packet_count_] =
+      last_sender_ == kNoPeer ? kNoRail : rail_from(peers_[last_sender_], from);
+  packets_[packet_count_++] = {last_sender_, frame, !trust_};
 }
 
 }  // namespace torii::udp

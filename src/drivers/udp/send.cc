@@ -17,6 +17,12 @@ constexpr size_t kFrameLeast = kPacketLeast - kIpBytes - kHeaderBytes;
 size_t UdpDriver::send(std::span<const Tx> batch) {
   size_t taken = 0;
   while (taken < batch.size()) {
+    if (const Tx& tx = batch[taken]; tx.anywhere && !peer_at(tx.peer).has_path()) {
+      introduce(tx);
+      if (tx.cookie) done_.push_back(tx.cookie);
+      taken++;
+      continue;
+    }
     Outbox& out = *outbox_;
     out.clear();
     for (const Tx& tx : batch.subspan(taken)) {
@@ -29,7 +35,7 @@ size_t UdpDriver::send(std::span<const Tx> batch) {
       const uint8_t rail = choose(peer, tx.rail);
       doubt(tx.peer, peer, peer.rails[rail]);
       if (tx.head_bytes + tx.body_bytes > kFrameLeast && peer.rails[rail].size.is_due(now_ns_))
-        ask_for_size(peer, peer.rails[rail]);
+        ask_for_size(tx.peer, peer.rails[rail]);
       if (!out.add(tx, rail)) break;
       consider_direct(tx.peer, rail);
     }
@@ -61,14 +67,16 @@ size_t UdpDriver::send(std::span<const Tx> batch) {
 }
 
 // The system refuses to send there, or somebody has refused an earlier datagram: as good as lost on
-// the way. Perhaps another rail is better.
+// the way. Perhaps another rail is better. A connected socket also tells what others on the network
+// say, whoever they are: that alone ends no rail.
 void UdpDriver::lost(const Outbox& out, size_t message, int error) {
   const PeerId id = out.message(message).peer;
   Peer& peer = peers_[id];
   Rail& rail = peer.rails[out.message(message).rail];
   TORII_DEBUG("udp: sending by %s: %s", name_of(rail).c_str(), std::strerror(error));
   if (peer.group) return;
-  const bool no_way = error == ENETUNREACH || error == EHOSTUNREACH || error == ENETDOWN;
+  const bool no_way =
+      rail.direct.fd < 0 && (error == ENETUNREACH || error == EHOSTUNREACH || error == ENETDOWN);
   retire_direct(rail);
   if (no_way && rail.answers) silent(peer, rail);
   look_for(id);

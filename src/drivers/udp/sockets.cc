@@ -52,6 +52,7 @@ void UdpDriver::consider_direct(PeerId id, uint8_t number) {
     return;
   }
   if (segments_) enable_gro(rail.direct);
+  keep_to_interfaces(rail.direct);
   direct_.push_back({id, number});
   list_sources();
 }

@@ -11,7 +11,7 @@ namespace torii::udp {
 namespace {
 
 constexpr uint16_t kMagic = 0x4455;
-constexpr uint8_t kVersion = 4;
+constexpr uint8_t kVersion = 5;
 constexpr unsigned kKindBits = 3;
 constexpr size_t kHostsAt = 16;  // in an address
 constexpr size_t kMappedAt = 12;
@@ -56,19 +56,20 @@ size_t write_header(const Header& header, std::byte* out) {
     return kLongerBytes;
   }
   if (header.kind == Kind::piece) {
-    store_little<uint32_t>(out + 16, header.number);
+    store_little<uint32_t>(out + 16, static_cast<uint32_t>(header.number));
     store_little<uint16_t>(out + 20, static_cast<uint16_t>(header.size));
     store_little<uint8_t>(out + 22, header.index);
     store_little<uint8_t>(out + 23, header.count);
     return kPieceBytes;
   }
-  store_little<uint64_t>(out + 16, header.nonce);
-  store_little<uint8_t>(out + 24, header.candidate);
-  if (header.kind == Kind::ping) return kPingBytes;
-  std::memset(out + 25, 0, 3);
+  store_little<uint64_t>(out + 16, header.number);
+  store_little<uint32_t>(out + 24, header.candidate);
   store_little<uint32_t>(out + 28, header.size);
-  return kPongBytes;
+  write_tag(header.tag, out);
+  return kPingBytes;
 }
+
+void write_tag(uint64_t tag, std::byte* out) { store_little<uint64_t>(out + kTaggedBytes, tag); }
 
 bool parse_header(std::span<const std::byte> datagram, Header* out) {
   if (datagram.size() < kHeaderBytes) return false;
@@ -93,12 +94,12 @@ bool parse_header(std::span<const std::byte> datagram, Header* out) {
     return out->size > 0;
   }
   if (datagram.size() < kPingBytes) return false;
-  out->nonce = load_little<uint64_t>(in + 16);
+  out->number = load_little<uint64_t>(in + 16);
   out->candidate = load_little<uint8_t>(in + 24);
-  if (out->kind == Kind::ping) return true;
-  if (datagram.size() != kPongBytes || !zeros(datagram.subspan(25, 3))) return false;
   out->size = load_little<uint32_t>(in + 28);
-  return true;
+  out->tag = load_little<uint64_t>(in + kTaggedBytes);
+  const size_t size = out->kind == Kind::ping ? out->size : kPingBytes;
+  return datagram.size() == size && zeros(datagram.subspan(25, 3));
 }
 
 bool add_host(Address* address, const in6_addr& host) {

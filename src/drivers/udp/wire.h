@@ -20,8 +20,12 @@
 // piece         number of the frame (4), its length (2), index (1) and number (1) of its pieces;
 //               the piece. All have the same length, the last one with zeros behind it. `to` is a
 //               process or a group.
-// ping          nonce (8), candidate (1), zeros up to a length, to see whether this path carries it
-// pong          nonce (8), candidate (1), zeros (3), size of the ping (4)
+// ping          number (8), candidate (1), zeros (3), length of the datagram (4), tag (8), zeros up
+//               to that length, to see whether this path carries it
+// pong          number, candidate, zeros and length of the ping, tag (8)
+//
+// The number of a ping only rises, for each pair and direction. The tag is SipHash-2-4 of the 32
+// bytes before it, by a key that only these two processes have, for this direction (Trust).
 //
 // An address, 64 bytes: magic (2), version (1), number of IPv4 addresses (1), of IPv6 addresses
 // (1), 1 if the process listens at the TCP port of the same number, else 0 (1), port (2, in network
@@ -40,8 +44,8 @@ namespace torii::udp {
 inline constexpr size_t kHeaderBytes = 16;
 inline constexpr size_t kLongerBytes = kHeaderBytes + 4;
 inline constexpr size_t kPieceBytes = kHeaderBytes + 8;
-inline constexpr size_t kPingBytes = kHeaderBytes + 9;  // without the zeros
-inline constexpr size_t kPongBytes = kHeaderBytes + 16;
+inline constexpr size_t kTaggedBytes = kHeaderBytes + 16;  // of a ping or pong
+inline constexpr size_t kPingBytes = kTaggedBytes + 8;     // and of a pong; without the zeros
 inline constexpr size_t kPaddingMax = 31;
 inline constexpr size_t kFrameMax = 9216;  // of a frame in pieces
 inline constexpr size_t kPiecesMax = 8;
@@ -54,16 +58,16 @@ struct Header {
   Kind kind = Kind::data;
   uint32_t to = 0;
   uint64_t from = 0;
+  uint64_t number = 0;  // ping, pong; piece: 32 bits
   // ping and pong
-  uint64_t nonce = 0;
   uint8_t candidate = 0;
-  uint32_t size = 0;  // pong; longer and piece: of the frame
+  uint32_t size = 0;  // of the ping; longer and piece: of the frame
   // data and group: zeros behind the frame, at most kPaddingMax
   uint8_t padding = 0;
   // piece
-  uint32_t number = 0;
   uint8_t index = 0;
   uint8_t count = 0;
+  uint64_t tag = 0;  // ping and pong
 };
 
 // The length of each piece, but for its header, where a frame of `size` bytes is sent in `count`.
@@ -71,9 +75,10 @@ inline size_t piece_bytes(size_t size, size_t count) { return (size + count - 1)
 
 inline uint32_t tag_of(uint64_t number) { return static_cast<uint32_t>(number); }
 
-// Writes what `kind` has before its frame or zeros: kHeaderBytes, kLongerBytes, kPieceBytes,
-// kPingBytes or kPongBytes.
+// Writes what `kind` has before its frame or zeros: kHeaderBytes, kLongerBytes, kPieceBytes or
+// kPingBytes.
 size_t write_header(const Header& header, std::byte* out);
+void write_tag(uint64_t tag, std::byte* out);  // of a ping or pong that is written
 // False: not a datagram of this driver, or damaged in a field that can be checked.
 bool parse_header(std::span<const std::byte> datagram, Header* out);
 

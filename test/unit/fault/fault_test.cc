@@ -68,7 +68,7 @@ class Bundler final : public Driver {
   void disconnect(PeerId) override {}
   size_t send(std::span<const Tx>) override { return 0; }
   unsigned poll(uint64_t, unsigned) override {
-    const std::vector<Packet> all = std::exchange(due, {});
+    std::vector<Packet> all = std::exchange(due, {});
     sink_->packets(all);
     return unsigned(all.size());
   }
@@ -81,7 +81,7 @@ class Bundler final : public Driver {
 
 struct Bundles final : Sink {
   void packet(PeerId, std::span<const std::byte>) override { singles++; }
-  void packets(std::span<const Packet> all) override {
+  void packets(std::span<Packet> all) override {
     std::string from;
     for (const Packet& one : all) from += std::to_string(one.from);
     bundles.push_back(from);

@@ -75,10 +75,13 @@ class Udp : public testing::Test {
 // A socket of somebody else.
 class Stranger {
  public:
-  Stranger() : fd_(socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0)) {
+  // At an address of loopback, 127.0.0.`last`, and a port; 0: any.
+  explicit Stranger(uint32_t last = 1, uint16_t at_port = 0)
+      : fd_(socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0)) {
     sockaddr_in own{};
     own.sin_family = AF_INET;
-    own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    own.sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + last);
+    own.sin_port = htons(at_port);
     socklen_t length = sizeof(own);
     EXPECT_EQ(bind(fd_, reinterpret_cast<sockaddr*>(&own), length), 0);
     getsockname(fd_, reinterpret_cast<sockaddr*>(&own), &length);

@@ -284,6 +284,7 @@ TEST_F(UdpLife, APeerThatSpokeFirstIsWatched) {
   End a(open), b(open);
   ASSERT_TRUE(reaches(b, b.connect(a), a));
   const PeerId ab = a.sink.packets[0].from;
+  ASSERT_TRUE(reaches(a, ab, b));
   EXPECT_EQ(life_of(a, ab), Life::there) << "nobody told its address";
   b.driver.reset();
   EXPECT_EQ(life_of(a, ab), Life::gone);

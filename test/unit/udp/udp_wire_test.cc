@@ -40,7 +40,7 @@ TEST(UdpWire, AnAddressHasRoomForSoManyHosts) {
 }
 
 TEST(UdpWire, PaddingIsNoLongerThanTheDatagram) {
-  Bytes datagram(kPongBytes);
+  Bytes datagram(kPingBytes);
   Header in{Kind::data, 7, 8}, out;
   in.padding = kPaddingMax;
   write_header(in, datagram.data());
@@ -50,6 +50,7 @@ TEST(UdpWire, PaddingIsNoLongerThanTheDatagram) {
   EXPECT_EQ(out.padding, kPaddingMax);
   EXPECT_EQ(out.kind, Kind::data);
   in.kind = Kind::ping;
+  in.size = static_cast<uint32_t>(datagram.size());
   write_header(in, datagram.data());
   EXPECT_FALSE(parse_header(datagram, &out)) << "only frames are padded";
 }
@@ -86,19 +87,20 @@ TEST(UdpWire, DatagramsAreReadAsTheyWereWritten) {
     in.to = 0x01020304;
     in.from = 0x1122334455667788;
     std::byte bytes[64] = {};
-    if (kind == Kind::ping || kind == Kind::pong) in.nonce = 99, in.candidate = 3;
+    if (kind == Kind::ping || kind == Kind::pong) in.number = 99, in.candidate = 3, in.tag = 5;
     if (kind == Kind::pong || kind == Kind::longer) in.size = 1400;
+    if (kind == Kind::ping) in.size = kPingBytes;
     if (kind == Kind::piece) in.size = 100, in.number = 0x1020304, in.index = 2, in.count = 3;
     const size_t size = write_header(in, bytes) + (kind == Kind::piece ? 34 : 0);
     Header out;
     ASSERT_TRUE(parse_header(std::span(bytes).first(size), &out));
     EXPECT_EQ(std::memcmp(&in.kind, &out.kind, sizeof(in.kind)), 0);
-    EXPECT_TRUE(out.to == in.to && out.from == in.from && out.nonce == in.nonce &&
-                out.candidate == in.candidate && out.size == in.size && out.number == in.number &&
+    EXPECT_TRUE(out.to == in.to && out.from == in.from && out.number == in.number &&
+                out.candidate == in.candidate && out.size == in.size && out.tag == in.tag &&
                 out.index == in.index && out.count == in.count);
     for (size_t cut = 0; cut < size; cut++)
       EXPECT_FALSE(parse_header(std::span(bytes).first(cut), &out)) << "cut at " << cut;
-    if (kind == Kind::pong || kind == Kind::piece) {
+    if (kind == Kind::ping || kind == Kind::pong || kind == Kind::piece) {
       EXPECT_FALSE(parse_header(std::span(bytes).first(size + 1), &out)) << "too long";
     }
     bytes[2] = std::byte{77};
