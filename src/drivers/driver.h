@@ -281,6 +281,8 @@ struct DriverInfo {
   // Hints for choosing among drivers; they promise nothing.
   uint32_t latency_ns;
   uint32_t mbytes_per_s;
+  // Has this node a card for it that libraries other than Torii drive, too? Null: none.
+  bool (*has_hardware)() = nullptr;
 };
 
 // All drivers built in.
