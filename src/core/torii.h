@@ -101,7 +101,7 @@ TORII_PUBLIC int torii_open(const torii_options_t* options, torii_ni_t** ni);
 TORII_PUBLIC int torii_close(torii_ni_t* ni);
 
 /* Writes the address other processes connect to; returns its length. With capacity too small
- * nothing is written. The bytes are opaque, the same on every machine, under 512. */
+ * nothing is written. The bytes are opaque, the same on every machine, under 1024. */
 TORII_PUBLIC size_t torii_address(torii_ni_t* ni, void* buffer, size_t capacity);
 /* The same in fewer bytes, for a place with little room such as a port's name: without the host,
  * which peers learn by the first message, and where all drivers together need much room, only

@@ -11,6 +11,7 @@ EXTRA_DIST += src/drivers/README.md
 include src/drivers/self/Makefile.mk
 include src/drivers/shm/Makefile.mk
 include src/drivers/udp/Makefile.mk
+include src/drivers/ucx/Makefile.mk
 include src/drivers/sim/Makefile.mk
 include src/drivers/fabric/Makefile.mk
 include src/drivers/fault/Makefile.mk

@@ -58,7 +58,7 @@ enum Cap : uint32_t {
   kDelivers = 1u << 9,   // done() of a lent body: this frame and those before have reached the peer
 };
 
-inline constexpr size_t kAddressMax = 96;    // bytes of an address; a driver has 64, the link adds
+inline constexpr size_t kAddressMax = 255;   // bytes of an address; the link needs 32 of them
 inline constexpr size_t kKeyMax = 128;       // bytes of a memory key
 inline constexpr size_t kHeadMax = 192;      // bytes of a frame's head
 inline constexpr unsigned kRailsMax = 8;     // ways to one peer
@@ -289,6 +289,8 @@ struct DriverInfo {
   // Hints for choosing among drivers; they promise nothing.
   uint32_t latency_ns;
   uint32_t mbytes_per_s;
+  // Has this node a card for it that libraries other than Torii drive, too? Null: none.
+  bool (*has_hardware)() = nullptr;
 };
 
 // All drivers built in.

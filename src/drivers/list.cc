@@ -9,6 +9,7 @@
 #include "drivers/self/self.h"
 #include "drivers/shm/shm.h"
 #include "drivers/sim/sim.h"
+#include "drivers/ucx/ucx.h"
 #include "drivers/udp/udp.h"
 
 namespace torii {
@@ -17,6 +18,8 @@ namespace {
 constexpr DriverInfo kDrivers[] = {
     {"self", "this process itself: one copy in memory", open_self, false, 50, 10000},
     {"shm", "processes on the same node, through shared memory", open_shm, false, 150, 8000},
+    {"ucx", "processes on other nodes, over InfiniBand, RoCE and other fabrics that UCX drives",
+     open_ucx, true, 1500, 10000, ucx_has_hardware},
     {"udp", "processes on any node, by UDP datagrams over Ethernet", open_udp, true, 10000, 1000},
     {"sim", "simulated endpoints inside this process, for tests and trials", open_sim, false, 500,
      1000},

@@ -27,7 +27,7 @@
 #include "ch4_impl.h"
 #include "mpidch4r.h"
 
-#define NETMOD_TORII_ADDRESS_BYTES 508 /* torii_address stays below 512 */
+#define NETMOD_TORII_ADDRESS_BYTES 1020 /* torii_address stays below 1024 */
 
 /* A process's address as MPICH's start-up exchange carries it. */
 struct netmod_torii_card {

@@ -17,7 +17,7 @@
 #endif
 
 #define JOB_OF(name) (1ull << 32 | (name).jobid)
-#define ADDRESS_BYTES 512 /* torii_address stays below */
+#define ADDRESS_BYTES 1024 /* torii_address stays below */
 
 /* The launcher's number of this node; without one, a number made of its name. */
 static uint32_t node_index(void) {

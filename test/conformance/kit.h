@@ -37,6 +37,11 @@ struct Rig {
   bool take_turns = true;      // as in DriverEnv; one thread drives all endpoints
   bool only_self = false;      // an endpoint can reach only itself
   bool other_process = false;  // endpoints in different processes can reach each other
+  // Its library reads clocks, has threads, and does not live on after a fork: time is real, and the
+  // other process is this program executed once more (serve()).
+  bool own_clock = false;
+  // Who sends to a peer that is closing may take it for dead: TCP's reset overtakes the last words.
+  bool resets = false;
   uint64_t seed = 1;
 };
 
@@ -127,6 +132,15 @@ std::string pattern(uint64_t seed, size_t size);
 // A body with this head fills a frame.
 inline size_t body_max(const DriverCaps& caps, size_t head) { return caps.mtu - head; }
 
+// The other process of a case: opens an endpoint, connects to `parent`, writes its own address to
+// `pipe`, and answers each frame until "bye". The program's exit status.
+int serve(const Rig& rig, std::span<const std::byte> parent, int pipe);
+// The argument by which a program is executed once more for that; then come the name of the rig and
+// the parent's address in hexadecimal digits. The own address goes to standard output.
+inline constexpr char kServeOption[] = "--serve";
+
+uint64_t real_ns();
+
 // Calls of clock functions by a driver since the last question.
 unsigned clock_reads();
 
@@ -151,6 +165,8 @@ const char* why_not(const Case& c, const Rig& rig, uint32_t flags);
 
 // The rigs that this binary runs by itself: every driver, and the configurations of sim.
 std::vector<Rig> all_rigs(uint64_t seed);
+// Does the rig's driver open here? If not, *why says why not.
+bool can_open(const Rig& rig, std::string* why);
 // A rig for any name that open_driver() knows.
 Rig named_rig(const std::string& name, uint64_t seed);
 

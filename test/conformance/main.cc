@@ -4,9 +4,11 @@
 // torii-conformance: runs the cases over drivers. Without --driver: over all of them.
 #include <getopt.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <span>
 
 #include "conformance/kit.h"
 #include "core/base/param.h"
@@ -52,6 +54,14 @@ void add(const Rig& rig) {
   }
 }
 
+// As a case's other process; see kit.h.
+int serve_case(const std::string& name, std::string_view digits) {
+  std::vector<std::byte> parent;
+  for (size_t i = 0; i + 1 < digits.size(); i += 2)
+    parent.push_back(std::byte(std::stoul(std::string(digits.substr(i, 2)), nullptr, 16)));
+  return serve(named_rig(name, 1), parent, STDOUT_FILENO);
+}
+
 int list(uint64_t seed) {
   for (const Rig& rig : all_rigs(seed)) std::printf("%s\n", rig.name.c_str());
   for (const Case& c : all_cases()) std::printf("  %-42s %s\n", c.name, c.rule);
@@ -75,6 +85,7 @@ int run(int argc, char** argv) {
   // The virtual clock of a case covers less than a second.
   if (param_set("peer_deadline_ms", "150", "torii-conformance", &why) != Status::ok)
     return usage_error(why);
+  if (argc == 4 && std::string_view(argv[1]) == kServeOption) return serve_case(argv[2], argv[3]);
   uint64_t seed = 1;
   bool want_list = false;
   for (int c; (c = getopt_long(argc, argv, "", options, nullptr)) != -1;) {

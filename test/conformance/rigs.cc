@@ -2,6 +2,8 @@
 // Copyright (c) 2026, the Torii authors
 //
 // The drivers and configurations that the kit runs by itself.
+#include <cstdio>
+
 #include "conformance/kit.h"
 #include "core/base/param.h"
 #include "core/link/link.h"
@@ -103,7 +105,7 @@ std::vector<Rig> all_rigs(uint64_t seed) {
     o.reg_ns = 20000;
   };
   const std::string bad = "drop=5%,duplicate=3%,reorder=5%,corrupt=2%,seed=" + std::to_string(seed);
-  return {
+  std::vector<Rig> rigs = {
       named_rig("self", seed),
       named_rig("shm", seed),
       helpful_shm(seed),
@@ -172,6 +174,13 @@ std::vector<Rig> all_rigs(uint64_t seed) {
               }),
               with_link(bad + ",truncate=2%,delay=5%,refuse=5%")),
   };
+  std::string why;
+  if (const Rig ucx = named_rig("ucx", seed); can_open(ucx, &why)) {
+    rigs.push_back(ucx);
+  } else {
+    std::printf("left out: %s\n", why.c_str());
+  }
+  return rigs;
 }
 
 }  // namespace torii::kit

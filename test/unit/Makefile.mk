@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # One program for the tests of one or a few layers. The files that start threads are a program of
-# their own, which the thread sanitizer runs. Four want their own process: boot_test starts jobs,
-# hotpath_test replaces malloc, link_peers_test measures memory, param_test must be the first to read the parameters.
+# their own, which the thread sanitizer runs. Five want their own process: boot_test starts jobs,
+# hotpath_test replaces malloc, link_peers_test measures memory, param_test must be the first to read the parameters,
+# ucx_test sees what the process is before UCX is opened.
 EXTRA_DIST += \
 	test/unit/api/api_kit.h \
 	test/unit/boot/boot_launchers.sh \
@@ -39,6 +40,10 @@ plain_programs += test/unit/threads_tests test/unit/waiting_tests test/unit/shm_
 if !SANITIZED
 unit_programs += test/unit/hotpath_test
 plain_programs += test/unit/hotpath_test
+if HAVE_UCX
+unit_programs += test/unit/ucx_test
+plain_programs += test/unit/ucx_test
+endif
 endif
 check_PROGRAMS += $(unit_programs)
 gtest_programs += $(unit_programs)
@@ -55,6 +60,7 @@ test_unit_boot_test_SOURCES = test/unit/boot/boot_test.cc
 test_unit_drivers_tests_SOURCES = \
 	test/unit/fault/fault_test.cc \
 	test/unit/sim/sim_test.cc \
+	test/unit/ucx/ucx_wire_test.cc \
 	test/unit/udp/udp_paths_test.cc \
 	test/unit/udp/udp_sizes_test.cc \
 	test/unit/udp/udp_test.cc \
@@ -126,6 +132,7 @@ test_unit_threads_tests_SOURCES = \
 	test/unit/portals/portals_threads_test.cc \
 	test/unit/shm/shm_ask_test.cc \
 	test/unit/shm/shm_ring_test.cc
+test_unit_ucx_test_SOURCES = test/unit/ucx/ucx_test.cc
 test_unit_tools_tests_SOURCES = \
 	test/unit/tools/check_test.cc \
 	test/unit/tools/check_verdict_test.cc \

@@ -31,7 +31,8 @@ bool same_process(const Identity& a, const Identity& b) {
 // A process whose short address is all that is known of it has not said its host yet.
 const char* host_name(const Identity& id) { return id.host[0] ? id.host : "an unknown host"; }
 
-// A short address that all drivers together would make longer names only those for other nodes.
+// A short address that all drivers together would make longer names only those for other nodes; if
+// it is longer even so, only the one of them whose address is shortest.
 constexpr size_t kBriefBytes = 110;
 
 // Short addresses begin with this, which no hello does; then a run of zeros is a zero and its
@@ -138,9 +139,8 @@ wire::Hello Protocol::own_hello() const {
 }
 
 // hello up to its host, length of host, host, number of drivers, then for each: length of name,
-// name, length of address, address. A short one has no host, and no driver that reaches nobody
-// else.
-size_t Protocol::write_address(std::byte* text, bool brief, bool far_only) const {
+// name, length of address, address. A short one has no host.
+size_t Protocol::write_address(std::byte* text, bool brief, const DriverSet& named) const {
   const wire::Hello hello = own_hello();
   wire::encode(hello, text);
   size_t n = kHostAt;
@@ -151,7 +151,7 @@ size_t Protocol::write_address(std::byte* text, bool brief, bool far_only) const
   std::byte& count = text[n++] = std::byte{0};
   for (size_t i = 0; i < drivers_.size(); ++i) {
     const std::string& name = driver_names_[i];
-    if ((brief && name == "self") || (far_only && !is_network(name))) continue;
+    if (!named[i]) continue;
     count = std::byte(uint8_t(count) + 1);
     const uint32_t bytes = drivers_[i]->caps().address_bytes;
     TORII_ASSERT(name.size() < 64 && n + 2 + name.size() + bytes <= kAddressBytes);
@@ -167,16 +167,29 @@ size_t Protocol::write_address(std::byte* text, bool brief, bool far_only) const
 
 size_t Protocol::address(std::byte* out, size_t capacity) const {
   std::byte text[kAddressBytes];
-  const size_t n = write_address(text, false, false);
+  const size_t n = write_address(text, false, DriverSet().set());
   if (n <= capacity) std::memcpy(out, text, n);
   return n;
 }
 
 size_t Protocol::short_address(std::byte* out, size_t capacity) const {
   std::byte text[kAddressBytes], packed[2 * kAddressBytes];
-  size_t n = pack_zeros({text, write_address(text, true, false)}, packed);
-  if (n > kBriefBytes && std::any_of(driver_names_.begin(), driver_names_.end(), is_network))
-    n = pack_zeros({text, write_address(text, true, true)}, packed);
+  const auto pack = [&](const DriverSet& named) {
+    return pack_zeros({text, write_address(text, true, named)}, packed);
+  };
+  DriverSet others, networks, shortest;
+  uint32_t least = ~uint32_t{0};
+  for (size_t i = 0; i < drivers_.size(); ++i) {
+    others[i] = driver_names_[i] != "self";
+    networks[i] = is_network(driver_names_[i]);
+    const uint32_t bytes = drivers_[i]->caps().address_bytes;
+    if (!networks[i] || bytes >= least) continue;
+    least = bytes;
+    shortest.reset().set(i);
+  }
+  size_t n = pack(others);
+  if (n > kBriefBytes && networks.any()) n = pack(networks);
+  if (n > kBriefBytes && networks.count() > 1) n = pack(shortest);
   if (n <= capacity) std::memcpy(out, packed, n);
   return n;
 }

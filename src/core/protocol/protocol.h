@@ -9,6 +9,7 @@
 // the caller's and must not change (source) or be used (destination) until its last event.
 #pragma once
 
+#include <bitset>
 #include <memory>
 #include <span>
 #include <string>
@@ -117,8 +118,9 @@ class Protocol final {
   // --- peers --------------------------------------------------------------------------------
   // This interface's address: identity and one address for each driver. At most kAddressBytes.
   // A short one leaves out what others learn by its first message, and what is for itself only; if
-  // it is long all the same, also the drivers that do not reach other nodes.
-  static constexpr size_t kAddressBytes = 512;
+  // it is long all the same, also the drivers that do not reach other nodes, and then all of these
+  // but the one with the shortest address.
+  static constexpr size_t kAddressBytes = 1024;
   size_t address(std::byte* out, size_t capacity) const;
   // The part of such an address that is for this driver; empty: there is none.
   static std::span<const std::byte> address_for(std::string_view driver,
@@ -311,7 +313,8 @@ class Protocol final {
   Peer* make_peer(const Identity& id);
   void set_route(Peer& peer, uint8_t rail, PeerId route);
   wire::Hello own_hello() const;
-  size_t write_address(std::byte* text, bool brief, bool far_only) const;
+  using DriverSet = std::bitset<256>;  // as many as Peer::rail can name
+  size_t write_address(std::byte* text, bool brief, const DriverSet& named) const;
   static bool parse_address(std::span<const std::byte> address, Identity* id, uint32_t* window,
                             std::span<const std::byte>* drivers);
   void queue_hello(Peer& peer);

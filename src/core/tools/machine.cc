@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -19,6 +20,7 @@
 #include "core/base/log.h"
 #include "core/base/param.h"
 #include "core/ni/ni_lock.h"
+#include "drivers/ucx/devices.h"
 
 namespace torii {
 namespace {
@@ -156,6 +158,22 @@ std::string shared_memory_fact() {
   const double block = static_cast<double>(disk.f_frsize);
   return size_with_unit(block * static_cast<double>(disk.f_blocks)) + ", " +
          size_with_unit(block * static_cast<double>(disk.f_bavail)) + " free";
+}
+
+std::string rdma_fact() {
+  std::string names;
+  for (const std::string& name : ucx::rdma_devices()) names += (names.empty() ? "" : ", ") + name;
+  return names.empty() ? "none" : names;
+}
+
+std::string locked_memory_fact() {
+  constexpr rlim_t kEnough = 64 << 20;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_MEMLOCK, &limit)) return format_text("unknown: %s", strerror(errno));
+  if (limit.rlim_cur == RLIM_INFINITY) return "unlimited";
+  const std::string size = size_with_unit(static_cast<double>(limit.rlim_cur));
+  if (limit.rlim_cur >= kEnough || ucx::rdma_devices().empty()) return size;
+  return size + "; RDMA devices reach no other memory: raise memlock in /etc/security/limits.conf";
 }
 
 std::string pid_namespace_fact() {

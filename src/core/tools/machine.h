@@ -17,6 +17,11 @@ std::string cores_fact();
 std::string shared_memory_fact();
 // Whether interfaces run a progress thread, and what that costs the application's own calls.
 std::string progress_thread_fact();
+// The RDMA devices of this node.
+std::string rdma_fact();
+// How much memory a process may lock, which is how much an RDMA device can reach; with the remedy
+// if that is little and there is one.
+std::string locked_memory_fact();
 // Whether processes are numbered in a namespace of their own, as in containers.
 std::string pid_namespace_fact();
 

@@ -31,7 +31,7 @@ static inline void open_rank(uint32_t rank, uint32_t size, torii_ni_t** ni) {
 }
 
 static inline void connect_rank(torii_ni_t* from, torii_ni_t* to, torii_peer_t** peer) {
-  char address[512];
+  char address[1024];
   const size_t bytes = torii_address(to, address, sizeof(address));
   CHECK(torii_connect(from, address, bytes, peer) == TORII_OK);
 }

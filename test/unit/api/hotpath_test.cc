@@ -109,7 +109,7 @@ constexpr int kNoFilter = 3;  // exit status: the machine does not allow the fil
 struct Shared {
   std::atomic<int> ready;
   std::atomic<int> finished;
-  unsigned char address[2][512];
+  unsigned char address[2][1024];
   size_t address_bytes[2];
   Counts counts[2];
 };
@@ -179,7 +179,7 @@ class Player {
     options.rank = options.local_rank = uint32_t(side);
     options.size = options.local_size = 2;
     check(torii_open(&options, &ni_));
-    shared.address_bytes[side] = torii_address(ni_, shared.address[side], 512);
+    shared.address_bytes[side] = torii_address(ni_, shared.address[side], 1024);
     shared.ready.fetch_add(1);
     while (shared.ready.load() < 2) {
     }

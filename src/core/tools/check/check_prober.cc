@@ -62,6 +62,9 @@ std::unique_ptr<Prober> Prober::open(const DriverInfo& info, const std::string& 
   env.sink = prober.get();
   env.counters = &prober->counters_;
   env.local_peers = local_peers;
+  env.name = info.name;
+  if (info.network) prober->keys_ = KeyPair::draw(why);
+  env.keys = prober->keys_.get();
   prober->driver_ = open_driver(name, env, why);
   if (!prober->driver_) return nullptr;
   prober->zeros_.resize(prober->driver_->caps().mtu);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/tools/check/check_data.h"
+#include "core/trust/key_pair.h"
 #include "drivers/interfaces.h"
 
 namespace torii::check {
@@ -102,6 +103,7 @@ class Prober final : public Sink {
   std::string name_;
   bool network_ = false;
   Counters counters_;
+  std::unique_ptr<KeyPair> keys_;  // of networks
   std::unique_ptr<Driver> driver_;
   uint32_t self_ = kNobody;
   Secret secret_{};

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// The driver over UCX's tcp on loopback: what UCX must not do to this process, and what a process
+// can send that has a worker of UCX but no key of the job.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include "core/base/param.h"
+#include "drivers/random.h"
+#include "drivers/ucx/ucx.h"
+#include "drivers/ucx/wire.h"
+#include "drivers/ucx/worker.h"
+#include "trust.h"
+
+namespace torii::ucx {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+// The first instructions of functions that UCX likes to replace, and the handlers of signals, as
+// they were before anything in this program has opened UCX.
+class Process {
+ public:
+  Process() : code_(read_code()) {
+    for (size_t i = 0; i < std::size(kSignals); i++) sigaction(kSignals[i], nullptr, &actions_[i]);
+  }
+  std::string changes() const {
+    std::string out;
+    const auto now = read_code();
+    for (size_t i = 0; i < std::size(kFunctions); i++)
+      if (now[i] != code_[i]) out += std::string(" ") + kFunctions[i];
+    for (size_t i = 0; i < std::size(kSignals); i++) {
+      struct sigaction action;
+      sigaction(kSignals[i], nullptr, &action);
+      if (action.sa_handler != actions_[i].sa_handler)
+        out += std::string(" ") + strsignal(kSignals[i]);
+    }
+    return out;
+  }
+
+ private:
+  static constexpr const char* kFunctions[] = {"mmap",  "munmap", "mremap", "shmat",
+                                               "shmdt", "sbrk",   "brk",    "madvise"};
+  static constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
+  using Code = std::array<std::array<std::byte, 32>, std::size(kFunctions)>;
+
+  static Code read_code() {
+    Code out{};
+    for (size_t i = 0; i < std::size(kFunctions); i++)
+      std::memcpy(&out[i], dlsym(RTLD_DEFAULT, kFunctions[i]), sizeof(out[i]));
+    return out;
+  }
+
+  const Code code_;
+  struct sigaction actions_[std::size(kSignals)];
+};
+const Process before_ucx;
+
+bool wait_until(const std::function<bool()>& until) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!until())
+    if (std::chrono::steady_clock::now() > end) return false;
+  return true;
+}
+
+struct End final : Sink {
+  End() {
+    setenv("UCX_NET_DEVICES", "lo", 0);
+    std::string why;
+    EXPECT_EQ(param_set("ucx_tls", "tcp", "test", &why), Status::ok) << why;
+    DriverEnv env;
+    env.sink = this;
+    env.counters = &counters;
+    env.name = "ucx";
+    env.keys = &keys;
+    env.members = &members;
+    driver = open_ucx(env, &why);
+    if (!driver) throw std::runtime_error(why);
+  }
+  void packet(PeerId, std::span<const std::byte> frame) override {
+    frames.emplace_back(frame.begin(), frame.end());
+  }
+  void done(uint64_t, Status) override {}
+  void peer_down(PeerId, Status) override { downs++; }
+  Bytes address() const {
+    Bytes out(driver->caps().address_bytes);
+    driver->address(out.data());
+    return out;
+  }
+  void poll() {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+    driver->poll(static_cast<uint64_t>(now), 64);
+  }
+
+  Counters counters;
+  test::PlainKeys keys;
+  test::Everybody members;
+  std::vector<Bytes> frames;
+  unsigned downs = 0;
+  std::unique_ptr<Driver> driver;
+};
+
+// A process with UCX that knows where `to` listens, as anybody on the network may.
+class Stranger {
+ public:
+  explicit Stranger(End& to) : to_(to) {
+    std::string why;
+    EXPECT_TRUE(ucx_.open(Transports("tcp"), 10000, &why)) << why;
+    Address address;
+    const Bytes bytes = to.address();
+    EXPECT_TRUE(parse_address(bytes, &address));
+    ucp_ep_params_t params{};
+    params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
+    params.address = reinterpret_cast<const ucp_address_t*>(address.worker.data());
+    EXPECT_EQ(ucx_->ep_create(ucx_.handle(), &params, &ep_), UCS_OK);
+  }
+  // Sends a message; it has left when this returns.
+  void send(Id id, const Bytes& message, unsigned flags = UCP_AM_SEND_FLAG_EAGER) {
+    ucp_request_param_t param{};
+    param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+    param.flags = flags;
+    void* const request =
+        ucx_->am_send_nbx(ep_, id, nullptr, 0, message.data(), message.size(), &param);
+    if (!UCS_PTR_IS_PTR(request)) return;
+    EXPECT_TRUE(wait_until([&] {
+      poll();
+      return ucx_->request_check_status(request) != UCS_INPROGRESS;
+    }));
+    ucx_->request_free(request);
+  }
+  void poll() {
+    ucx_->worker_progress(ucx_.handle());
+    to_.poll();
+  }
+  // A hello with the right tag.
+  Bytes hello() const {
+    Bytes own(kAddressMax), out(kHelloMax);
+    own.resize(write_address({keys_.own(), ucx_.version(), ucx_.address()}, own.data()));
+    const size_t size = write_hello({0, 1, {1, 3}, own}, out.data());
+    std::string purpose = "ucx hello ucx";
+    purpose.append(reinterpret_cast<const char*>(out.data()), size);
+    const SecretKey key = test::PlainKeys::key(keys_.own(), to_.keys.own(), purpose);
+    std::copy_n(key.begin(), kTagBytes, out.begin() + static_cast<ptrdiff_t>(size));
+    out.resize(size + kTagBytes);
+    return out;
+  }
+
+ private:
+  End& to_;
+  test::PlainKeys keys_;
+  Worker ucx_;
+  ucp_ep_h ep_ = nullptr;
+};
+
+TEST(Ucx, ReplacesNothingInTheProcess) {
+  const End end;
+  EXPECT_EQ(before_ucx.changes(), "");
+}
+
+TEST(Ucx, EveryChangedHelloIsRefused) {
+  End end;
+  Stranger stranger(end);
+  const Bytes good = stranger.hello();
+  for (size_t bit = 0; bit < 8 * good.size(); bit++) {
+    Bytes bad = good;
+    bad[bit / 8] ^= std::byte{1} << (bit % 8);
+    stranger.send(kHello, bad);
+    if (bit % 16 == 0) stranger.poll();
+  }
+  EXPECT_TRUE(wait_until([&] {
+    stranger.poll();
+    return end.counters.ucx_foreign == 8 * good.size();
+  })) << end.counters.ucx_foreign
+      << " of " << 8 * good.size();
+  stranger.send(kHello, good);
+  for (int i = 0; i < 1000; i++) stranger.poll();
+  EXPECT_EQ(end.counters.ucx_foreign, 8 * good.size()) << "the right one was refused";
+}
+
+TEST(Ucx, WhoIsNoMemberIsNotHeard) {
+  End end;
+  end.members.admit = false;
+  Stranger stranger(end);
+  stranger.send(kHello, stranger.hello());
+  EXPECT_TRUE(wait_until([&] {
+    stranger.poll();
+    return end.counters.ucx_foreign == 1;
+  }));
+}
+
+TEST(Ucx, FramesOfStrangersAreNotHandedUp) {
+  End a, b;
+  PeerId to = kNoPeer;
+  std::string why;
+  ASSERT_EQ(a.driver->connect(b.address(), &to, &why), Status::ok) << why;
+  Tx tx;
+  tx.peer = to;
+  tx.head = "good frame";
+  tx.head_bytes = 10;
+  EXPECT_TRUE(wait_until([&] {
+    a.poll();
+    b.poll();
+    return a.driver->send({&tx, 1}) == 1;
+  }));
+  EXPECT_TRUE(wait_until([&] {
+    a.poll();
+    b.poll();
+    return b.frames.size() == 1;
+  }));
+  Stranger stranger(b);
+  Random random(3);
+  unsigned sent = 0;
+  for (const Id id : {kFrame, kBye, kHello}) {
+    for (unsigned i = 0; i < 300; i++, sent++) {
+      Bytes message(random.between(0, 64));
+      for (std::byte& byte : message) byte = std::byte(random.next());
+      if (i % 2 && message.size() >= kPrefixBytes) std::memset(message.data(), 0, 4);  // of a peer
+      stranger.send(id, message);
+    }
+  }
+  // What is only announced is not fetched.
+  stranger.send(kFrame, Bytes(100000), UCP_AM_SEND_FLAG_RNDV);
+  sent++;
+  EXPECT_TRUE(wait_until([&] {
+    stranger.poll();
+    return b.counters.ucx_foreign == sent;
+  })) << b.counters.ucx_foreign
+      << " of " << sent;
+  EXPECT_EQ(b.frames.size(), 1u);
+  EXPECT_EQ(b.downs, 0u);
+  EXPECT_TRUE(wait_until([&] {
+    a.poll();
+    b.poll();
+    return a.driver->send({&tx, 1}) == 1;
+  }));
+  EXPECT_TRUE(wait_until([&] {
+    a.poll();
+    b.poll();
+    return b.frames.size() == 2;
+  }));
+}
+
+TEST(Ucx, TransportsTellWhatTheyCanDo) {
+  EXPECT_TRUE(Transports("ib").remote_memory);
+  EXPECT_TRUE(Transports("rc_x,ud").remote_memory);
+  EXPECT_FALSE(Transports("ud").remote_memory) << "by messages that name any address";
+  EXPECT_FALSE(Transports("rc,tcp").remote_memory);
+  EXPECT_FALSE(Transports("tcp").infiniband);
+  EXPECT_TRUE(Transports("tcp").sockets);
+}
+
+TEST(Ucx, PathsAreReadFromWhatUcxPrints) {
+  EXPECT_EQ(transports_in("#   peer: x\n"
+                          "#   lane[0]:  1:tcp/lo.0 md[0]      -> md[0]/tcp am am_bw#0\n"
+                          "#   lane[1]:  2:rc_verbs/rxe0:1.0 md[1]  -> md[1]\n"
+                          "#   lane[2]:  1:tcp/lo.1 md[0]\n"),
+            "tcp/lo, rc_verbs/rxe0:1");
+  EXPECT_EQ(transports_in("lane[0]"), "");
+}
+
+}  // namespace
+}  // namespace torii::ucx
