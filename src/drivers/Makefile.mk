@@ -5,7 +5,6 @@ libtorii_internal_la_SOURCES += \
 	src/drivers/driver.h \
 	src/drivers/interfaces.h \
 	src/drivers/list.cc \
-	src/drivers/random.h \
 	src/drivers/trust.h
 EXTRA_DIST += src/drivers/README.md
 include src/drivers/self/Makefile.mk

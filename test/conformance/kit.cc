@@ -10,7 +10,7 @@
 
 #include <cstring>
 
-#include "drivers/random.h"
+#include "core/base/random.h"
 #include "trust.h"
 
 namespace torii::kit {

@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/random.h"
 #include "drivers/interfaces.h"
-#include "drivers/random.h"
 #include "drivers/udp/lifelines.h"
 #include "drivers/udp/net.h"
 #include "drivers/udp/path_size.h"
