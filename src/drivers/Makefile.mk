@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libtorii_internal_la_SOURCES += \
+	src/drivers/card_peers.h \
 	src/drivers/decorator.h \
 	src/drivers/driver.cc \
 	src/drivers/driver.h \
@@ -13,6 +14,7 @@ include src/drivers/udp/Makefile.mk
 include src/drivers/sim/Makefile.mk
 include src/drivers/fabric/Makefile.mk
 include src/drivers/fault/Makefile.mk
+include src/drivers/skeleton/Makefile.mk
 
 # The parameters of all drivers, for core/base/params.def.
 EXTRA_DIST += $(driver_params)

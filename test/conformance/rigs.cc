@@ -103,7 +103,7 @@ std::vector<Rig> all_rigs(uint64_t seed) {
     o.reg_ns = 20000;
   };
   const std::string bad = "drop=5%,duplicate=3%,reorder=5%,corrupt=2%,seed=" + std::to_string(seed);
-  return {
+  std::vector<Rig> rigs = {
       named_rig("self", seed),
       named_rig("shm", seed),
       helpful_shm(seed),
@@ -172,6 +172,8 @@ std::vector<Rig> all_rigs(uint64_t seed) {
               }),
               with_link(bad + ",truncate=2%,delay=5%,refuse=5%")),
   };
+  for (Rig& rig : nic_rigs(seed)) rigs.push_back(std::move(rig));
+  return rigs;
 }
 
 }  // namespace torii::kit
