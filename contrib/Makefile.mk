@@ -11,6 +11,7 @@ EXTRA_DIST += \
 	contrib/examples/portals_ring.c \
 	contrib/join \
 	contrib/mpich/torii-netmod \
+	contrib/new-card \
 	contrib/setup \
 	contrib/system \
 	src/README.md \

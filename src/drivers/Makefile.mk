@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libtorii_internal_la_SOURCES += \
+	src/drivers/card_peers.h \
 	src/drivers/decorator.h \
 	src/drivers/driver.cc \
 	src/drivers/driver.h \
 	src/drivers/interfaces.h \
 	src/drivers/list.cc \
-	src/drivers/random.h \
 	src/drivers/trust.h
 EXTRA_DIST += src/drivers/README.md
 include src/drivers/self/Makefile.mk
@@ -15,6 +15,7 @@ include src/drivers/ucx/Makefile.mk
 include src/drivers/sim/Makefile.mk
 include src/drivers/fabric/Makefile.mk
 include src/drivers/fault/Makefile.mk
+include src/drivers/skeleton/Makefile.mk
 
 # The parameters of all drivers, for core/base/params.def.
 EXTRA_DIST += $(driver_params)

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "conformance/kit.h"
-#include "drivers/random.h"
+#include "core/base/random.h"
 
 namespace torii::kit {
 namespace {

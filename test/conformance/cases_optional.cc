@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "conformance/kit.h"
-#include "drivers/random.h"
+#include "core/base/random.h"
 
 namespace torii::kit {
 namespace {

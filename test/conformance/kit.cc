@@ -12,8 +12,8 @@
 #include <cstring>
 
 #include "core/base/param.h"
+#include "core/base/random.h"
 #include "core/trust/key_pair.h"
-#include "drivers/random.h"
 #include "trust.h"
 
 namespace torii::kit {

@@ -163,10 +163,12 @@ void run_case(const Case& c, const Rig& rig);
 // Null if the case applies to the driver, else why not.
 const char* why_not(const Case& c, const Rig& rig, uint32_t flags);
 
-// The rigs that this binary runs by itself: every driver, and the configurations of sim.
+// The rigs that this binary runs by itself: every driver, and configurations of simulated cards.
 std::vector<Rig> all_rigs(uint64_t seed);
 // Does the rig's driver open here? If not, *why says why not.
 bool can_open(const Rig& rig, std::string* why);
+// Of these, the emulated cards.
+std::vector<Rig> nic_rigs(uint64_t seed);
 // A rig for any name that open_driver() knows.
 Rig named_rig(const std::string& name, uint64_t seed);
 

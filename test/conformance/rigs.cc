@@ -180,6 +180,7 @@ std::vector<Rig> all_rigs(uint64_t seed) {
   } else {
     std::printf("left out: %s\n", why.c_str());
   }
+  for (Rig& rig : nic_rigs(seed)) rigs.push_back(std::move(rig));
   return rigs;
 }
 

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "core/api/ni_registry.h"
+#include "core/base/random.h"
 #include "core/portals/portals.h"
 #include "core/protocol/protocol.h"
 #include "drivers/fault/fault.h"
-#include "drivers/random.h"
 #include "drivers/sim/sim.h"
 #include "sim/portals_model.h"
 

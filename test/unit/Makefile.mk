@@ -10,6 +10,7 @@ EXTRA_DIST += \
 	test/unit/link/link_kit.h \
 	test/unit/memory/exports_kit.h \
 	test/unit/ni/waiter_kit.h \
+	test/unit/nic/nic_kit.h \
 	test/unit/portals/portals_clients.h \
 	test/unit/portals/portals_kit.h \
 	test/unit/protocol/protocol_kit.h \
@@ -31,6 +32,7 @@ unit_programs = \
 	test/unit/link_tests \
 	test/unit/link_peers_test \
 	test/unit/memory_tests \
+	test/unit/nic_tests \
 	test/unit/portals_tests \
 	test/unit/protocol_tests \
 	test/unit/base_tests \
@@ -86,6 +88,14 @@ test_unit_memory_tests_SOURCES = \
 	test/unit/memory/exports_posted_test.cc \
 	test/unit/memory/exports_test.cc \
 	test/unit/memory/memory_registered_test.cc
+test_unit_nic_tests_SOURCES = \
+	test/unit/nic/nic_bus_test.cc \
+	test/unit/nic/nic_crossbar_test.cc \
+	test/unit/nic/nic_engine_test.cc \
+	test/unit/nic/nic_fabric_test.cc \
+	test/unit/nic/nic_link_test.cc \
+	test/unit/nic/nic_topology_test.cc
+test_unit_nic_tests_LDADD = libtorii_nic.la $(LDADD)
 test_unit_param_test_SOURCES = test/unit/base/param_test.cc
 test_unit_portals_tests_SOURCES = \
 	test/unit/portals/portals_arguments_test.cc \

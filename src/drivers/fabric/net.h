@@ -15,8 +15,8 @@
 #include <tuple>
 #include <vector>
 
+#include "core/base/random.h"
 #include "drivers/fabric/card.h"
-#include "drivers/random.h"
 
 namespace torii {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/base/log.h"
-#include "drivers/random.h"
+#include "core/base/random.h"
 
 namespace torii {
 namespace {

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/random.h"
 #include "drivers/interfaces.h"
-#include "drivers/random.h"
 #include "drivers/ucx/wire.h"
 #include "drivers/ucx/worker.h"
 

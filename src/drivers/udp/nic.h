@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/random.h"
 #include "drivers/interfaces.h"
 #include "drivers/udp/lifelines.h"
 #include "drivers/udp/net.h"

@@ -6,8 +6,8 @@
 #include <deque>
 #include <set>
 
+#include "core/base/random.h"
 #include "drivers/decorator.h"
-#include "drivers/random.h"
 #include "unit/link/link_fixture.h"
 
 namespace torii::test {

@@ -4,10 +4,10 @@
 // What the link is made of: checksum, tag, header, timer and window.
 #include <gtest/gtest.h>
 
+#include "core/base/random.h"
 #include "core/link/congestion.h"
 #include "core/link/link_driver.h"
 #include "core/link/timer.h"
-#include "drivers/random.h"
 #include "unit/link/link_kit.h"
 
 namespace torii {

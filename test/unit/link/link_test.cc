@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/base/random.h"
 #include "core/link/timer.h"
-#include "drivers/random.h"
 #include "unit/link/link_fixture.h"
 
 namespace torii {

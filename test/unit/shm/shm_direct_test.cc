@@ -15,7 +15,7 @@
 
 #include "core/base/log.h"
 #include "core/base/param.h"
-#include "drivers/random.h"
+#include "core/base/random.h"
 #include "drivers/shm/arena.h"
 #include "sanitized.h"
 #include "unit/shm/shm_kit.h"

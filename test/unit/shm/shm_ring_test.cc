@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "drivers/random.h"
+#include "core/base/random.h"
 
 namespace torii::shm {
 namespace {

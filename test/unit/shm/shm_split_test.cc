@@ -11,7 +11,7 @@
 
 #include "core/base/log.h"
 #include "core/base/param.h"
-#include "drivers/random.h"
+#include "core/base/random.h"
 #include "drivers/shm/ring.h"
 #include "drivers/shm/segment.h"
 #include "sanitized.h"

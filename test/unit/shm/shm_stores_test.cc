@@ -8,7 +8,7 @@
 
 #include <string>
 
-#include "drivers/random.h"
+#include "core/base/random.h"
 
 namespace torii::shm {
 namespace {

@@ -6,10 +6,10 @@
 
 #include <set>
 
+#include "core/base/random.h"
 #include "core/tools/check/check_hosts.h"
 #include "core/tools/check/check_prober.h"
 #include "core/tools/check/check_stream.h"
-#include "drivers/random.h"
 #include "sanitized.h"
 #include "unit/tools/check_kit.h"
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "core/base/param.h"
-#include "drivers/random.h"
+#include "core/base/random.h"
 #include "drivers/ucx/ucx.h"
 #include "drivers/ucx/wire.h"
 #include "drivers/ucx/worker.h"

@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-#include "drivers/random.h"
+#include "core/base/random.h"
 #include "drivers/ucx/wire.h"
 
 namespace torii::ucx {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/base/param.h"
-#include "drivers/random.h"
+#include "core/base/random.h"
 #include "drivers/udp/net.h"
 #include "drivers/udp/udp.h"
 #include "unit/udp/udp_ends.h"

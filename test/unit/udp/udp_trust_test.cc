@@ -5,8 +5,8 @@
 // everything, but have no key: nothing.
 #include <algorithm>
 
+#include "core/base/random.h"
 #include "core/link/link.h"
-#include "drivers/random.h"
 #include "drivers/udp/numbers.h"
 #include "unit/link/link_kit.h"
 #include "unit/udp/udp_ends.h"

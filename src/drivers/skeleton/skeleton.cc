@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+#include "drivers/skeleton/skeleton.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "core/base/log.h"
+#include "drivers/card_peers.h"
+#include "nic/skeleton/regs.h"
+
+namespace torii {
+namespace {
+
+using namespace nic::skeleton;
+
+class SkeletonDriver final : public Driver {
+ public:
+  SkeletonDriver(std::unique_ptr<nic::Card> card, const DriverEnv& env)
+      : card_(std::move(card)),
+        shared_(*reinterpret_cast<Shared*>(card_->shared().data())),
+        sink_(*env.sink),
+        peers_("skeleton", *card_, kPeersMax) {
+    caps_.flags = kReliable | kPeerDown | kWait;
+    caps_.mtu = caps_.inline_max = kFrameMax;
+    caps_.pieces_max = 8;
+    caps_.batch_max = 16;
+    caps_.address_bytes = CardPeers::kAddressBytes;
+    caps_.peers_max = kPeersMax;
+  }
+
+  const DriverCaps& caps() const override { return caps_; }
+  void address(std::byte* out) const override { peers_.address(out); }
+  Status connect(std::span<const std::byte> address, PeerId* peer, std::string* why) override {
+    return peers_.connect(address, peer, why);
+  }
+  void disconnect(PeerId peer) override { peers_.forget(peer); }
+  size_t send(std::span<const Tx> batch) override;
+  unsigned poll(uint64_t now_ns, unsigned budget) override;
+  Status arm(int* fd) override;
+
+ private:
+  static constexpr uint32_t kPeersMax = 1 << 16;
+  struct Sent {
+    PeerId peer;
+    uint64_t cookie;
+  };
+
+  // The next completion, if there is one.
+  const Completion* next() const {
+    const Completion& completion = shared_.completions[consumed_ % kCompletions];
+    const uint32_t number = __atomic_load_n(&completion.number, __ATOMIC_ACQUIRE);
+    return number == consumed_ + 1 ? &completion : nullptr;
+  }
+
+  const std::unique_ptr<nic::Card> card_;
+  Shared& shared_;
+  Sink& sink_;
+  CardPeers peers_;
+  DriverCaps caps_;
+  Sent sent_[kSends];
+  uint32_t written_ = 0;   // descriptors
+  uint32_t done_ = 0;      // of these, carried out
+  uint32_t consumed_ = 0;  // completions
+};
+
+size_t SkeletonDriver::send(std::span<const Tx> batch) {
+  size_t taken = 0;
+  for (const Tx& tx : batch) {
+    if (written_ - done_ == kSends) break;
+    const uint32_t slot = written_ % kSends;
+    std::byte* at = shared_.send[slot];
+    if (tx.head_bytes) std::memcpy(at, tx.head, tx.head_bytes);
+    at += tx.head_bytes;
+    for (const iovec& piece : std::span(tx.pieces, tx.piece_count)) {
+      if (piece.iov_len) std::memcpy(at, piece.iov_base, piece.iov_len);
+      at += piece.iov_len;
+    }
+    const size_t offset = static_cast<size_t>(shared_.send[slot] - card_->shared().data());
+    shared_.descriptors[slot] = {static_cast<uint32_t>(card_->info().shared_address + offset),
+                                 tx.head_bytes + tx.body_bytes, peers_[tx.peer].name, 0};
+    sent_[slot] = {tx.peer, tx.cookie};
+    peers_[tx.peer].pending++;
+    written_++;
+    taken++;
+  }
+  if (taken) card_->write32(kDoorbell, written_);
+  return taken;
+}
+
+unsigned SkeletonDriver::poll(uint64_t, unsigned budget) {
+  unsigned count = 0;
+  const uint32_t before = consumed_;
+  while (count < budget) {
+    const Completion* const completion = next();
+    if (!completion) break;
+    const uint32_t entry = consumed_++ % kCompletions;
+    if (completion->from == nic::kNobody) {
+      const Sent sent = sent_[done_++ % kSends];
+      peers_[sent.peer].pending--;
+      if (!sent.cookie) continue;
+      sink_.done(sent.cookie, Status::ok);
+    } else {
+      const PeerId from = peers_.number_of(completion->from);
+      if (from == kNoPeer) continue;
+      const uint32_t bytes = std::min(completion->bytes, kFrameMax);
+      sink_.packet(from, std::span(shared_.receive[entry]).first(bytes));
+    }
+    count++;
+  }
+  if (consumed_ != before) card_->write32(kConsumed, consumed_);
+  if (peers_.changed() && !next()) count += peers_.report_ends(sink_);
+  return count;
+}
+
+Status SkeletonDriver::arm(int* fd) {
+  *fd = card_->interrupt();
+  uint64_t old;
+  if (next() || peers_.changed()) return Status::again;
+  static_cast<void>(!read(*fd, &old, sizeof(old)));
+  card_->write32(kInterrupt, 1);
+  card_->read32(kId);  // the card has it now
+  return next() || peers_.changed() ? Status::again : Status::ok;
+}
+
+}  // namespace
+
+std::unique_ptr<Driver> open_skeleton(std::unique_ptr<nic::Card> card, const DriverEnv& env,
+                                      std::string* why) {
+  if (const uint32_t id = card->read32(kId); id != kIdValue) {
+    *why =
+        format_text("skeleton: the card has id 0x%x, not 0x%x; use its own driver", id, kIdValue);
+    return nullptr;
+  }
+  return std::make_unique<SkeletonDriver>(std::move(card), env);
+}
+
+}  // namespace torii

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Emulated cards are no part of libtorii: tests link them.
+check_LTLIBRARIES = libtorii_nic.la
+libtorii_nic_la_CXXFLAGS = $(TORII_CXXFLAGS)
+libtorii_nic_la_SOURCES = \
+	src/nic/bus.cc \
+	src/nic/bus.h \
+	src/nic/card.h \
+	src/nic/crossbar.cc \
+	src/nic/crossbar.h \
+	src/nic/engine.cc \
+	src/nic/engine.h \
+	src/nic/fabric.cc \
+	src/nic/fabric.h \
+	src/nic/faults.cc \
+	src/nic/faults.h \
+	src/nic/hosts.cc \
+	src/nic/hosts.h \
+	src/nic/kinds.cc \
+	src/nic/link.cc \
+	src/nic/link.h \
+	src/nic/mmu.cc \
+	src/nic/mmu.h \
+	src/nic/model.h \
+	src/nic/node.cc \
+	src/nic/node.h \
+	src/nic/packet.h \
+	src/nic/topology.cc \
+	src/nic/topology.h \
+	src/nic/trace.cc \
+	src/nic/trace.h
+EXTRA_DIST += src/nic/README.md
+include src/nic/skeleton/Makefile.mk

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+#include "nic/bus.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/base/log.h"
+#include "nic/trace.h"
+
+namespace torii::nic {
+namespace {
+
+uint64_t time_of(size_t bytes, double rate) {
+  return static_cast<uint64_t>(std::ceil(static_cast<double>(bytes) * 1e9 / rate));
+}
+
+}  // namespace
+
+Bus::Bus(Engine& engine, const BusOptions& options, HostMemory& memory, std::string name)
+    : engine_(engine), options_(options), memory_(memory), name_(std::move(name)) {}
+
+unsigned Bus::add_channel() {
+  channels_.emplace_back();
+  return static_cast<unsigned>(channels_.size() - 1);
+}
+
+void Bus::dma_read(unsigned channel, uint64_t address, size_t bytes, ReadDone done) {
+  Job job;
+  job.address = address;
+  job.bytes.resize(bytes);
+  job.read_done = std::move(done);
+  add(channel, std::move(job));
+}
+
+void Bus::dma_write(unsigned channel, uint64_t address, std::vector<std::byte> bytes,
+                    WriteDone done) {
+  Job job;
+  job.write = true;
+  job.address = address;
+  job.bytes = std::move(bytes);
+  job.write_done = std::move(done);
+  add(channel, std::move(job));
+}
+
+void Bus::add(unsigned channel, Job job) {
+  counts_.transfers++;
+  for (const auto& [nth, ns] : stalls_)
+    if (nth == counts_.transfers) job.not_before_ns = engine_.now_ns() + ns;
+  if (std::find(failures_.begin(), failures_.end(), counts_.transfers) != failures_.end())
+    job.status = Status::io_error;
+  channels_[channel].push_back(std::move(job));
+  start_burst();
+}
+
+void Bus::start_burst_at(uint64_t ns) {
+  if (std::exchange(starting_, true)) return;
+  engine_.at(ns, [this] {
+    starting_ = false;
+    start_burst();
+  });
+}
+
+void Bus::start_burst() {
+  if (in_burst_) return;
+  const uint64_t now = engine_.now_ns();
+  if (busy_until_ns_ > now) return start_burst_at(busy_until_ns_);
+  uint64_t later_ns = ~uint64_t{0};
+  for (size_t i = 0; i < channels_.size(); i++) {
+    const auto channel = static_cast<unsigned>((next_channel_ + i) % channels_.size());
+    if (channels_[channel].empty()) continue;
+    const Job& job = channels_[channel].front();
+    if (job.not_before_ns > now) {
+      later_ns = std::min(later_ns, job.not_before_ns);
+      continue;
+    }
+    const size_t bytes = std::min<size_t>(job.bytes.size() - job.moved, options_.dma_burst);
+    const double rate = job.write ? options_.dma_write_rate : options_.dma_read_rate;
+    const uint64_t end = occupy(now, options_.dma_setup_ns + time_of(bytes, rate),
+                                job.write ? "dma write" : "dma read");
+    next_channel_ = channel + 1;
+    in_burst_ = true;
+    engine_.at(end, [this, channel, bytes] { end_burst(channel, bytes); });
+    return;
+  }
+  if (later_ns != ~uint64_t{0}) start_burst_at(later_ns);
+}
+
+void Bus::end_burst(unsigned channel, size_t bytes) {
+  in_burst_ = false;
+  Job& job = channels_[channel].front();
+  const std::span part = std::span(job.bytes).subspan(job.moved, bytes);
+  if (job.status == Status::ok) {
+    job.status = job.write ? memory_.write(job.address + job.moved, part)
+                           : memory_.read(job.address + job.moved, part);
+    (job.write ? counts_.written_bytes : counts_.read_bytes) += bytes;
+  }
+  job.moved += bytes;
+  if (job.moved < job.bytes.size() && job.status == Status::ok) return start_burst();
+  const Job ended = std::move(job);
+  channels_[channel].pop_front();
+  counts_.failed += ended.status != Status::ok;
+  if (ended.write_done) ended.write_done(ended.status);
+  if (ended.read_done) ended.read_done(ended.status, ended.bytes);
+  if (ended.write && changed) changed();
+  start_burst();
+}
+
+void Bus::interrupt(unsigned context) {
+  const uint64_t nth = ++counts_.interrupts;
+  const bool lost = nth == lost_interrupt_ || (and_later_ones_ && nth > lost_interrupt_);
+  if (engine_.trace)
+    engine_.trace->record(engine_.now_ns(), 0, name_,
+                          format_text("interrupt %u%s", context, lost ? ", lost" : ""));
+  counts_.lost_interrupts += lost;
+  if (lost) return;
+  memory_.interrupt(context);
+  if (changed) changed();
+}
+
+void Bus::drop_interrupt(uint64_t nth, bool and_later) {
+  lost_interrupt_ = nth;
+  and_later_ones_ = and_later;
+}
+
+uint64_t Bus::store_ns(size_t bytes) const {
+  return options_.write_ns + (bytes > 4 ? time_of(bytes - 4, options_.burst_rate) : 0);
+}
+
+uint64_t Bus::load_ns(size_t bytes) const { return options_.read_ns * ((bytes + 3) / 4); }
+
+uint64_t Bus::occupy(uint64_t from_ns, uint64_t ns, const char* what) {
+  const uint64_t start = std::max(from_ns, busy_until_ns_);
+  busy_until_ns_ = start + ns;
+  counts_.busy_ns += ns;
+  if (engine_.trace) engine_.trace->record(start, ns, name_, what);
+  return busy_until_ns_;
+}
+
+}  // namespace torii::nic

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// The bus between a host and its card: what a load, a store and a burst cost, and the card's DMA
+// channels, which share the bus by turns of one burst.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/base/status.h"
+#include "nic/engine.h"
+
+namespace torii::nic {
+
+// Memory of the host, by its addresses on the bus. Everything is checked: `denied` is an address
+// that is not mapped, or not for this.
+class HostMemory {
+ public:
+  virtual ~HostMemory() = default;
+  virtual Status read(uint64_t address, std::span<std::byte> to) = 0;
+  // The last four bytes are written last: they may say that the others are there.
+  virtual Status write(uint64_t address, std::span<const std::byte> from) = 0;
+  virtual void interrupt(unsigned context) = 0;
+};
+
+struct BusOptions {
+  uint64_t write_ns = 60;        // a store, posted
+  uint64_t read_ns = 400;        // a load, there and back
+  double burst_rate = 100e6;     // bytes/s of stores to adjacent addresses
+  double dma_read_rate = 132e6;  // bytes/s
+  double dma_write_rate = 132e6;
+  uint64_t dma_setup_ns = 200;  // of each burst
+  uint64_t dma_burst = 512;     // bytes
+};
+
+class Bus {
+ public:
+  using ReadDone = std::function<void(Status status, std::span<const std::byte> bytes)>;
+  using WriteDone = std::function<void(Status status)>;
+
+  Bus(Engine& engine, const BusOptions& options, HostMemory& memory, std::string name);
+  Bus(const Bus&) = delete;
+  Bus& operator=(const Bus&) = delete;
+
+  // --- the card's side ----------------------------------------------------------------------
+  // A DMA channel carries out one transfer after the other, in order.
+  unsigned add_channel();
+  void dma_read(unsigned channel, uint64_t address, size_t bytes, ReadDone done);
+  void dma_write(unsigned channel, uint64_t address, std::vector<std::byte> bytes, WriteDone done);
+  bool idle(unsigned channel) const { return channels_[channel].empty(); }
+  void interrupt(unsigned context);
+
+  // --- the host's side, if its accesses take time ----------------------------------------------
+  uint64_t store_ns(size_t bytes) const;  // at adjacent addresses
+  uint64_t load_ns(size_t bytes) const;
+  // Takes the bus for so long, from that time at the earliest; returns when that is over.
+  uint64_t occupy(uint64_t from_ns, uint64_t ns, const char* what);
+  std::function<void()> changed;  // the card has written to the host's memory, or interrupted
+
+  // --- faults: the nth, counted from 1 ----------------------------------------------------------
+  void stall_at(uint64_t nth_transfer, uint64_t ns) { stalls_.emplace_back(nth_transfer, ns); }
+  void fail_at(uint64_t nth_transfer) { failures_.push_back(nth_transfer); }
+  void drop_interrupt(uint64_t nth, bool and_later);
+
+  struct Counts {
+    uint64_t transfers = 0;  // by DMA
+    uint64_t failed = 0;
+    uint64_t read_bytes = 0, written_bytes = 0;
+    uint64_t interrupts = 0, lost_interrupts = 0;
+    uint64_t busy_ns = 0;
+  };
+  const Counts& counts() const { return counts_; }
+  const std::string& name() const { return name_; }
+
+ private:
+  struct Job {
+    bool write = false;
+    uint64_t address = 0;
+    std::vector<std::byte> bytes;
+    size_t moved = 0;
+    uint64_t not_before_ns = 0;
+    Status status = Status::ok;
+    ReadDone read_done;
+    WriteDone write_done;
+  };
+
+  void add(unsigned channel, Job job);
+  void start_burst();
+  void start_burst_at(uint64_t ns);
+  void end_burst(unsigned channel, size_t bytes);
+
+  Engine& engine_;
+  const BusOptions options_;
+  HostMemory& memory_;
+  const std::string name_;
+  std::vector<std::deque<Job>> channels_;
+  unsigned next_channel_ = 0;
+  uint64_t busy_until_ns_ = 0;
+  bool in_burst_ = false;
+  bool starting_ = false;  // an event will start a burst
+  std::vector<std::pair<uint64_t, uint64_t>> stalls_;
+  std::vector<uint64_t> failures_;
+  uint64_t lost_interrupt_ = 0;
+  bool and_later_ones_ = false;
+  Counts counts_;
+};
+
+}  // namespace torii::nic

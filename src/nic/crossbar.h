@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// A switch: each output serves the inputs in turn, one packet at a time. The packet at the head of
+// an input waits until all its outputs have taken it, and those behind it wait, too. Where a packet
+// goes is the matter of a policy.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "nic/link.h"
+
+namespace torii::nic {
+
+inline constexpr unsigned kPortsMax = 63;
+
+class RoutePolicy {
+ public:
+  virtual ~RoutePolicy() = default;
+  // Output ports of a packet at that switch, a bit each; 0: it goes nowhere. May change the packet.
+  virtual uint64_t route(unsigned crossbar, unsigned in, Packet& packet) = 0;
+};
+
+struct CrossbarOptions {
+  uint64_t latency_ns = 300;  // from the head of a packet to its output
+  uint64_t ports = 12;
+  bool cut_through = true;
+};
+
+class Crossbar final : public LinkSource, public LinkTarget {
+ public:
+  Crossbar(Engine& engine, unsigned number, const CrossbarOptions& options, RoutePolicy& policy);
+  // `in` and `out` are connected to this with that port.
+  void connect(unsigned port, Link* in, Link* out);
+  // Appends all packets that wait here.
+  void take_all(std::vector<Packet>* out);
+  // Packets that were taken from the fabric, in the order in which they are to go on: before all
+  // others.
+  void give_back(Packet&& packet) { add(static_cast<unsigned>(options_.ports), std::move(packet)); }
+  // What happens when an output is down. Packets for it wait.
+  std::function<void(Link& link, std::vector<Packet>&& unsent)> on_down;
+
+  void link_arrive(Link& link, Packet&& packet) override;
+  void link_ready(Link& link) override;
+  void link_down(Link& link, std::vector<Packet>&& unsent) override;
+
+  uint64_t packets() const { return packets_; }
+  uint64_t dropped() const { return dropped_; }  // they had no way
+
+ private:
+  struct Waiting {
+    Packet packet;
+    uint64_t outputs = 0;  // that have still to take it
+    uint64_t ready_ns = 0;
+  };
+  struct Port {
+    Link* in = nullptr;
+    Link* out = nullptr;
+    std::deque<Waiting> queue;
+    uint64_t wanted = 0;  // by the heads of these inputs, a bit each
+    unsigned next = 0;    // input whose turn it is
+  };
+
+  void add(unsigned input, Packet&& packet);
+  void show_head(unsigned input);
+  void want(unsigned input);
+  void serve(unsigned output);
+  void pass(unsigned input, unsigned output);
+
+  Engine& engine_;
+  const unsigned number_;
+  const CrossbarOptions options_;
+  RoutePolicy& policy_;
+  std::vector<Port> ports_;  // the last one: packets given back
+  uint64_t packets_ = 0;
+  uint64_t dropped_ = 0;
+};
+
+// Each switch removes the first byte of a packet, the number of the output, and makes the CRC right
+// again if it was.
+class SourceRoute final : public RoutePolicy {
+ public:
+  uint64_t route(unsigned crossbar, unsigned in, Packet& packet) override;
+};
+
+// Tables of the switches, by the number in the first two bytes: a node, or a group.
+class DestinationRoute final : public RoutePolicy {
+ public:
+  uint64_t route(unsigned crossbar, unsigned in, Packet& packet) override;
+  // The outputs at each switch; empty: the number is of nobody.
+  void set(uint32_t number, std::vector<uint64_t> outputs);
+
+ private:
+  std::vector<std::vector<uint64_t>> tables_;  // by number
+};
+
+}  // namespace torii::nic

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// The virtual clock of a fabric, and what is to happen when. The order of events depends on the
+// calls alone, never on the machine: a run with the same seed and the same calls is the same run.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "core/base/random.h"
+
+namespace torii::nic {
+
+class Trace;
+
+class Engine {
+ public:
+  explicit Engine(uint64_t seed) : random(seed) {}
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  uint64_t now_ns() const { return now_ns_; }
+  // Calls at that time, or now if that is past; those of one time in the order in which they were
+  // asked for.
+  void at(uint64_t ns, std::function<void()> call);
+  void after(uint64_t ns, std::function<void()> call) { at(now_ns_ + ns, std::move(call)); }
+  // Time of the next event; ~0: there is none.
+  uint64_t next_ns() const { return events_.empty() ? ~uint64_t{0} : events_.front().ns; }
+  // Runs the next event. There must be one; events do not call this.
+  void step();
+  // Runs all events up to that time, and sets the clock to it. A time that is past does nothing.
+  void run_to(uint64_t ns);
+
+  Random random;           // of all choices
+  Trace* trace = nullptr;  // null: nothing is recorded
+
+ private:
+  struct Event {
+    uint64_t ns;
+    uint64_t serial;
+    std::function<void()> call;
+    bool operator<(const Event& other) const {  // heap order: the earliest is the largest
+      return other.ns < ns || (other.ns == ns && other.serial < serial);
+    }
+  };
+
+  uint64_t now_ns_ = 0;
+  uint64_t serial_ = 0;
+  bool running_ = false;
+  std::vector<Event> events_;  // a heap
+};
+
+}  // namespace torii::nic

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+#include "nic/fabric.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "core/base/log.h"
+#include "nic/node.h"
+#include "nic/trace.h"
+
+namespace torii::nic {
+namespace {
+
+constexpr uint64_t kClosingStepNs = 1000;
+constexpr unsigned kClosingSteps = 10000;
+// Of the 16 bits of a destination; those of the nodes come first.
+constexpr uint32_t kDestinations = 1 << 16;
+
+unsigned long long ull(uint64_t value) { return value; }
+
+}  // namespace
+
+std::unique_ptr<Fabric> Fabric::make(const FabricOptions& options, std::string* why) {
+  const CardKind* const found = find_card_kind(options.card, why);
+  if (!found) return nullptr;
+  CardKind kind = *found;
+  for (const auto& [name, value] : options.parameters)
+    if (set_parameter(&kind, name, value, why) != Status::ok) return nullptr;
+  FaultPlan plan;
+  if (parse_fault_plan(options.faults, &plan, why) != Status::ok) return nullptr;
+  Topology topology;
+  if (make_topology(options.topology, options.nodes, static_cast<uint32_t>(kind.crossbar.ports),
+                    &topology, why) != Status::ok)
+    return nullptr;
+  if (options.nodes * kind.contexts > kDestinations) {
+    *why = format_text("fabric: %u nodes of %u processes; at most %u processes fit", options.nodes,
+                       kind.contexts, kDestinations);
+    return nullptr;
+  }
+  for (const FaultRule& rule : plan.rules) {
+    const bool on_cable = rule.fault == Fault::ber || rule.fault == Fault::cut;
+    const size_t most = on_cable ? topology.cables.size() : topology.hosts;
+    if (rule.where == ~0u || rule.where < most) continue;
+    *why = format_text("fault plan: %s %u is not there; use 0 to %zu", on_cable ? "cable" : "node",
+                       rule.where, most - 1);
+    return nullptr;
+  }
+  return std::unique_ptr<Fabric>(new Fabric(options, kind, plan, topology));
+}
+
+Fabric::Fabric(const FabricOptions& options, const CardKind& kind, const FaultPlan& plan,
+               const Topology& topology)
+    : options_(options),
+      kind_(kind),
+      engine_(plan.seed),
+      number_(engine_.random.next()),
+      topology_(topology),
+      works_(topology.cables.size(), true),
+      routes_(topology_) {
+  RoutePolicy* const policy =
+      kind_.source_routed ? static_cast<RoutePolicy*>(&source_route_) : &destination_route_;
+  for (uint32_t i = 0; i < topology_.switches(); i++) {
+    crossbars_.push_back(std::make_unique<Crossbar>(engine_, i, kind_.crossbar, *policy));
+    crossbars_.back()->on_down = [this](Link& link, std::vector<Packet>&& unsent) {
+      link_down(link, std::move(unsent));
+    };
+  }
+  for (uint32_t i = 0; i < nodes(); i++) nodes_.push_back(std::make_unique<Node>(*this, i));
+  connect_cables();
+  for (uint32_t i = 0; i < nodes(); i++) {
+    Node& node = *nodes_[i];
+    node.model = kind_.make({engine_, node.bus, node, *this, i, kind_.contexts});
+  }
+  set_routes();
+  plan_faults(plan);
+}
+
+Fabric::~Fabric() {
+  for (const auto& node : nodes_)
+    for (unsigned i = 0; i < node->contexts.size(); i++) node->free(i);
+}
+
+void Fabric::connect_cables() {
+  for (size_t i = 0; i < topology_.cables.size(); i++) {
+    for (const bool back : {false, true})
+      links_.push_back(std::make_unique<Link>(engine_, kind_.link,
+                                              format_text("cable%zu%s", i, back ? "b" : "a")));
+    for (const bool back : {false, true}) {
+      const Cable::End &from = topology_.cables[i].ends[back],
+                       &to = topology_.cables[i].ends[!back];
+      LinkSource* const source = from.is_host ? static_cast<LinkSource*>(nodes_[from.index].get())
+                                              : crossbars_[from.index].get();
+      LinkTarget* const target = to.is_host ? static_cast<LinkTarget*>(nodes_[to.index].get())
+                                            : crossbars_[to.index].get();
+      link(i, back).connect(source, from.port, target, to.port,
+                            !to.is_host && kind_.crossbar.cut_through);
+    }
+    for (const bool back : {false, true}) {
+      const Cable::End& end = topology_.cables[i].ends[back];
+      Link* const in = &link(i, !back);
+      Link* const out = &link(i, back);
+      if (end.is_host) {
+        nodes_[end.index]->connect(in, out);
+      } else {
+        crossbars_[end.index]->connect(end.port, in, out);
+      }
+    }
+  }
+}
+
+void Fabric::plan_faults(const FaultPlan& plan) {
+  for (const FaultRule& rule : plan.rules) {
+    const auto is_meant = [&](size_t where) { return rule.where == ~0u || rule.where == where; };
+    for (size_t i = 0; i < cables(); i++) {
+      if (!is_meant(i)) continue;
+      for (const bool back : {false, true})
+        if (rule.fault == Fault::ber) link(i, back).set_ber(rule.rate, engine_.random.next());
+      if (rule.fault == Fault::cut) {
+        Link* const other = &link(i, true);
+        link(i, false).cut_at(rule.nth, rule.for_ns, other);
+      }
+    }
+    for (uint32_t i = 0; i < nodes(); i++) {
+      if (!is_meant(i)) continue;
+      if (rule.fault == Fault::stall) bus(i).stall_at(rule.nth, rule.for_ns);
+      if (rule.fault == Fault::fail) bus(i).fail_at(rule.nth);
+      if (rule.fault == Fault::lose_irq) bus(i).drop_interrupt(rule.nth, rule.and_later);
+    }
+  }
+}
+
+Bus& Fabric::bus(uint32_t node) { return nodes_[node]->bus; }
+Model& Fabric::model(uint32_t node) { return *nodes_[node]->model; }
+
+// --- processes -------------------------------------------------------------------------------
+
+std::unique_ptr<Card> Fabric::open(uint32_t node, std::string* why, Host* host) {
+  const uint32_t first = node == kAnyNode ? next_endpoint_ : node * kind_.contexts;
+  const uint32_t count = node == kAnyNode ? endpoints() : kind_.contexts;
+  for (uint32_t i = 0; i < count && first < endpoints(); i++) {
+    // Nodes in turn, and then their next contexts.
+    const uint32_t at = (first + i) % endpoints();
+    const uint32_t endpoint =
+        node == kAnyNode ? at % nodes() * kind_.contexts + at / nodes() : first + i;
+    Node& owner = *nodes_[endpoint / kind_.contexts];
+    const unsigned context = endpoint % kind_.contexts;
+    if (owner.contexts[context].state != Node::Context::State::free) continue;
+    if (owner.open(context, host, why) != Status::ok) return nullptr;
+    if (node == kAnyNode) next_endpoint_ = (at + 1) % endpoints();
+    publish(endpoint);
+    return std::make_unique<DirectCard>(owner, context);
+  }
+  *why = format_text(
+      "%s: all %u contexts of %s are in use or there is no such node; close another "
+      "process, or use more nodes",
+      kind_.name, count, node == kAnyNode ? "the cards" : "this card");
+  return nullptr;
+}
+
+void Fabric::kill(Name name) {
+  const uint32_t endpoint = endpoint_of(name);
+  if (endpoint >= endpoints()) return;
+  const Node& node = *nodes_[endpoint / kind_.contexts];
+  const unsigned context = endpoint % kind_.contexts;
+  if (node.contexts[context].state == Node::Context::State::open && node.name(context) == name)
+    end(endpoint, Life::dead);
+}
+
+// Others hear of the end when all has arrived; at last anyway.
+void Fabric::watch_closing(uint32_t endpoint, unsigned tries) {
+  const Node& node = *nodes_[endpoint / kind_.contexts];
+  const unsigned context = endpoint % kind_.contexts;
+  if ((node.model->idle(context) && *node.contexts[context].flights == 0) || tries == kClosingSteps)
+    return end(endpoint, Life::closed);
+  engine_.after(kClosingStepNs, [this, endpoint, tries] { watch_closing(endpoint, tries + 1); });
+}
+
+void Fabric::end(uint32_t endpoint, Life life) {
+  Node& node = *nodes_[endpoint / kind_.contexts];
+  const unsigned context = endpoint % kind_.contexts;
+  node.contexts[context].life = life;
+  for (uint32_t group = 0; group < groups_.size(); group++) leave(group, endpoint);
+  node.free(context);
+  publish(endpoint);
+}
+
+// What each node is to see of this endpoint.
+void Fabric::publish(uint32_t endpoint) {
+  const Node& owner = *nodes_[endpoint / kind_.contexts];
+  const unsigned context = endpoint % kind_.contexts;
+  const Life life = owner.contexts[context].life;
+  for (const auto& node : nodes_) {
+    const bool lost = node->has_lost(endpoint) || !routes_.reaches(node->number, owner.number);
+    node->publish(
+        endpoint,
+        Liveness::word(owner.name(context), lost && life == Life::there ? Life::dead : life), lost);
+  }
+}
+
+// --- routes and groups -----------------------------------------------------------------------
+
+void Fabric::set_routes() {
+  for (uint32_t host = 0; host < nodes() && !kind_.source_routed; host++) {
+    std::vector<uint64_t> outputs(topology_.switches());
+    for (uint32_t i = 0; i < topology_.switches(); i++)
+      if (const int port = routes_.port(i, host); port >= 0) outputs[i] = uint64_t{1} << port;
+    destination_route_.set(host, std::move(outputs));
+  }
+  for (uint32_t group = 0; group < groups_.size(); group++) set_group(group);
+}
+
+void Fabric::set_group(uint32_t group) {
+  std::vector<uint32_t> members;
+  for (const auto& [node, endpoints] : groups_[group].members) members.push_back(node);
+  for (uint32_t node = 0; node < nodes(); node++)
+    destination_route_.set(multicast(group, node), routes_.tree(node, members));
+}
+
+void Fabric::link_down(Link& link, std::vector<Packet>&& unsent) {
+  for (size_t i = 0; i < links_.size(); i++)
+    if (links_[i].get() == &link) works_[i / 2] = false;
+  std::move(unsent.begin(), unsent.end(), std::back_inserter(lost_));
+  if (std::exchange(routing_, true)) return;
+  engine_.after(options_.settle_ns, [this] { route_again(); });
+}
+
+// With other routes later packets would overtake those that are under way. So all that have reached
+// a switch begin again at their first one, in the order in which they were sent.
+void Fabric::route_again() {
+  routing_ = false;
+  std::vector<Packet> packets = std::exchange(lost_, {});
+  for (const auto& crossbar : crossbars_) crossbar->take_all(&packets);
+  for (size_t i = 0; i < links_.size(); i++)
+    if (i % 2 == 1 || !topology_.cables[i / 2].ends[0].is_host) links_[i]->take_all(&packets);
+  std::ranges::sort(packets, {}, &Packet::number);
+  // Of one to a group there may be several: it goes to all again.
+  const auto same = [](const Packet& a, const Packet& b) { return a.number == b.number; };
+  packets.erase(std::unique(packets.begin(), packets.end(), same), packets.end());
+  routes_ = Routes(topology_, works_);
+  set_routes();
+  for (Packet& packet : packets)
+    crossbars_[topology_.cables[packet.node].ends[1].index]->give_back(std::move(packet));
+  for (uint32_t endpoint = 0; endpoint < endpoints(); endpoint++) publish(endpoint);
+}
+
+std::vector<uint8_t> Fabric::route(uint32_t from, uint32_t to) {
+  return to < nodes() ? routes_.path(from, to) : std::vector<uint8_t>{};
+}
+
+Status Fabric::join(std::span<const std::byte> name, uint32_t endpoint, uint32_t* group) {
+  if (name.empty() || endpoint >= endpoints() || kind_.source_routed) return Status::invalid;
+  *group = 0;
+  while (*group < groups_.size() && !std::ranges::equal(groups_[*group].name, name)) ++*group;
+  if (*group == groups_.size()) {
+    if (nodes() * (*group + 2) > kDestinations) return Status::no_memory;
+    groups_.push_back({{name.begin(), name.end()}, {}});
+  }
+  groups_[*group].members[endpoint / kind_.contexts] |= 1u << endpoint % kind_.contexts;
+  set_group(*group);
+  return Status::ok;
+}
+
+void Fabric::leave(uint32_t group, uint32_t endpoint) {
+  const auto member = groups_[group].members.find(endpoint / kind_.contexts);
+  if (member == groups_[group].members.end()) return;
+  member->second &= ~(1u << endpoint % kind_.contexts);
+  if (member->second == 0) groups_[group].members.erase(member);
+  set_group(group);
+}
+
+// A number for each sender: the ways of two senders to the same members differ.
+uint32_t Fabric::multicast(uint32_t group, uint32_t node) { return nodes() * (group + 1) + node; }
+
+std::string Fabric::report() const {
+  std::string out;
+  for (const auto& node : nodes_) {
+    const Bus::Counts& c = node->bus.counts();
+    out += format_text(
+        "node%u: %s; bus %llu us, %llu transfers, %llu failed, %llu interrupts, %llu "
+        "lost\n",
+        node->number, node->model->report().c_str(), ull(c.busy_ns / 1000), ull(c.transfers),
+        ull(c.failed), ull(c.interrupts), ull(c.lost_interrupts));
+  }
+  for (const auto& link : links_) {
+    const Link::Counts& c = link->counts();
+    if (c.packets == 0) continue;
+    out += format_text(
+        "%s: %llu packets, %llu bytes, %llu resends, %llu bad CRC, %llu lost, busy "
+        "%llu us%s\n",
+        link->name().c_str(), ull(c.packets), ull(c.bytes), ull(c.resends), ull(c.bad_crc),
+        ull(c.lost), ull(c.busy_ns / 1000), link->down() ? ", down" : "");
+  }
+  for (size_t i = 0; i < crossbars_.size(); i++)
+    out += format_text("switch%zu: %llu packets, %llu dropped\n", i, ull(crossbars_[i]->packets()),
+                       ull(crossbars_[i]->dropped()));
+  return out;
+}
+
+}  // namespace torii::nic

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// A cluster of nodes with an emulated card each, cables and switches, in one process and on one
+// virtual clock. It is also the cluster's manager: it knows which processes are there, which cables
+// work, and who is in which group.
+//
+// One thread uses a fabric and its cards; the fabric outlives its cards.
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nic/card.h"
+#include "nic/crossbar.h"
+#include "nic/engine.h"
+#include "nic/faults.h"
+#include "nic/hosts.h"
+#include "nic/model.h"
+#include "nic/topology.h"
+
+namespace torii::nic {
+
+struct FabricOptions {
+  std::string card = "skeleton";
+  uint32_t nodes = 2;
+  std::string topology = "star";
+  std::string faults{};  // see faults.h; its seed is that of the whole run
+  std::vector<std::pair<std::string, std::string>> parameters{};  // see set_parameter()
+  uint64_t settle_ns = 50000;  // from a cable's end until the manager has made new routes
+};
+
+class Node;
+class DirectCard;
+
+class Fabric final : private Manager {
+ public:
+  // Null with the reason in *why.
+  static std::unique_ptr<Fabric> make(const FabricOptions& options, std::string* why);
+  ~Fabric();
+
+  Engine& engine() { return engine_; }
+  const CardKind& kind() const { return kind_; }
+  uint32_t nodes() const { return topology_.hosts; }
+  uint32_t endpoints() const { return nodes() * kind_.contexts; }
+
+  // A context of the card of a node; kAnyNode: of the one that was not used for longest. Accesses
+  // take no time, or that of the host's program. Null with the reason in *why.
+  static constexpr uint32_t kAnyNode = ~0u;
+  std::unique_ptr<Card> open(uint32_t node, std::string* why, Host* host = nullptr);
+  // The process dies suddenly; its Card becomes inert.
+  void kill(Name name);
+
+  // Cables as faults.h counts them; the first of the two links leads away from the host.
+  size_t cables() const { return links_.size() / 2; }
+  Link& link(size_t cable, bool back) { return *links_[2 * cable + back]; }
+  Crossbar& crossbar(uint32_t number) { return *crossbars_[number]; }
+  Bus& bus(uint32_t node);
+  Model& model(uint32_t node);
+  const Routes& routes() const { return routes_; }
+  // What each card, switch and link did, a line each.
+  std::string report() const;
+
+ private:
+  friend class Node;
+  friend class DirectCard;
+  struct Group {
+    std::vector<std::byte> name;
+    std::map<uint32_t, uint32_t> members;  // by node: its endpoints, a bit for each context
+  };
+
+  Fabric(const FabricOptions& options, const CardKind& kind, const FaultPlan& plan,
+         const Topology& topology);
+  void connect_cables();
+  void plan_faults(const FaultPlan& plan);
+  void set_routes();
+  void set_group(uint32_t group);
+  void link_down(Link& link, std::vector<Packet>&& unsent);
+  void route_again();
+  void end(uint32_t endpoint, Life life);
+  void publish(uint32_t endpoint);
+  void watch_closing(uint32_t endpoint, unsigned tries);
+
+  std::vector<uint8_t> route(uint32_t from, uint32_t to) override;
+  Status join(std::span<const std::byte> name, uint32_t endpoint, uint32_t* group) override;
+  void leave(uint32_t group, uint32_t endpoint) override;
+  uint32_t multicast(uint32_t group, uint32_t node) override;
+
+  const FabricOptions options_;
+  const CardKind kind_;
+  Engine engine_;
+  const uint64_t number_;
+  const Topology topology_;
+  std::vector<bool> works_;  // by cable
+  Routes routes_;
+  SourceRoute source_route_;
+  DestinationRoute destination_route_;
+  std::vector<std::unique_ptr<Link>> links_;  // two a cable
+  std::vector<std::unique_ptr<Crossbar>> crossbars_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::vector<Group> groups_;
+  std::vector<Packet> lost_;  // what dead links have given back
+  uint64_t packets_sent_ = 0;
+  bool routing_ = false;  // an event will call route_again()
+  uint32_t next_endpoint_ = 0;
+};
+
+}  // namespace torii::nic

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+#include "nic/link.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/log.h"
+#include "nic/trace.h"
+
+namespace torii::nic {
+
+uint32_t crc32(std::span<const std::byte> bytes) {
+  static const auto table = [] {
+    std::vector<uint32_t> out(256);
+    for (uint32_t i = 0; i < 256; i++) {
+      uint32_t value = i;
+      for (int bit = 0; bit < 8; bit++) value = value >> 1 ^ (value & 1 ? 0xedb88320u : 0);
+      out[i] = value;
+    }
+    return out;
+  }();
+  uint32_t crc = ~0u;
+  for (const std::byte byte : bytes)
+    crc = crc >> 8 ^ table[(crc ^ static_cast<uint32_t>(byte)) & 0xff];
+  return ~crc;
+}
+
+Link::Link(Engine& engine, const LinkOptions& options, std::string name)
+    : engine_(engine), options_(options), name_(std::move(name)), credits_(options.buffers) {}
+
+void Link::connect(LinkSource* source, unsigned source_port, LinkTarget* target,
+                   unsigned target_port, bool cut_through) {
+  source_ = source;
+  source_port_ = source_port;
+  target_ = target;
+  target_port_ = target_port;
+  cut_through_ = cut_through;
+}
+
+uint64_t Link::transfer_ns(size_t bytes) const {
+  return static_cast<uint64_t>(
+      std::ceil(static_cast<double>(bytes + options_.overhead) * 8e9 / options_.rate));
+}
+
+// --- the sending end -------------------------------------------------------------------------
+
+void Link::send(Packet&& packet) {
+  TORII_ASSERT(ready());
+  queue_.push_back({std::move(packet), next_serial_++});
+  pump();
+}
+
+void Link::pump_at(uint64_t ns) {
+  if (std::exchange(pumping_, true)) return;
+  engine_.at(ns, [this] {
+    pumping_ = false;
+    pump();
+  });
+}
+
+void Link::pump() {
+  if (!keeps() && sent_ > 0 && busy_until_ns_ <= engine_.now_ns()) {
+    queue_.pop_front();
+    sent_ = 0;
+    source_->link_ready(*this);
+  }
+  if (sent_ == queue_.size() || credits_ == 0) return;
+  if (busy_until_ns_ <= engine_.now_ns()) transmit(queue_[sent_++]);
+  if (sent_ < queue_.size() || !keeps()) pump_at(busy_until_ns_);
+}
+
+void Link::transmit(Item& item) {
+  const size_t bytes = item.packet.bytes.size();
+  const uint64_t now = engine_.now_ns();
+  // A packet that is still coming in cannot leave before it is there.
+  busy_until_ns_ = std::max(now + transfer_ns(bytes), item.packet.tail_ns);
+  credits_--;
+  counts_.packets++;
+  counts_.bytes += bytes;
+  counts_.busy_ns += busy_until_ns_ - now;
+  for (const Cut& cut : cuts_) {
+    if (cut.nth != counts_.packets) continue;
+    for (Link* const link : {this, cut.back}) {
+      link->cut();
+      if (cut.for_ns != ~uint64_t{0}) engine_.after(cut.for_ns, [link] { link->restore(); });
+    }
+  }
+  if (engine_.trace)
+    engine_.trace->record(now, busy_until_ns_ - now, name_, format_text("packet %zu bytes", bytes));
+  Item flying{keeps() ? item.packet : std::move(item.packet), item.serial, cut_};
+  flying.packet.tail_ns = busy_until_ns_ + options_.delay_ns;
+  if (ber_ > 0) spoil(flying.packet);
+  const uint64_t head_ns = now + transfer_ns(std::min<uint64_t>(bytes, options_.head));
+  wire_.push_back(std::move(flying));
+  engine_.at((cut_through_ ? head_ns : busy_until_ns_) + options_.delay_ns, [this] { land(); });
+  if (!keeps()) return;
+  if (sent_ <= 1) deadline_ns_ = busy_until_ns_ + 2 * options_.delay_ns + options_.timeout_ns;
+  watch();
+}
+
+void Link::set_ber(double ber, uint64_t seed) {
+  ber_ = ber;
+  noise_ = Random(seed);
+  bits_to_error_ = 0;
+}
+
+// Flips bits, at distances as those of independent errors.
+void Link::spoil(Packet& packet) {
+  const auto bits = static_cast<double>(packet.bytes.size() * 8);
+  const auto next = [this] {
+    const double u = (static_cast<double>(noise_.next() >> 11) + 1) * 0x1p-53;
+    return std::floor(-std::log(u) / ber_);
+  };
+  if (bits_to_error_ == 0) bits_to_error_ = next() + 1;
+  while (bits_to_error_ <= bits) {
+    const auto bit = static_cast<size_t>(bits_to_error_) - 1;
+    packet.bytes[bit / 8] ^= std::byte{1} << (bit % 8);
+    bits_to_error_ += next() + 1;
+  }
+  bits_to_error_ -= bits;
+}
+
+void Link::forget_before(uint64_t serial) {
+  bool any = false;
+  for (; !queue_.empty() && queue_.front().serial < serial; any = true) {
+    queue_.pop_front();
+    sent_ -= sent_ > 0;
+  }
+  if (!any) return;
+  tries_ = 0;
+  deadline_ns_ = engine_.now_ns() + 2 * options_.delay_ns + options_.timeout_ns;
+  source_->link_ready(*this);
+}
+
+void Link::acknowledge(uint64_t serial) {
+  if (cut_ || down_) return;
+  forget_before(serial + 1);
+  pump();
+}
+
+void Link::go_back(uint64_t serial) {
+  if (cut_ || down_) return;
+  forget_before(serial);
+  counts_.resends += sent_;
+  sent_ = 0;
+  pump();
+}
+
+// Looks after the oldest packet.
+void Link::watch() {
+  if (std::exchange(watching_, true)) return;
+  engine_.at(deadline_ns_, [this] {
+    watching_ = false;
+    if (queue_.empty() || down_) return;
+    if (engine_.now_ns() >= deadline_ns_) {
+      if (sent_ > 0 && ++tries_ > options_.tries) return give_up();
+      counts_.resends += sent_;
+      sent_ = 0;
+      deadline_ns_ = engine_.now_ns() + 2 * options_.delay_ns + options_.timeout_ns;
+      pump();
+    }
+    watch();
+  });
+}
+
+void Link::take_all(std::vector<Packet>* out) {
+  // Both ends are asked: whoever asks has a network of its own.
+  for (Item& item : queue_)
+    if (item.serial >= expected_) out->push_back(std::move(item.packet));
+  queue_.clear();
+  sent_ = 0;
+  expected_ = next_serial_;  // what is still on the wire is too late
+}
+
+void Link::give_up() {
+  down_ = true;
+  std::vector<Packet> unsent;
+  take_all(&unsent);
+  if (engine_.trace) engine_.trace->record(engine_.now_ns(), 0, name_, "down");
+  source_->link_down(*this, std::move(unsent));
+}
+
+void Link::cut() { cut_ = true; }
+
+void Link::restore() {
+  cut_ = false;
+  if (!std::exchange(down_, false)) return;
+  tries_ = 0;
+  source_->link_ready(*this);
+}
+
+// --- the receiving end -----------------------------------------------------------------------
+
+void Link::give_credit() {
+  engine_.after(options_.delay_ns, [this] {
+    credits_++;
+    pump();
+  });
+}
+
+void Link::release() { give_credit(); }
+
+void Link::land() {
+  Item item = std::move(wire_.front());
+  wire_.pop_front();
+  if (item.lost || down_) {
+    counts_.lost++;
+    give_credit();
+  } else if (!keeps()) {
+    target_->link_arrive(*this, std::move(item.packet));
+  } else if (item.serial != expected_) {  // follows a bad one, or has arrived before
+    give_credit();
+    if (item.serial < expected_)
+      engine_.after(options_.delay_ns, [this, serial = item.serial] { acknowledge(serial); });
+  } else if (!intact(item.packet)) {
+    counts_.bad_crc++;
+    if (engine_.trace) engine_.trace->record(engine_.now_ns(), 0, name_, "bad CRC");
+    give_credit();
+    engine_.after(options_.delay_ns, [this, serial = item.serial] { go_back(serial); });
+  } else {
+    expected_++;
+    engine_.after(options_.delay_ns, [this, serial = item.serial] { acknowledge(serial); });
+    target_->link_arrive(*this, std::move(item.packet));
+  }
+}
+
+}  // namespace torii::nic

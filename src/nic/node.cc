@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+#include "nic/node.h"
+
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/base/log.h"
+#include "nic/trace.h"
+
+namespace torii::nic {
+namespace {
+
+constexpr uint64_t kPage = 4096;
+// Addresses of a 32-bit bus: lent memory of the contexts, then what they map.
+constexpr uint64_t kSharedAt = 0x01000000;
+constexpr uint64_t kMappedAt = 0x40000000;
+constexpr uint64_t kMappedEnd = 0xf0000000;
+
+}  // namespace
+
+Node::Node(Fabric& owner, uint32_t n)
+    : fabric(owner),
+      number(n),
+      contexts(owner.kind().contexts),
+      bus(owner.engine(), owner.kind().bus, *this, format_text("bus%u", n)),
+      words_(1 + owner.endpoints()),
+      lost_(owner.endpoints()) {
+  bus.changed = [this] {
+    for (const Context& context : contexts)
+      if (context.host) context.host->changed();
+  };
+}
+
+Node::~Node() {
+  for (unsigned i = 0; i < contexts.size(); i++) free(i);
+}
+
+// --- processes -------------------------------------------------------------------------------
+
+Name Node::name(unsigned context) const {
+  return make_name(number * fabric.kind().contexts + context, contexts[context].opened);
+}
+
+uint64_t Node::shared_address(unsigned context) const {
+  const uint64_t each = (fabric.kind().shared_bytes + kPage - 1) / kPage * kPage;
+  // Another one than before: the card may still be about to write there.
+  return kSharedAt + (2 * context + contexts[context].opened % 2) * (each + kPage);
+}
+
+Node::Lent::Lent(size_t n) : bytes(n), event(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  void* const at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (at != MAP_FAILED) base = static_cast<std::byte*>(at);
+}
+
+Node::Lent::~Lent() {
+  if (base) munmap(base, bytes);
+}
+
+Status Node::open(unsigned context, Host* host, std::string* why) {
+  Context& c = contexts[context];
+  auto lent = std::make_shared<Lent>(fabric.kind().shared_bytes);
+  if (!lent->base || !lent->event) {
+    *why = format_text(
+        "node %u: no memory of %zu bytes or no event descriptor for another process "
+        "(%m); raise the limits of memory or of open files",
+        number, lent->bytes);
+    return Status::no_memory;
+  }
+  c.state = Context::State::open;
+  c.opened = c.opened % 0xffff + 1;
+  c.life = Life::there;
+  c.lent = std::move(lent);
+  c.host = host;
+  mapped_[shared_address(context)] = {c.lent->base, c.lent->bytes, kCardReads | kCardWrites,
+                                      context};
+  model->open(context, name(context), shared_address(context));
+  return Status::ok;
+}
+
+void Node::free(unsigned context) {
+  Context& c = contexts[context];
+  if (c.state == Context::State::free) return;
+  model->gone(context);
+  std::erase_if(mapped_, [&](const auto& m) { return m.second.context == context; });
+  c.state = Context::State::free;
+  c.lent.reset();
+  c.host = nullptr;
+}
+
+void Node::publish(uint32_t endpoint, uint32_t word, bool lost) {
+  lost_[endpoint] = lost;
+  if (words_[1 + endpoint].exchange(word) == word) return;
+  words_[0].fetch_add(1);
+  for (unsigned i = 0; i < contexts.size(); i++)
+    if (contexts[i].state == Context::State::open) interrupt(i);
+  bus.changed();
+}
+
+// --- memory ----------------------------------------------------------------------------------
+
+Status Node::map(unsigned context, void* base, size_t n, uint32_t rights, uint64_t* address) {
+  if (n == 0 || n > kMappedEnd - kMappedAt) return Status::invalid;
+  // The first gap that is long enough; a page stays free behind each.
+  const uint64_t in_page = reinterpret_cast<uintptr_t>(base) % kPage;
+  const uint64_t bytes = (in_page + n + kPage - 1) / kPage * kPage + kPage;
+  uint64_t at = kMappedAt;
+  for (auto it = mapped_.lower_bound(kMappedAt); it != mapped_.end(); ++it) {
+    if (it->first / kPage * kPage - at >= bytes) break;
+    at = (it->first + it->second.bytes + kPage - 1) / kPage * kPage + kPage;
+  }
+  if (at + bytes > kMappedEnd) return Status::no_memory;
+  *address = at + in_page;
+  mapped_[*address] = {static_cast<std::byte*>(base), n, rights, context};
+  return Status::ok;
+}
+
+void Node::unmap(unsigned context, uint64_t address) {
+  const auto it = mapped_.find(address);
+  if (it != mapped_.end() && it->second.context == context && address >= kMappedAt)
+    mapped_.erase(it);
+}
+
+std::byte* Node::find(uint64_t address, size_t bytes, uint32_t rights) {
+  auto it = mapped_.upper_bound(address);
+  if (it == mapped_.begin()) return nullptr;
+  const Mapped& mapped = (--it)->second;
+  const uint64_t offset = address - it->first;
+  if (offset > mapped.bytes || bytes > mapped.bytes - offset) return nullptr;
+  return (mapped.rights & rights) == rights ? mapped.base + offset : nullptr;
+}
+
+Status Node::read(uint64_t address, std::span<std::byte> to) {
+  if (to.empty()) return Status::ok;
+  const std::byte* const from = find(address, to.size(), kCardReads);
+  if (!from) return Status::denied;
+  std::memcpy(to.data(), from, to.size());
+  return Status::ok;
+}
+
+Status Node::write(uint64_t address, std::span<const std::byte> from) {
+  if (from.empty()) return Status::ok;
+  std::byte* const to = find(address, from.size(), kCardWrites);
+  if (!to) return Status::denied;
+  std::memcpy(to, from.data(), from.size());
+  return Status::ok;
+}
+
+void Node::interrupt(unsigned context) {
+  const uint64_t one = 1;
+  if (context >= contexts.size() || !contexts[context].lent) return;
+  // The descriptor can only be full: then it is readable anyway.
+  static_cast<void>(!::write(contexts[context].lent->event.get(), &one, sizeof(one)));
+}
+
+// --- the cable -------------------------------------------------------------------------------
+
+void Node::connect(Link* in, Link* out) {
+  in_ = in;
+  out_ = out;
+}
+
+void Node::send(unsigned context, std::vector<std::byte> bytes) {
+  Packet packet;
+  packet.bytes = std::move(bytes);
+  packet.flight = std::make_shared<Flight>(contexts[context].flights);
+  packet.number = fabric.packets_sent_++;
+  packet.node = number;
+  seal(packet);
+  out_->send(std::move(packet));
+}
+
+void Node::link_down(Link& link, std::vector<Packet>&&) {
+  model->port_down();
+  fabric.link_down(link, {});  // there is one way out only
+}
+
+void Node::link_arrive(Link&, Packet&& packet) { model->arrive(std::move(packet)); }
+
+// --- the card, as its process sees it ----------------------------------------------------------
+
+DirectCard::DirectCard(Node& node, unsigned context)
+    : node_(node), context_(context), lent_(node.contexts[context].lent) {
+  const CardKind& kind = node_.fabric.kind();
+  info_.fabric = node_.fabric.number_;
+  info_.name = node_.name(context);
+  info_.node = node_.number;
+  info_.contexts = kind.contexts;
+  info_.bar_bytes = kind.bar_bytes;
+  info_.shared_address = node_.shared_address(context);
+}
+
+DirectCard::~DirectCard() {
+  if (!alive()) return;
+  node_.contexts[context_].state = Node::Context::State::closing;
+  node_.contexts[context_].host = nullptr;
+  node_.fabric.watch_closing(endpoint_of(info_.name), 0);
+}
+
+bool DirectCard::alive() const {
+  return node_.contexts[context_].state == Node::Context::State::open &&
+         node_.name(context_) == info_.name;
+}
+
+bool DirectCard::inside(uint32_t at, size_t n) const {
+  TORII_ASSERT(at % 4 == 0 && n % 4 == 0);
+  return alive() && at <= info_.bar_bytes && n <= info_.bar_bytes - at;
+}
+
+void DirectCard::write(uint32_t at, const void* from, size_t n) {
+  if (!inside(at, n)) return;
+  if (Host* const host = node_.contexts[context_].host) {
+    const uint64_t now = host->now_ns();
+    host->spend(node_.bus.occupy(now, node_.bus.store_ns(n), "store") - now);
+  }
+  node_.model->bus_write(context_, at, {static_cast<const std::byte*>(from), n});
+}
+
+uint32_t DirectCard::read32(uint32_t at) {
+  uint32_t value;
+  read(at, &value, sizeof(value));
+  return value;
+}
+
+void DirectCard::read(uint32_t at, void* to, size_t n) {
+  std::memset(to, 0xff, n);
+  if (!inside(at, n)) return;
+  if (Host* const host = node_.contexts[context_].host) {
+    const uint64_t now = host->now_ns();
+    host->spend(node_.bus.occupy(now, node_.bus.load_ns(n), "load") - now);
+  }
+  for (size_t i = 0; i < n; i += 4) {
+    const uint32_t value = node_.model->bus_read(context_, at + static_cast<uint32_t>(i));
+    std::memcpy(static_cast<std::byte*>(to) + i, &value, sizeof(value));
+  }
+}
+
+Status DirectCard::map(void* base, size_t n, uint32_t rights, uint64_t* address) {
+  return alive() ? node_.map(context_, base, n, rights, address) : Status::no_memory;
+}
+
+void DirectCard::unmap(uint64_t address) {
+  if (alive()) node_.unmap(context_, address);
+}
+
+Status DirectCard::control(const Control& in, Control* out) {
+  return alive() ? node_.model->control(context_, in, out) : Status::peer_dead;
+}
+
+}  // namespace torii::nic

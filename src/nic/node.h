@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// A node of a fabric: its card, bus and memory, and the processes that use the card. Private to the
+// fabric.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/descriptor.h"
+#include "nic/fabric.h"
+
+namespace torii::nic {
+
+class Node final : public HostMemory, public Port, public LinkSource, public LinkTarget {
+ public:
+  Node(Fabric& fabric, uint32_t number);
+  ~Node() override;
+
+  // What a process and its card share; both keep it.
+  struct Lent {
+    explicit Lent(size_t n);
+    ~Lent();
+    Lent(const Lent&) = delete;
+    std::byte* base = nullptr;  // null: no memory
+    const size_t bytes;
+    Descriptor event;
+  };
+  // One process, from open() until its card has nothing more of it.
+  struct Context {
+    enum class State : uint8_t { free, open, closing };
+    State state = State::free;
+    uint32_t opened = 0;  // how often
+    Life life = Life::never;
+    std::shared_ptr<Lent> lent;
+    Host* host = nullptr;
+    std::shared_ptr<uint32_t> flights = std::make_shared<uint32_t>(0);  // packets under way
+  };
+
+  Status open(unsigned context, Host* host, std::string* why);
+  void free(unsigned context);
+  Name name(unsigned context) const;
+  uint64_t shared_address(unsigned context) const;
+  Status map(unsigned context, void* base, size_t n, uint32_t rights, uint64_t* address);
+  void unmap(unsigned context, uint64_t address);
+  // Tells this node's processes; `lost`: there is no way to that endpoint, for good.
+  void publish(uint32_t endpoint, uint32_t word, bool lost);
+  bool has_lost(uint32_t endpoint) const { return lost_[endpoint]; }
+  Liveness liveness() const { return Liveness(words_); }
+  void connect(Link* in, Link* out);
+
+  Status read(uint64_t address, std::span<std::byte> to) override;
+  Status write(uint64_t address, std::span<const std::byte> from) override;
+  void interrupt(unsigned context) override;
+
+  bool ready() const override { return out_->ready(); }
+  void send(unsigned context, std::vector<std::byte> bytes) override;
+  void release() override { in_->release(); }
+
+  void link_ready(Link&) override { model->port_ready(); }
+  void link_down(Link& link, std::vector<Packet>&& unsent) override;
+  void link_arrive(Link& link, Packet&& packet) override;
+
+  Fabric& fabric;
+  const uint32_t number;
+  std::vector<Context> contexts;
+  Bus bus;
+  std::unique_ptr<Model> model;
+
+ private:
+  struct Mapped {
+    std::byte* base;
+    size_t bytes;
+    uint32_t rights;
+    unsigned context;
+  };
+  std::byte* find(uint64_t address, size_t bytes, uint32_t rights);
+
+  Link* in_ = nullptr;
+  Link* out_ = nullptr;
+  std::map<uint64_t, Mapped> mapped_;  // by bus address
+  std::vector<Liveness::Word> words_;
+  std::vector<bool> lost_;
+};
+
+// A context of a model in this process.
+class DirectCard final : public Card {
+ public:
+  DirectCard(Node& node, unsigned context);
+  ~DirectCard() override;
+
+  const CardInfo& info() const override { return info_; }
+  Liveness liveness() const override { return node_.liveness(); }
+  void write32(uint32_t at, uint32_t value) override { write(at, &value, sizeof(value)); }
+  void write(uint32_t at, const void* from, size_t n) override;
+  uint32_t read32(uint32_t at) override;
+  void read(uint32_t at, void* to, size_t n) override;
+  Status map(void* base, size_t n, uint32_t rights, uint64_t* address) override;
+  void unmap(uint64_t address) override;
+  std::span<std::byte> shared() override { return {lent_->base, lent_->bytes}; }
+  Status control(const Control& in, Control* out) override;
+  int interrupt() override { return lent_->event.get(); }
+
+ private:
+  bool alive() const;
+  bool inside(uint32_t at, size_t n) const;
+
+  Node& node_;
+  const unsigned context_;
+  CardInfo info_;
+  const std::shared_ptr<Node::Lent> lent_;
+};
+
+}  // namespace torii::nic

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// A packet on the links of a fabric.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace torii::nic {
+
+// Counts the packets of a process that are under way, for whoever waits until all have arrived.
+class Flight {
+ public:
+  explicit Flight(std::shared_ptr<uint32_t> count) : count_(std::move(count)) { ++*count_; }
+  Flight(const Flight&) = delete;
+  ~Flight() { --*count_; }
+
+ private:
+  const std::shared_ptr<uint32_t> count_;
+};
+
+struct Packet {
+  std::vector<std::byte> bytes;  // on the wire, without the CRC
+  uint32_t crc = 0;              // as it is on the wire
+  uint64_t tail_ns = 0;          // when its last byte is where the packet is
+  // No part of the packet: for those who look after the fabric.
+  std::shared_ptr<Flight> flight;
+  uint64_t number = 0;  // in the order in which packets were sent
+  uint32_t node = 0;    // their sender
+};
+
+// CRC-32 of IEEE 802.3.
+uint32_t crc32(std::span<const std::byte> bytes);
+inline void seal(Packet& packet) { packet.crc = crc32(packet.bytes); }
+inline bool intact(const Packet& packet) { return packet.crc == crc32(packet.bytes); }
+
+}  // namespace torii::nic

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+#include "nic/topology.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "core/base/log.h"
+#include "nic/crossbar.h"
+
+namespace torii::nic {
+namespace {
+
+constexpr uint32_t kFar = ~0u;
+
+// Builds a topology; each switch gives its ports in order.
+class Builder {
+ public:
+  Builder(Topology* out, uint32_t hosts, uint32_t ports) : out_(*out) {
+    out_ = Topology{};
+    out_.hosts = hosts;
+    out_.ports = ports;
+  }
+  uint32_t add_switch(uint32_t rank) {
+    out_.ranks.push_back(rank);
+    used_.push_back(0);
+    return out_.switches() - 1;
+  }
+  void add_hosts(uint32_t first_switch, uint32_t switches) {
+    const uint32_t each = (out_.hosts + switches - 1) / switches;
+    for (uint32_t host = 0; host < out_.hosts; host++)
+      out_.cables.push_back({{{true, host, 0}, end(first_switch + host / each)}});
+  }
+  void connect(uint32_t a, uint32_t b) { out_.cables.push_back({{end(a), end(b)}}); }
+  uint32_t most_used() const { return *std::max_element(used_.begin(), used_.end()); }
+
+ private:
+  Cable::End end(uint32_t crossbar) { return {false, crossbar, used_[crossbar]++}; }
+
+  Topology& out_;
+  std::vector<uint32_t> used_;
+};
+
+void build_ring(Builder& build, uint32_t switches) {
+  for (uint32_t i = 0; i < switches; i++) build.add_switch(std::min(i, switches - i));
+  build.add_hosts(0, switches);
+  for (uint32_t i = 0; i + 1 < switches; i++) build.connect(i, i + 1);
+  if (switches > 2) build.connect(switches - 1, 0);
+}
+
+void build_mesh(Builder& build, uint32_t width, uint32_t height) {
+  for (uint32_t y = 0; y < height; y++)
+    for (uint32_t x = 0; x < width; x++) build.add_switch(x + y);
+  build.add_hosts(0, width * height);
+  for (uint32_t y = 0; y < height; y++) {
+    for (uint32_t x = 0; x < width; x++) {
+      if (x + 1 < width) build.connect(y * width + x, y * width + x + 1);
+      if (y + 1 < height) build.connect(y * width + x, (y + 1) * width + x);
+    }
+  }
+}
+
+void build_fat_tree(Builder& build, uint32_t hosts, uint32_t ports) {
+  const uint32_t half = std::max(ports / 2, 1u);
+  const uint32_t leaves = (hosts + half - 1) / half;
+  for (uint32_t i = 0; i < leaves; i++) build.add_switch(1);
+  build.add_hosts(0, leaves);
+  for (uint32_t up = 0; up < half && leaves > 1; up++) {
+    const uint32_t top = build.add_switch(0);
+    for (uint32_t leaf = 0; leaf < leaves; leaf++) build.connect(leaf, top);
+  }
+}
+
+// "N" or "NxM" behind the colon.
+bool parse_size(std::string_view text, uint32_t* x, uint32_t* y) {
+  const char* const end = text.data() + text.size();
+  auto result = std::from_chars(text.data(), end, *x);
+  if (result.ec != std::errc() || *x == 0 || *x > 256) return false;
+  if (!y) return result.ptr == end;
+  if (result.ptr == end || *result.ptr != 'x') return false;
+  result = std::from_chars(result.ptr + 1, end, *y);
+  return result.ec == std::errc() && result.ptr == end && *y > 0 && *y <= 256;
+}
+
+}  // namespace
+
+Status make_topology(std::string_view text, uint32_t hosts, uint32_t ports, Topology* out,
+                     std::string* why) {
+  Builder build(out, hosts, ports);
+  const std::string_view name = text.substr(0, text.find(':'));
+  const std::string_view size = text.substr(std::min(name.size() + 1, text.size()));
+  uint32_t x = 0, y = 0;
+  if (hosts == 0 || ports == 0 || ports > kPortsMax) {
+    *why = format_text(
+        "topology: %u hosts and switches of %u ports; use 1 or more hosts and 1 to "
+        "%u ports",
+        hosts, ports, kPortsMax);
+    return Status::invalid;
+  }
+  if (text == "star") {
+    build.add_switch(0);
+    build.add_hosts(0, 1);
+  } else if (text == "fattree") {
+    build_fat_tree(build, hosts, ports);
+  } else if (name == "ring" && parse_size(size, &x, nullptr)) {
+    build_ring(build, x);
+  } else if (name == "mesh" && parse_size(size, &x, &y)) {
+    build_mesh(build, x, y);
+  } else {
+    *why = format_text(
+        "topology: '%.*s' is not known; use star, fattree, ring:SWITCHES or "
+        "mesh:XxY",
+        static_cast<int>(text.size()), text.data());
+    return Status::invalid;
+  }
+  if (build.most_used() <= ports) return Status::ok;
+  *why = format_text(
+      "topology: %.*s with %u hosts needs a switch of %u ports, and they have %u; "
+      "use more switches, fewer hosts, or set switch.ports",
+      static_cast<int>(text.size()), text.data(), hosts, build.most_used(), ports);
+  return Status::invalid;
+}
+
+Routes::Routes(const Topology& topology, const std::vector<bool>& works)
+    : ranks_(topology.ranks),
+      hosts_(topology.hosts),
+      neighbours_(topology.switches()),
+      tables_(topology.switches(), std::vector<int>(topology.hosts, -1)) {
+  // The neighbour over each port.
+  std::vector<std::vector<Step>>& steps = neighbours_;
+  for (size_t i = 0; i < topology.cables.size(); i++) {
+    if (!works.empty() && !works[i]) continue;
+    const Cable::End &a = topology.cables[i].ends[0], &b = topology.cables[i].ends[1];
+    if (a.is_host) {
+      hosts_[a.index] = {static_cast<int>(b.index), b.port};
+    } else {
+      steps[a.index].push_back({b.index, a.port});
+      steps[b.index].push_back({a.index, b.port});
+    }
+  }
+  fill_all();
+  if (complete()) return;
+  rank_by_distance();
+  fill_all();
+}
+
+void Routes::fill_all() {
+  for (auto& table : tables_) table.assign(hosts_.size(), -1);
+  for (uint32_t target = 0; target < ranks_.size(); target++) fill(target);
+}
+
+// Does every switch know the way to all hosts that its neighbours know the way to?
+bool Routes::complete() const {
+  for (uint32_t at = 0; at < neighbours_.size(); at++)
+    for (const Step& step : neighbours_[at])
+      for (uint32_t host = 0; host < hosts_.size(); host++)
+        if ((tables_[at][host] < 0) != (tables_[step.crossbar][host] < 0)) return false;
+  return true;
+}
+
+// From the lowest switch of each part that holds together: then the way up leads there from all.
+void Routes::rank_by_distance() {
+  ranks_.assign(ranks_.size(), kFar);
+  for (uint32_t first = 0; first < ranks_.size(); first++) {
+    if (ranks_[first] != kFar) continue;
+    std::vector<uint32_t> todo = {first};
+    ranks_[first] = 0;
+    for (size_t i = 0; i < todo.size(); i++) {
+      for (const Step& step : neighbours_[todo[i]]) {
+        if (ranks_[step.crossbar] != kFar) continue;
+        ranks_[step.crossbar] = ranks_[todo[i]] + 1;
+        todo.push_back(step.crossbar);
+      }
+    }
+  }
+}
+
+// The way of each switch to that one, for the hosts there.
+void Routes::fill(uint32_t target) {
+  const auto count = static_cast<uint32_t>(ranks_.size());
+  const auto is_above = [&](uint32_t a, uint32_t b) {
+    return std::make_pair(ranks_[a], a) < std::make_pair(ranks_[b], b);
+  };
+  std::vector<uint32_t> order(count);
+  for (uint32_t i = 0; i < count; i++) order[i] = i;
+  std::sort(order.begin(), order.end(), is_above);
+  std::vector<uint32_t> down(count, kFar);  // steps to the target, all down
+  down[target] = 0;
+  for (auto it = order.rbegin(); it != order.rend(); ++it)
+    for (const Step& step : neighbours_[*it])
+      if (is_above(*it, step.crossbar) && down[step.crossbar] != kFar)
+        down[*it] = std::min(down[*it], down[step.crossbar] + 1);
+  std::vector<uint32_t> best = down;  // up first, where it cannot be all down
+  std::vector<int> out(count, -1);
+  for (const uint32_t at : order) {
+    if (at == target) continue;
+    const bool goes_down = down[at] != kFar;
+    const auto distance = [&](const Step& step) {
+      if (is_above(at, step.crossbar) != goes_down) return kFar;
+      const uint32_t rest = goes_down ? down[step.crossbar] : best[step.crossbar];
+      return rest == kFar ? kFar : rest + 1;
+    };
+    for (const Step& step : neighbours_[at]) best[at] = std::min(best[at], distance(step));
+    std::vector<int> equal;
+    for (const Step& step : neighbours_[at])
+      if (best[at] != kFar && distance(step) == best[at])
+        equal.push_back(static_cast<int>(step.port));
+    if (!equal.empty()) out[at] = equal[target % equal.size()];
+  }
+  for (uint32_t host = 0; host < hosts_.size(); host++) {
+    if (hosts_[host].crossbar != static_cast<int>(target)) continue;
+    for (uint32_t at = 0; at < count; at++)
+      tables_[at][host] = at == target ? static_cast<int>(hosts_[host].port) : out[at];
+  }
+}
+
+std::vector<uint8_t> Routes::path(uint32_t from, uint32_t to) const {
+  std::vector<uint8_t> out;
+  if (hosts_[to].crossbar < 0) return out;
+  for (int at = hosts_[from].crossbar; at >= 0;) {
+    const int port = tables_[static_cast<size_t>(at)][to];
+    if (port < 0) break;
+    out.push_back(static_cast<uint8_t>(port));
+    if (at == hosts_[to].crossbar) return out;
+    const auto& steps = neighbours_[static_cast<size_t>(at)];
+    at = static_cast<int>(std::find_if(steps.begin(), steps.end(), [&](const Step& step) {
+                            return step.port == static_cast<uint32_t>(port);
+                          })->crossbar);
+  }
+  return {};
+}
+
+std::vector<uint64_t> Routes::tree(uint32_t from, const std::vector<uint32_t>& members) const {
+  std::vector<uint64_t> out(tables_.size(), 0);
+  std::vector<bool> inside(tables_.size(), false);
+  // From each member back to what is in the tree already: no switch is entered by two ways.
+  for (const uint32_t member : members) {
+    int at = hosts_[from].crossbar;
+    std::vector<std::pair<uint32_t, uint32_t>> way;  // switches and outputs
+    for (const uint8_t port : path(from, member)) {
+      const auto crossbar = static_cast<uint32_t>(at);
+      if (inside[crossbar]) way.clear();
+      way.emplace_back(crossbar, port);
+      for (const Step& step : neighbours_[crossbar])
+        if (step.port == port) at = static_cast<int>(step.crossbar);
+    }
+    for (const auto& [crossbar, port] : way) {
+      out[crossbar] |= uint64_t{1} << port;
+      inside[crossbar] = true;
+    }
+  }
+  return out;
+}
+
+}  // namespace torii::nic

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// Which cables connect hosts and switches, and the routes over those that work.
+//
+// Routes go up and then down: the switches have an order, and no route goes up again after a step
+// down. So no cycle of full buffers can form, whatever the shape. All routes are by destination: a
+// switch has one output for each host.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/status.h"
+
+namespace torii::nic {
+
+struct Cable {
+  struct End {
+    bool is_host = false;
+    uint32_t index = 0;  // of the host, or of the switch
+    uint32_t port = 0;   // of the switch
+  };
+  End ends[2];
+};
+
+struct Topology {
+  uint32_t hosts = 0;
+  uint32_t ports = 0;           // of each switch
+  std::vector<uint32_t> ranks;  // of the switches: up is to a lower rank, then a lower number
+  std::vector<Cable> cables;    // those of the hosts first, in their order
+
+  uint32_t switches() const { return static_cast<uint32_t>(ranks.size()); }
+};
+
+// "star": one switch. "ring:N": N switches in a ring. "fattree": a switch for half as many hosts as
+// it has ports, and as many above as it has ports left. "mesh:XxY". Hosts are spread over
+// the switches in blocks. `invalid` with the reason in *why.
+Status make_topology(std::string_view text, uint32_t hosts, uint32_t ports, Topology* out,
+                     std::string* why);
+
+class Routes {
+ public:
+  // `works`: by cable; empty: all do.
+  explicit Routes(const Topology& topology, const std::vector<bool>& works = {});
+  // The output at that switch towards the host; -1: there is no way.
+  int port(uint32_t crossbar, uint32_t host) const { return tables_[crossbar][host]; }
+  // The outputs on the way, one for each switch; empty: there is no way.
+  std::vector<uint8_t> path(uint32_t from, uint32_t to) const;
+  bool reaches(uint32_t from, uint32_t to) const { return !path(from, to).empty(); }
+  // By which up and down are told apart: those of the topology, unless too much of it is cut.
+  const std::vector<uint32_t>& ranks() const { return ranks_; }
+  // The outputs at each switch by which one packet of `from` reaches all members, once each.
+  std::vector<uint64_t> tree(uint32_t from, const std::vector<uint32_t>& members) const;
+
+ private:
+  struct Step {
+    uint32_t crossbar;
+    uint32_t port;
+  };
+  struct Host {
+    int crossbar = -1;  // -1: its cable does not work
+    uint32_t port = 0;
+  };
+  void fill_all();
+  void fill(uint32_t target);
+  bool complete() const;
+  void rank_by_distance();
+
+  std::vector<uint32_t> ranks_;
+  std::vector<Host> hosts_;
+  std::vector<std::vector<Step>> neighbours_;  // by switch
+  std::vector<std::vector<int>> tables_;       // by switch and host
+};
+
+}  // namespace torii::nic

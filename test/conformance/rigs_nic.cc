@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// Drivers of emulated cards, each on a fabric of its own whose time is that of the case.
+#include <cstring>
+
+#include "conformance/kit.h"
+#include "drivers/decorator.h"
+#include "drivers/skeleton/skeleton.h"
+#include "nic/fabric.h"
+
+namespace torii::kit {
+namespace {
+
+using OpenOnCard = std::unique_ptr<Driver> (*)(std::unique_ptr<nic::Card> card,
+                                               const DriverEnv& env, std::string* why);
+
+// Moves the fabric's time with poll(). Drivers do not: real cards need no such help.
+class Clocked final : public Decorator {
+ public:
+  static std::unique_ptr<Driver> open(std::shared_ptr<nic::Fabric> fabric, const OpenBelow& below,
+                                      const DriverEnv& env) {
+    std::unique_ptr<Clocked> out(new Clocked(std::move(fabric), env));
+    if (!out->Decorator::open(below, env)) return nullptr;
+    return out;
+  }
+  ~Clocked() override { below_.reset(); }  // before the fabric
+  unsigned poll(uint64_t now_ns, unsigned budget) override {
+    fabric_->engine().run_to(now_ns);
+    return below_->poll(now_ns, budget);
+  }
+
+ private:
+  Clocked(std::shared_ptr<nic::Fabric> fabric, const DriverEnv& env)
+      : Decorator(env), fabric_(std::move(fabric)) {}
+
+  const std::shared_ptr<nic::Fabric> fabric_;
+};
+
+Rig nic_rig(const std::string& name, nic::FabricOptions options, uint64_t seed, OpenOnCard open) {
+  Rig rig;
+  rig.name = name;
+  rig.seed = seed;
+  options.card = name.substr(0, name.find('/'));
+  options.faults += (options.faults.empty() ? "seed=" : ",seed=") + std::to_string(seed);
+  const auto fabric = std::make_shared<std::shared_ptr<nic::Fabric>>();
+  rig.reset = [fabric, options] {
+    std::string why;
+    *fabric = nic::Fabric::make(options, &why);
+    if (*fabric) return;
+    std::fprintf(stderr, "%s\n", why.c_str());
+    std::exit(1);
+  };
+  rig.open = [fabric, open](const DriverEnv& env, std::string* why) {
+    const OpenBelow below = [&](const DriverEnv& inner) -> std::unique_ptr<Driver> {
+      std::unique_ptr<nic::Card> card = (*fabric)->open(nic::Fabric::kAnyNode, why);
+      return card ? open(std::move(card), inner, why) : nullptr;
+    };
+    return Clocked::open(*fabric, below, env);
+  };
+  rig.kill = [fabric](Driver& driver) {
+    std::byte address[kAddressMax];
+    driver.address(address);
+    nic::Name who;
+    std::memcpy(&who, address + 8, sizeof(who));
+    (*fabric)->kill(who);
+  };
+  return rig;
+}
+
+}  // namespace
+
+std::vector<Rig> nic_rigs(uint64_t seed) {
+  const auto with = [](uint32_t nodes, const char* topology, const char* faults) {
+    nic::FabricOptions options;
+    options.nodes = nodes;
+    options.topology = topology;
+    options.faults = faults;
+    return options;
+  };
+  return {
+      nic_rig("skeleton", with(16, "star", ""), seed, open_skeleton),
+      nic_rig("skeleton/bit-errors", with(16, "star", "ber=1e-5"), seed, open_skeleton),
+      nic_rig("skeleton/fat-tree", with(24, "fattree", "ber=1e-6"), seed, open_skeleton),
+      // Two cables between switches go, one for ever: there is another way.
+      nic_rig("skeleton/cut", with(16, "ring:4", "cut#3/cable=16,cut#50/cable=18/for=100us"), seed,
+              open_skeleton),
+  };
+}
+
+}  // namespace torii::kit

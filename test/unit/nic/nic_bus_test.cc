@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// The bus, its DMA channels, and the translation of addresses on a card.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "nic/bus.h"
+#include "nic/mmu.h"
+
+namespace torii::nic {
+namespace {
+
+// 64 KiB at address 0x1000, of which the last page is only read.
+struct Memory final : nic::HostMemory {
+  static constexpr uint64_t kAt = 0x1000, kReadOnly = 0x10000;
+  Status read(uint64_t address, std::span<std::byte> to) override {
+    if (address < kAt || address + to.size() > kAt + bytes.size()) return Status::denied;
+    std::memcpy(to.data(), &bytes[address - kAt], to.size());
+    return Status::ok;
+  }
+  Status write(uint64_t address, std::span<const std::byte> from) override {
+    if (address < kAt || address + from.size() > kReadOnly) return Status::denied;
+    std::memcpy(&bytes[address - kAt], from.data(), from.size());
+    return Status::ok;
+  }
+  void interrupt(unsigned context) override { interrupts.push_back(context); }
+
+  std::vector<std::byte> bytes = std::vector<std::byte>(0x10000);
+  std::vector<unsigned> interrupts;
+};
+
+// 1 byte/ns to the card, 2 to the host; 100 ns before each burst of 512.
+constexpr nic::BusOptions kOptions{.write_ns = 60,
+                                   .read_ns = 400,
+                                   .burst_rate = 1e8,
+                                   .dma_read_rate = 1e9,
+                                   .dma_write_rate = 2e9,
+                                   .dma_setup_ns = 100,
+                                   .dma_burst = 512};
+
+struct Slot {
+  void run() {
+    while (engine.next_ns() != ~uint64_t{0}) engine.step();
+  }
+  // Reads; notes when and how it ended.
+  void read(unsigned channel, uint64_t address, size_t bytes) {
+    bus.dma_read(channel, address, bytes, [this](Status status, std::span<const std::byte> data) {
+      ends.push_back(engine.now_ns());
+      statuses.push_back(status);
+      got.assign(data.begin(), data.end());
+    });
+  }
+
+  nic::Engine engine{1};
+  Memory memory;
+  Bus bus{engine, kOptions, memory, "bus0"};
+  std::vector<uint64_t> ends;
+  std::vector<Status> statuses;
+  std::vector<std::byte> got;
+};
+
+TEST(NicBus, ATransferIsItsBurstsAndItsBytes) {
+  Slot slot;
+  for (size_t i = 0; i < 5000; i++) slot.memory.bytes[i] = static_cast<std::byte>(i * 7);
+  slot.read(slot.bus.add_channel(), Memory::kAt, 5000);
+  slot.run();
+  ASSERT_EQ(slot.statuses, std::vector{Status::ok});
+  EXPECT_EQ(slot.ends[0], 10 * 100u + 5000);
+  EXPECT_TRUE(std::equal(slot.got.begin(), slot.got.end(), slot.memory.bytes.begin()));
+  uint64_t end = 0;
+  slot.bus.dma_write(0, Memory::kAt + 6000, slot.got, [&](Status status) {
+    EXPECT_EQ(status, Status::ok);
+    end = slot.engine.now_ns();
+  });
+  slot.run();
+  EXPECT_EQ(end - slot.ends[0], 10 * 100u + 2500);
+  EXPECT_EQ(std::memcmp(&slot.memory.bytes[6000], slot.got.data(), 5000), 0);
+  EXPECT_EQ(slot.bus.counts().read_bytes, 5000u);
+  EXPECT_EQ(slot.bus.counts().written_bytes, 5000u);
+  EXPECT_EQ(slot.bus.counts().busy_ns, 2000u + 7500);
+}
+
+TEST(NicBus, ChannelsTakeTurnsAndKeepTheirOrder) {
+  Slot slot;
+  const unsigned a = slot.bus.add_channel(), b = slot.bus.add_channel();
+  slot.read(a, Memory::kAt, 1024);
+  slot.read(a, Memory::kAt, 512);
+  slot.read(b, Memory::kAt, 1024);
+  slot.run();
+  // Bursts: a b a b a.
+  EXPECT_EQ(slot.ends, (std::vector<uint64_t>{3 * 612, 4 * 612, 5 * 612}));
+}
+
+TEST(NicBus, UnmappedAndForbiddenMemoryFails) {
+  Slot slot;
+  const unsigned channel = slot.bus.add_channel();
+  slot.read(channel, 0, 64);
+  slot.read(channel, Memory::kAt + 0xffc0, 65);
+  slot.read(channel, Memory::kAt + 0xffc0, 64);
+  slot.run();
+  EXPECT_EQ(slot.statuses, (std::vector{Status::denied, Status::denied, Status::ok}));
+  Status written = Status::ok;
+  // Begins where it may, ends where it may not.
+  slot.bus.dma_write(channel, Memory::kReadOnly - 512, std::vector<std::byte>(1024),
+                     [&](Status status) { written = status; });
+  slot.run();
+  EXPECT_EQ(written, Status::denied);
+  EXPECT_EQ(slot.bus.counts().failed, 3u);
+}
+
+TEST(NicBus, FaultsByCount) {
+  Slot slot;
+  const unsigned channel = slot.bus.add_channel();
+  slot.bus.stall_at(1, 5000);
+  slot.bus.fail_at(2);
+  slot.bus.drop_interrupt(2, true);
+  for (int i = 0; i < 3; i++) slot.read(channel, Memory::kAt, 100);
+  slot.run();
+  EXPECT_EQ(slot.statuses, (std::vector{Status::ok, Status::io_error, Status::ok}));
+  EXPECT_EQ(slot.ends, (std::vector<uint64_t>{5200, 5400, 5600}));
+  for (int i = 0; i < 3; i++) slot.bus.interrupt(static_cast<unsigned>(i));
+  EXPECT_EQ(slot.memory.interrupts, std::vector{0u});
+  EXPECT_EQ(slot.bus.counts().lost_interrupts, 2u);
+}
+
+TEST(NicBus, TheHostsAccessesWaitForTheBus) {
+  Slot slot;
+  slot.read(slot.bus.add_channel(), Memory::kAt, 512);
+  EXPECT_EQ(slot.bus.occupy(0, slot.bus.store_ns(4), "store"), 612u + 60);
+  EXPECT_EQ(slot.bus.store_ns(132), 60u + 1280);
+  EXPECT_EQ(slot.bus.load_ns(12), 1200u);
+  slot.read(0, Memory::kAt, 100);
+  slot.run();
+  EXPECT_EQ(slot.ends, (std::vector<uint64_t>{612, 672 + 200}));
+}
+
+TEST(NicMmu, FindsWhatIsMappedAndNothingElse) {
+  Mmu mmu({.slots = 2, .pages = 16, .page_bytes = 4096});
+  ASSERT_EQ(mmu.set(1, 3, {.address = 0x7000, .rights = nic::kCardWrites, .tag = 9}), Status::ok);
+  EXPECT_EQ(mmu.set(2, 0, {}), Status::invalid);
+  EXPECT_EQ(mmu.set(0, 16, {}), Status::invalid);
+  const uint64_t at = 3 * 4096 + 100;
+  const Mmu::Found found = mmu.find(1, at, nic::kCardWrites, 9);
+  EXPECT_EQ(found.fault, MmuFault::none);
+  EXPECT_EQ(found.address, 0x7000u + 100);
+  EXPECT_EQ(mmu.find(2, at, nic::kCardWrites, 9).fault, MmuFault::no_slot);
+  EXPECT_EQ(mmu.find(0, at, nic::kCardWrites, 9).fault, MmuFault::no_page);
+  EXPECT_EQ(mmu.find(1, 4 * 4096, nic::kCardWrites, 9).fault, MmuFault::no_page);
+  EXPECT_EQ(mmu.find(1, ~uint64_t{0}, nic::kCardWrites, 9).fault, MmuFault::no_page);
+  EXPECT_EQ(mmu.find(1, at, nic::kCardReads, 9).fault, MmuFault::rights);
+  EXPECT_EQ(mmu.find(1, at, nic::kCardWrites, 8).fault, MmuFault::tag);
+  EXPECT_EQ(mmu.in_page(at, 10000), 4096u - 100);
+  EXPECT_EQ(mmu.in_page(at, 50), 50u);
+  mmu.clear(1);
+  EXPECT_EQ(mmu.find(1, at, nic::kCardWrites, 9).fault, MmuFault::no_page);
+}
+
+TEST(NicMmu, OnlyMissesCostTime) {
+  Mmu mmu({.slots = 2, .pages = 16, .page_bytes = 4096, .buffered = 4, .miss_ns = 300});
+  const nic::Mmu::Entry entry{.address = 0, .rights = nic::kCardReads};
+  for (uint32_t slot : {0, 1})
+    for (uint64_t page = 0; page < 8; page++) ASSERT_EQ(mmu.set(slot, page, entry), Status::ok);
+  const auto cost = [&](uint32_t slot, uint64_t page) {
+    return mmu.find(slot, page * 4096, nic::kCardReads).ns;
+  };
+  EXPECT_EQ(cost(0, 1), 300u);
+  EXPECT_EQ(cost(0, 1), 0u);
+  EXPECT_EQ(cost(0, 2), 300u);
+  EXPECT_EQ(cost(0, 1), 0u);
+  EXPECT_EQ(cost(0, 5), 300u) << "has the place of page 1";
+  EXPECT_EQ(cost(0, 1), 300u);
+  EXPECT_EQ(cost(1, 1), 300u) << "another slot";
+  ASSERT_EQ(mmu.set(1, 1, entry), Status::ok);
+  EXPECT_EQ(cost(1, 1), 300u) << "it was set again";
+  EXPECT_EQ(mmu.hits(), 2u);
+  EXPECT_EQ(mmu.misses(), 6u);
+}
+
+}  // namespace
+}  // namespace torii::nic
