@@ -458,10 +458,11 @@ TORII_PUBLIC int torii_flush(torii_ni_t* ni, torii_peer_t* peer, torii_done_t do
 /* --- groups -------------------------------------------------------------------------------- */
 
 /* Opens a group of this process and `count` peers; this process itself may be among them. Every
- * member opens it, with the same name (1 to 16 bytes) and the same members, in any order and at
- * any time: messages may be sent and arrive before the others have opened it. The same name and
- * members again make another group, the same one for all members if they keep to one order.
- * Local, but says hello to each member. Fails with INVALID, and the reason in torii_error(). */
+ * member opens it, with the same name (1 to 16 bytes) and the same members, in any order (but for
+ * collective operations) and at any time: messages may be sent and arrive before the others have
+ * opened it. The same name and members again make another group, the same one for all members if
+ * they keep to one order. Local, but says hello to each member. Fails with INVALID, and the reason
+ * in torii_error(). */
 TORII_PUBLIC int torii_group_open(torii_ni_t* ni, const void* name, size_t name_bytes,
                                   torii_peer_t* const* members, size_t count,
                                   torii_group_t** group);
@@ -492,6 +493,67 @@ TORII_PUBLIC torii_path_t torii_group_path(const torii_group_t* group);
 /* A line for reports: "group g of 4: one frame by NAME". Valid until the next call by this
  * thread. */
 TORII_PUBLIC const char* torii_group_text(const torii_group_t* group);
+
+/* Collective operations of a group, for members that run on one node and share memory: barrier,
+ * bcast, reduce, allreduce, allgather, alltoall, as MPI defines them.
+ *
+ * A member's rank is its place in the list that torii_group_open was given. This process must be in
+ * the list, and all members must have given it in the same order. All members call the same
+ * operations in the same order, with the same root and sizes. Only then they meet: what differs is
+ * found out where that is possible, and ends with INVALID.
+ *
+ * Each returns TORII_OK: complete, no callback; TORII_PENDING: `done` will run once; or an error,
+ * and `done` does not run. Memory belongs to the operation until then. Several may be under way in
+ * a group: they are carried out one after the other. A member may go on when it has done its part
+ * (bcast: the root, reduce: the others), before the rest have theirs. An operation of 0 bytes is
+ * complete at once and synchronizes nobody.
+ *
+ * TORII_ERR_UNSUPPORTED is told to all members alike, and by none of them is anything done: by
+ * messages it is quicker, or only possible. When a member is dead, operations end with
+ * PEER_DEAD, also those that do not need it; when one has closed, those that need it end with
+ * PEER_CLOSED. torii_error() has its name if that is returned, result->source if `done` is told. No
+ * operation of the group works after an error other than UNSUPPORTED. */
+
+/* Finds out whether the members can share memory, and makes it. Every member calls it once, before
+ * the first operation. TORII_OK: operations are served. UNSUPPORTED: none will be; the parameter
+ * `collectives` is off at one of the members, they run on different nodes, or there is no memory.
+ */
+TORII_PUBLIC int torii_group_prepare(torii_group_t* group, torii_done_t done, void* arg);
+/* What serves the group's operations, or why nothing does; for reports. Valid until the next call
+ * by this thread. */
+TORII_PUBLIC const char* torii_group_collectives(const torii_group_t* group);
+
+/* How elements are combined. */
+typedef struct torii_reduction {
+  /* inout[i] = in[i] (operation) inout[i] for `bytes` bytes, a multiple of `element`. Elements of
+   * `in` are of lower ranks. Called as pack functions are, by any member, in any thread that makes
+   * progress; must not call Torii. Parts are combined in the order of ranks, so the operation need
+   * not be commutative, and all members get the same bits. */
+  void (*combine)(void* context, const void* in, void* inout, uint64_t bytes);
+  void* context;
+  uint64_t element; /* bytes, not 0 */
+} torii_reduction_t;
+
+TORII_PUBLIC int torii_group_barrier(torii_group_t* group, torii_done_t done, void* arg);
+/* From `data` at `root` to `data` at the others; the layout may differ, the bytes may not. */
+TORII_PUBLIC int torii_group_bcast(torii_group_t* group, uint32_t root, const torii_data_t* data,
+                                   torii_done_t done, void* arg);
+/* `bytes` bytes of each member; the result is at `out` of the root, which others need not give.
+ * In place: `in` is null, at the root alone, and its part is at `out`. */
+TORII_PUBLIC int torii_group_reduce(torii_group_t* group, uint32_t root, const void* in, void* out,
+                                    uint64_t bytes, const torii_reduction_t* reduction,
+                                    torii_done_t done, void* arg);
+/* The result is at `out` of all. In place: `in` is null, at any member. */
+TORII_PUBLIC int torii_group_allreduce(torii_group_t* group, const void* in, void* out,
+                                       uint64_t bytes, const torii_reduction_t* reduction,
+                                       torii_done_t done, void* arg);
+/* `bytes` bytes of each member, at `out` of all in the order of ranks. In place: `in` is null, and
+ * the own part is where it belongs in `out`. */
+TORII_PUBLIC int torii_group_allgather(torii_group_t* group, const void* in, void* out,
+                                       uint64_t bytes, torii_done_t done, void* arg);
+/* `bytes` bytes from each member to each, in the order of ranks. In place: `in` is null. */
+TORII_PUBLIC int torii_group_alltoall(torii_group_t* group, const void* in, void* out,
+                                      uint64_t bytes, torii_done_t done, void* arg);
 
 /* --- parameters and counters --------------------------------------------------------------- */
 

@@ -3,6 +3,7 @@
 EXTRA_DIST += \
 	test/bench/floor.c \
 	test/bench/mpi_bench.h \
+	test/bench/mpi_collective_sizes.c \
 	test/bench/mpi_collectives.c \
 	test/bench/mpi_exchange.c \
 	test/bench/mpi_instructions.c \
@@ -17,6 +18,7 @@ EXTRA_DIST += \
 	test/bench/mpi_windows.c \
 	test/bench/compare/__main__.py \
 	test/bench/compare/applications.py \
+	test/bench/compare/collectives.py \
 	test/bench/compare/control_group.py \
 	test/bench/compare/figure.py \
 	test/bench/compare/instructions.py \

@@ -122,6 +122,7 @@ void World::finish() {
     if (!port) require(torii_port_open(handle(), i, &port) == TORII_OK);
     torii_port_close(port);
   }
+  ni_->ports().clear(*ni_->ports().port(kTeamPort));
   // Portals may hold puts until it closes.
   if (portals_ != PTL_INVALID_HANDLE) return;
   require(ni_->protocol().ops().used() == 0, "no operation is left");

@@ -5,6 +5,7 @@ mpi_tests = \
 	test/mpi/btl_dump.c \
 	test/mpi/bypass.c \
 	test/mpi/check.h \
+	test/mpi/collective_kinds.c \
 	test/mpi/collectives.c \
 	test/mpi/communicators.c \
 	test/mpi/counters.c \

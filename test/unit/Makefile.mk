@@ -6,6 +6,7 @@
 EXTRA_DIST += \
 	test/unit/api/api_kit.h \
 	test/unit/boot/boot_launchers.sh \
+	test/unit/collective/collective_kit.h \
 	test/unit/link/link_fixture.h \
 	test/unit/link/link_kit.h \
 	test/unit/memory/exports_kit.h \
@@ -27,6 +28,7 @@ unit_programs = \
 	test/unit/threads_tests \
 	test/unit/waiting_tests \
 	test/unit/shm_tests \
+	test/unit/collective_tests \
 	test/unit/boot_test \
 	test/unit/drivers_tests \
 	test/unit/link_tests \
@@ -59,6 +61,10 @@ test_unit_base_tests_SOURCES = \
 	test/unit/base/tune_file_test.cc \
 	test/unit/match/match_test.cc
 test_unit_boot_test_SOURCES = test/unit/boot/boot_test.cc
+test_unit_collective_tests_SOURCES = \
+	test/unit/collective/collective_processes_test.cc \
+	test/unit/collective/collective_test.cc \
+	test/unit/collective/team_segment_test.cc
 test_unit_drivers_tests_SOURCES = \
 	test/unit/fault/fault_test.cc \
 	test/unit/sim/sim_test.cc \

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/api/handles.h"
+#include "core/api/read_data.h"
 #include "core/api/torii_error.h"
 #include "core/base/log.h"
 #include "core/base/param.h"
@@ -23,33 +24,6 @@ thread_local std::string t_text;
 
 std::mutex g_open_lock;
 std::vector<NiPointer> g_open;  // opened by torii_open
-
-// Reads what is not contiguous.
-bool read_layout(const torii_data_t& in, Data* out) {
-  switch (in.layout) {
-    case TORII_CONTIGUOUS:
-      break;
-    case TORII_PIECES: {
-      uint64_t sum = 0;
-      for (uint32_t i = 0; i < in.piece_count && in.pieces; ++i) sum += in.pieces[i].iov_len;
-      *out = Data(in.pieces, in.piece_count, in.bytes);
-      return sum == in.bytes && (in.pieces || in.piece_count == 0);
-    }
-    case TORII_FUNCTIONS:
-      *out = Data(in.pack, in.unpack, in.base, in.bytes);
-      return true;
-  }
-  return false;
-}
-
-// Memory in one piece.
-inline bool sound(const void* base, uint64_t bytes) { return base || bytes == 0; }
-
-inline bool read_data(const torii_data_t& in, Data* out) {
-  if (__builtin_expect(in.layout != TORII_CONTIGUOUS, 0)) return read_layout(in, out);
-  *out = Data(in.base, in.bytes);
-  return sound(in.base, in.bytes);
-}
 
 // Begins an operation of so many bytes, and says so if it goes on.
 template <typename Begin>
@@ -520,6 +494,7 @@ int torii_group_close(torii_group_t* handle) {
   if (!handle) return bad_argument("torii_group_close", "null pointer");
   Group* group = group_of(handle);
   NiGuard guard(ni_of(group));
+  ni_of(group).collectives().close(*group);
   group->groups->close(group);
   return TORII_OK;
 }

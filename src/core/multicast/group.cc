@@ -31,7 +31,7 @@ uint64_t group_number(uint64_t seed, std::string_view name, std::span<const Iden
     mix(&hash, uint64_t{id.rank} << 32 | id.os_pid);
     mix(&hash, uint64_t{id.nid} << 32 | id.pid);
   }
-  return hash;
+  return hash != kNoGroup ? hash : 1;
 }
 
 std::string printable(std::string_view name) {
@@ -55,8 +55,12 @@ Status Groups::open(std::string_view name, std::span<Peer* const> peers, Group**
                     std::string* why) {
   std::vector<Identity> members{protocol_.self()};
   auto group = std::make_unique<Group>();
-  for (Peer* peer : peers) {
-    if (key_of(peer->id) == key_of(protocol_.self())) continue;
+  group->order.assign(peers.begin(), peers.end());
+  for (Peer* const& peer : peers) {
+    if (key_of(peer->id) == key_of(protocol_.self())) {
+      group->self = uint32_t(&peer - peers.data());
+      continue;
+    }
     group->members.push_back(peer);
     members.push_back(peer->id);
   }

@@ -27,8 +27,10 @@
 namespace torii {
 
 inline constexpr size_t kGroupNameMax = 16;  // bytes
+inline constexpr uint64_t kNoGroup = 0;      // the number of none
 
 class Groups;
+class GroupTeam;
 
 struct Group {
   Groups* groups = nullptr;
@@ -36,10 +38,13 @@ struct Group {
   std::string name;
   uint64_t number = 0;          // the same at all members
   std::vector<Peer*> members;   // without this process
+  std::vector<Peer*> order;     // all that were named, this process too
+  uint32_t self = ~0u;          // its place there, if it was named
   std::vector<uint8_t> joined;  // for each member: it receives what is sent to the group
   Driver* driver = nullptr;     // reaches all members and has joined; null: none
   PeerId route = kNoPeer;       // the driver's name for the group
   std::string reason;           // why there is no such driver
+  GroupTeam* team = nullptr;    // of Collectives; null: operations were not prepared
 };
 
 class Groups {

@@ -103,6 +103,8 @@ Ni::Ni(const NiConfig& config)
       imports_(protocol_, counters_, ports_.completions(), exports_, this),
       turns_(config.self.job, own_processors()),
       wait_policy_(wait_policy(config, turns_.processors())),
+      collectives_(protocol_, ports_, allocations_, exports_, imports_, counters_,
+                   wait_policy_.scarce),
       callbacks_run_(count_base()),
       visits_(callbacks_run_),
       users_(users_of(config)),
@@ -497,6 +499,7 @@ Ni::Visit Ni::stand_in(std::vector<int>* descriptors, unsigned* events) {
   if (lock_.visitor_in_the_way()) return Visit::refused;
   if (found) return Visit::moved;
   if (!protocol_.arm(descriptors)) return sum ? Visit::moved : Visit::waiting;
+  if (!collectives_.arm()) return Visit::moved;
   ++counters_.thread_sleeps;
   polled_ = false;
   watch_thread_ = watched_ = true;
@@ -545,6 +548,7 @@ void Ni::on_peer_down(Peer& peer, Status why) {
     TORII_ERROR("%s died; operations with it end with an error",
                 protocol_.describe_path(peer).c_str());
   }
+  collectives_.on_peer_down(peer, why);
   imports_.on_peer_down(peer);
   ports_.on_peer_down(peer, why);
   portals_.on_peer_down(peer, why);

@@ -13,6 +13,7 @@
 #include "core/base/counters.h"
 #include "core/base/forked.h"
 #include "core/base/status.h"
+#include "core/collective/collectives.h"
 #include "core/memory/allocations.h"
 #include "core/memory/imports.h"
 #include "core/multicast/group.h"
@@ -88,6 +89,7 @@ class Ni final : public Upper, public PortalsHost {
   Protocol& protocol() { return protocol_; }
   Ports& ports() { return ports_; }
   Groups& groups() { return groups_; }
+  Collectives& collectives() { return collectives_; }
   Portals& portals() { return portals_; }
   Allocations& allocations() { return allocations_; }
   Exports& exports() { return exports_; }
@@ -150,9 +152,10 @@ class Ni final : public Upper, public PortalsHost {
     if (__builtin_expect(++clock_age_ >= kClockEvery, 0)) read_clock();
     polled_ = true;
     rounds_.store(rounds_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    const unsigned events = round == Round::first_event ? protocol_.progress_first(now_ns_)
-                                                        : protocol_.progress(now_ns_);
+    unsigned events = round == Round::first_event ? protocol_.progress_first(now_ns_)
+                                                  : protocol_.progress(now_ns_);
     if (__builtin_expect(imports_.gathers(), 0)) imports_.push();
+    if (__builtin_expect(collectives_.active(), 0)) events += collectives_.progress();
     // Another thread's wait may be over by it.
     if (__builtin_expect(several_threads(), 0)) visits_ += events > 0;
     return events;
@@ -312,6 +315,7 @@ class Ni final : public Upper, public PortalsHost {
   std::vector<Ni*> others_;  // for which threads wait together with this one
   Turns turns_;
   WaitPolicy wait_policy_;
+  Collectives collectives_;
   std::unique_ptr<TurnPage> turn_page_;  // none before others were seen to want the processors
   uint64_t next_page_ns_ = 0;            // when to look for the page again
   uint64_t last_turn_ns_ = 0;            // begin of the job's last turn

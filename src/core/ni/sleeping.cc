@@ -61,7 +61,7 @@ bool Ni::arm(std::vector<int>* descriptors) {
   now_ns_ = now_ns();
   std::vector<int> armed;
   imports_.push();
-  if (!protocol_.arm(&armed)) return false;
+  if (!protocol_.arm(&armed) || !collectives_.arm()) return false;
   descriptors->insert(descriptors->end(), armed.begin(), armed.end());
   return true;
 }

@@ -34,6 +34,8 @@ libtorii_tools_a_SOURCES = \
 	src/core/tools/machine.cc \
 	src/core/tools/machine.h \
 	src/core/tools/perf/torii_perf_channel.h \
+	src/core/tools/perf/torii_perf_collective.cc \
+	src/core/tools/perf/torii_perf_collective.h \
 	src/core/tools/perf/torii_perf_job.cc \
 	src/core/tools/perf/torii_perf_job.h \
 	src/core/tools/perf/torii_perf_memory.cc \

@@ -58,7 +58,7 @@ void describe(const Unexpected& m, torii_result_t* result) {
 
 Ports::Ports(Protocol& protocol, Counters& counters, void* owner)
     : protocol_(protocol), counters_(counters) {
-  for (unsigned i = 0; i <= TORII_PORT_MAX; ++i) {
+  for (unsigned i = 0; i < kPorts; ++i) {
     ports_[i].ports = this;
     ports_[i].owner = owner;
     ports_[i].index = uint8_t(i);
@@ -304,7 +304,7 @@ void Ports::on_tagged_any(Port* port, Receive* r, Peer& peer, wire::Tagged heade
 }
 
 [[gnu::hot]] void Ports::on_put(Arrival& a) {
-  if (a.env.index > TORII_PORT_MAX)
+  if (a.env.index >= kPorts)
     return protocol_.bad_frame(a.peer, "message for no port", "port", a.env.index);
   Port& port = ports_[a.env.index];
   MatchNode* const node = port.posted.find(a.peer->number, a.env.bits);

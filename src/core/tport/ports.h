@@ -19,6 +19,10 @@ namespace torii {
 
 class Ports;
 
+// For what the members of a team tell each other; no user can open it.
+inline constexpr unsigned kTeamPort = TORII_PORT_MAX + 1;
+inline constexpr unsigned kPorts = kTeamPort + 1;
+
 // A receive: posted, or matched with its payload on the way.
 struct Receive : MatchNode {  // the node: while posted
   Completion completion;      // its result is set when matched, but for `code` and `bytes`
@@ -137,7 +141,7 @@ class Ports {
   // The port that a frame's header names, or null.
   Port* port_of(uint8_t header_port) {
     const unsigned index = header_port & ~unsigned{wire::kReadyBit};
-    return index <= TORII_PORT_MAX ? &ports_[index] : nullptr;
+    return index < kPorts ? &ports_[index] : nullptr;
   }
   [[gnu::noinline, gnu::hot]] void on_tagged_any(Port* port, Receive* receive, Peer& peer,
                                                  wire::Tagged header,
@@ -180,7 +184,7 @@ class Ports {
   SlotPool<Receive> receives_;
   SlotPool<Unexpected> unexpected_;
   bool prompts_allowed_ = true;
-  Port ports_[TORII_PORT_MAX + 1];
+  Port ports_[kPorts];
 };
 
 // Most messages match a posted receive, the one that has waited longest, and go into one piece.

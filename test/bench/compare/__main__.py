@@ -14,6 +14,7 @@ import tempfile
 import time
 
 import applications
+import collectives
 import instructions
 import one_sided
 import shortage
@@ -78,8 +79,10 @@ def machine_lines(args, cores):
 
 def arguments():
     parser = argparse.ArgumentParser(prog="contrib/compare", description=__doc__.split("\n\n")[0])
-    parser.add_argument("--all", action="store_true", help="all figures, about 12 minutes")
+    parser.add_argument("--all", action="store_true", help="all figures, about 17 minutes")
     parser.add_argument("--only", metavar="NAME[,NAME]", help="these figures")
+    parser.add_argument("--collectives", action="store_true",
+                        help="collectives of 2 and of 8 ranks on one node, by size")
     parser.add_argument("--list", action="store_true", help="print the names of the figures")
     parser.add_argument("--prefix", default=os.path.join(TOP, "install"))
     parser.add_argument("--mpich", metavar="PREFIX[,[NAME=]PREFIX...]",
@@ -97,13 +100,16 @@ def arguments():
 
 
 def chosen(args):
-    known = [figure for family in (two_ranks, one_sided, shortage, applications, instructions)
+    known = [figure for family in (two_ranks, one_sided, collectives, shortage, applications,
+                                                instructions)
              for figure in family.figures(args)]
     names = [figure.name for figure in known]
     if args.list:
         print("\n".join(names))
         sys.exit(0)
     quick = QUICK_MPICH if args.mpich else QUICK
+    if args.collectives:
+        quick = collectives.NAMES
     wanted = args.only.split(",") if args.only else names if args.all else quick
     for name in wanted:
         if name not in names:

@@ -84,6 +84,10 @@ class Figure:
         show(session, self.name, self.title, self.kinds, outcome, self.plot)
         for kind, largest in self.multiples:
             report.print_multiples(outcome, kind, largest)
+        self.finish(outcome)
+
+    def finish(self, outcome):
+        """What follows the tables."""
 
     def _one_program(self, session, transport, command, group):
         try:

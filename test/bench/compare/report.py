@@ -61,6 +61,11 @@ def ratio(outcome, key, best):
                              for one in outcome.kept)
 
 
+def geometric_mean(rows, kind):
+    """Of the ratios of all sizes."""
+    return statistics.geometric_mean(row["ratio"] for row in rows if row["kind"] == kind)
+
+
 def figures_of(kind, rows, name, several):
     """The median of each row and, of several rounds, the best one behind it."""
     medians = [figure_text(row[name], kind.digits) for row in rows]

@@ -20,7 +20,9 @@ for row in tagged,latency,,0,65536 tagged,bandwidth,,0,1 tagged,bidirectional,,0
   portals,get-bandwidth,,0,8 memory,export,allocated,0,65536 memory,import,ordinary,0,65536 \
   memory,read-latency,allocated,0,8 memory,read-bandwidth,ordinary,0,65536 \
   memory,write-latency,ordinary,0,1 memory,write-bandwidth,allocated,0,4096 \
-  memory,atomic-latency,ordinary,0,8 memory,atomic-rate,allocated,0,8; do
+  memory,atomic-latency,ordinary,0,8 memory,atomic-rate,allocated,0,8 collective,barrier,,0,0 \
+  collective,bcast,,0,4096 collective,reduce,,0,8 collective,allreduce,,0,64 \
+  collective,allgather,,0,1 collective,alltoall,,0,4096; do
   echo "$out" | grep -q "^$row,.*[0-9],[0-9].*,\(us\|MB/s\|messages/s\|operations/s\)$" ||
     fail "no figure for $row in: $out"
 done
@@ -76,10 +78,11 @@ wrong "--window 0: expected an integer from 1 to 1024" --window 0
 wrong "--min 8192 is above --max 16" --min 8k --max 16
 wrong "--fork 1: one process alone measures remote memory only; add --level memory" --fork 1
 wrong "--fork 3: processes are measured in pairs, the number must be even" --fork 3
-wrong "--level mpi: unknown name; the names are tagged, portals, memory and all" --level mpi
+wrong "--level mpi: unknown name; the names are tagged, portals, memory, collective and all" --level mpi
 wrong "--test get-latency does not exist at these levels; add --level portals" --test get-latency
 wrong "--test import does not exist at these levels; add --level memory" --level portals --test import
 wrong "--test rate does not exist at these levels; add --level tagged" --level memory --test rate
+wrong "--test bcast does not exist at these levels; add --level collective" --test bcast
 wrong "--csv and --json exclude each other" --csv --json
 timeout 20 $perf --help | grep -q '^usage: torii-perf' || fail "--help"
 exit $failed

@@ -286,8 +286,9 @@ Table version_table() {
 #else
     {"start-up", "PMI-1, by hand (TORII_RANK, TORII_SIZE), alone; built without PMIx"},
 #endif
-    {"Open MPI components",
-     *TORII_OPENMPI_SERIES ? "mtl, btl and mpool, for series " TORII_OPENMPI_SERIES : "not built"},
+    {"Open MPI components", *TORII_OPENMPI_SERIES
+                                ? "mtl, btl, mpool and coll, for series " TORII_OPENMPI_SERIES
+                                : "not built"},
     {"system", std::string(kernel.sysname) + " " + kernel.release + " " + kernel.machine},
   };
   return table;

@@ -15,12 +15,13 @@ namespace {
 
 constexpr uint64_t kBytesMax = 1u << 30;
 
-constexpr const char* kLevelNames[] = {"tagged", "portals", "memory"};
+constexpr const char* kLevelNames[] = {"tagged", "portals", "memory", "collective"};
 constexpr const char* kTestNames[] = {
     "latency",        "bandwidth",    "bidirectional",  "rate",          "posted",
     "unexpected",     "late",         "get-latency",    "get-bandwidth", "export",
     "import",         "read-latency", "read-bandwidth", "write-latency", "write-bandwidth",
-    "atomic-latency", "atomic-rate"};
+    "atomic-latency", "atomic-rate",  "barrier",        "bcast",         "reduce",
+    "allreduce",      "allgather",    "alltoall"};
 
 // A decimal number, with k, m or g for multiples of 1024 if `suffixes`.
 bool parse_amount(std::string_view text, bool suffixes, uint64_t min, uint64_t max, uint64_t* out) {
@@ -101,11 +102,13 @@ const char kUsage[] =
     "  --fork N          start N processes on this machine (even, 2 to 512; at level memory also\n"
     "                    1, which is its own partner)\n"
     "  --level LIST      tagged (tagged ports of torii.h; the default), portals (portals3.h),\n"
-    "                    memory (remote memory of torii.h), all\n"
+    "                    memory (remote memory of torii.h), collective (groups of torii.h, of all\n"
+    "                    processes), all\n"
     "  --test LIST       latency, bandwidth, bidirectional, rate, posted, unexpected, late and,\n"
     "                    at level portals, get-latency, get-bandwidth; at level memory export,\n"
     "                    import, read-latency, read-bandwidth, write-latency, write-bandwidth,\n"
-    "                    atomic-latency, atomic-rate; or all (the default)\n"
+    "                    atomic-latency, atomic-rate; at level collective barrier, bcast, reduce,\n"
+    "                    allreduce, allgather, alltoall; or all (the default)\n"
     "  --min BYTES       smallest message (0); k, m, g multiply by 1024\n"
     "  --max BYTES       largest message (4m); sizes are 0 and the powers of two between\n"
     "  --depth N         longest queue of posted and unexpected entries (100000)\n"
@@ -120,9 +123,10 @@ const char* level_name(Level level) { return kLevelNames[size_t(level)]; }
 const char* test_name(Test test) { return kTestNames[size_t(test)]; }
 
 bool test_exists(Test test, Level level) {
+  if (test >= Test::barrier) return level == Level::collective;
   if (test >= Test::exporting) return level == Level::memory;
   if (test == Test::get_latency || test == Test::get_bandwidth) return level == Level::portals;
-  return level != Level::memory;
+  return level == Level::tagged || level == Level::portals;
 }
 
 std::vector<uint64_t> Options::sizes() const {
@@ -165,11 +169,10 @@ static bool consistent(const Options& o, bool named, std::string* why) {
     if (!named || std::any_of(o.levels.begin(), o.levels.end(),
                               [&](Level level) { return test_exists(test, level); }))
       continue;
-    const char* const level = test_exists(test, Level::memory)   ? "memory"
-                              : test_exists(test, Level::tagged) ? "tagged"
-                                                                 : "portals";
+    Level level = Level::tagged;
+    while (!test_exists(test, level)) level = Level(unsigned(level) + 1);
     *why = format_text("--test %s does not exist at these levels; add --level %s", test_name(test),
-                       level);
+                       level_name(level));
     return false;
   }
   return true;

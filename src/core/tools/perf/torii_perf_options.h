@@ -11,7 +11,7 @@
 
 namespace torii::perf {
 
-enum class Level : uint8_t { tagged, portals, memory };
+enum class Level : uint8_t { tagged, portals, memory, collective };
 enum class Test : uint8_t {
   latency,
   bandwidth,
@@ -30,13 +30,19 @@ enum class Test : uint8_t {
   write_bandwidth,
   atomic_latency,
   atomic_rate,
+  barrier,
+  bcast,
+  reduce,
+  allreduce,
+  allgather,
+  alltoall,
 };
 enum class Format : uint8_t { table, csv, json };
 
 const char* level_name(Level level);
 const char* test_name(Test test);
-// Gets are Portals operations, and remote memory has tests of its own; the others exist at two
-// levels.
+// Gets are Portals operations, remote memory and groups have tests of their own; the others exist
+// at two levels.
 bool test_exists(Test test, Level level);
 
 struct Options {

@@ -65,6 +65,18 @@ const char* heading_of(Test test) {
       return "atomic latency: fetch and add, from the call to the old value";
     case Test::atomic_rate:
       return "atomic rate: windows of adds, each flushed";
+    case Test::barrier:
+      return "barrier of all processes: one of many in a row, at the slowest";
+    case Test::bcast:
+      return "bcast: one of many in a row, each from another root, at the slowest";
+    case Test::reduce:
+      return "reduce: sums of doubles, one of many in a row, each to another root, at the slowest";
+    case Test::allreduce:
+      return "allreduce: sums of doubles, one of many in a row, at the slowest";
+    case Test::allgather:
+      return "allgather: one of many in a row, bytes of each process, at the slowest";
+    case Test::alltoall:
+      return "alltoall: one of many in a row, bytes of each pair, at the slowest";
   }
   return "";
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/tools/perf/torii_perf_channel.h"
+#include "core/tools/perf/torii_perf_collective.h"
 #include "core/tools/perf/torii_perf_memory.h"
 #include "core/tools/perf/torii_perf_run.h"
 
@@ -74,6 +75,7 @@ void run_test(Job& job, const Options& options, Level level, Test test, Report& 
   figure.test = test;
   figure.directions = test == Test::bidirectional ? 2 : 1;
   if (level == Level::memory) return run_memory_test(job, options, figure, report);
+  if (level == Level::collective) return run_collective_test(job, options, figure, report);
   if (test != Test::posted && test != Test::unexpected)
     return measure_sizes(job, options, figure, report);
   for (unsigned kind = 0; kind < kKinds; ++kind)

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+#include "core/collective/group_team.h"
+
+#include <algorithm>
+
+#include "core/base/log.h"
+#include "core/base/param.h"
+#include "drivers/interfaces.h"
+
+namespace torii {
+
+using team::Letter;
+using team::LetterKind;
+
+namespace {
+
+void ignore_end(void*, const torii_result_t*) {}
+
+uint64_t order_of(std::span<Peer* const> members) {
+  uint64_t hash = members.size();
+  for (const Peer* peer : members) {
+    hash = (hash ^ peer->id.job) * 0x9e3779b97f4a7c15ull;
+    hash ^= hash >> 29;
+    hash = (hash ^ (uint64_t{peer->id.rank} << 32 | peer->id.os_pid)) * 0x9e3779b97f4a7c15ull;
+    hash ^= hash >> 29;
+  }
+  return hash;
+}
+
+}  // namespace
+
+GroupTeam::GroupTeam(TeamParts& parts, const Group& group)
+    : parts_(parts),
+      number_(group.number),
+      members_(group.order),
+      self_(group.self),
+      order_(order_of(group.order)),
+      scarce_(parts.scarce),
+      received_(group.order.size()) {}
+
+GroupTeam::~GroupTeam() {
+  if (import_) parts_.imports.end(import_);
+}
+
+// --- setting up -----------------------------------------------------------------------------
+
+Status GroupTeam::begin_setup(torii_done_t done, void* arg) {
+  setup_done = done;
+  setup_arg = arg;
+  state_ = State::setting_up;
+  if (members_.size() < 2) return refuse("there is no other member");
+  if (!leads()) {
+    receive(0);
+    return set_up();
+  }
+  Letter offer;
+  offer.kind = LetterKind::offer;
+  offer.order = order_;
+  offer.scarce = scarce_;
+  std::string why = why_not();
+  if (why.empty()) why = make_segment(&offer);
+  if (!why.empty()) offer.status = Status::unsupported;
+  for (uint32_t i = 1; i < members_.size(); ++i) {
+    send(*members_[i], offer);
+    if (why.empty()) receive(i);
+  }
+  return why.empty() ? set_up() : refuse(std::move(why));
+}
+
+Status GroupTeam::set_up() { return leads() ? lead() : follow(); }
+
+Status GroupTeam::refuse(std::string why) {
+  state_ = State::refused;
+  reason_ = std::move(why);
+  if (!import_) return Status::unsupported;
+  parts_.imports.end(import_);
+  import_ = nullptr;
+  return Status::unsupported;
+}
+
+Status GroupTeam::lose(Peer& peer, Status why) {
+  state_ = State::failed;
+  culprit_ = &peer;
+  failure_ = why;
+  reason_ = parts_.protocol.describe(peer) + ": " + status_text(why);
+  return why;
+}
+
+// What this process knows by itself; empty: nothing is in the way.
+std::string GroupTeam::why_not() const {
+  if (!params().collectives) return "TORII_COLLECTIVES=off";
+  if (members_.size() > team::kMembersMax)
+    return format_text("there are %zu members, a node serves %u", members_.size(),
+                       team::kMembersMax);
+  for (uint32_t i = 0; i < members_.size(); ++i) {
+    const Peer& peer = *members_[i];
+    if (i == self_ || peer.state != PeerState::up) continue;
+    if (!peer.driver || !peer.driver->mapped_memory())
+      return parts_.protocol.describe(peer) + " shares no memory with this process";
+  }
+  return {};
+}
+
+// Empty, or why there is none.
+std::string GroupTeam::make_segment(Letter* offer) {
+  const auto count = uint32_t(members_.size());
+  const uint64_t bytes = team::Segment::bytes(count, team::kRingBytes);
+  if (parts_.allocations.alloc(bytes, team::kPageBytes, &memory_) != Status::ok) {
+    memory_ = nullptr;
+    return format_text("no memory for the segment of %zu bytes", size_t(bytes));
+  }
+  base_ = static_cast<std::byte*>(memory_);
+  team::Segment(base_, count, team::kRingBytes).clear();
+  const Status status = parts_.exports.make(base_, bytes, kMayRead | kMayWrite, number_, &export_);
+  if (status != Status::ok) {
+    export_ = nullptr;
+    return std::string("the segment cannot be shared: ") + status_text(status);
+  }
+  offer->key = export_->key;
+  return {};
+}
+
+// Of the leader: until all have answered.
+Status GroupTeam::lead() {
+  for (uint32_t i = 1; i < members_.size(); ++i)
+    if (!arrived(i)) return Status::pending;
+  Status verdict = Status::ok;
+  uint32_t about = 0;
+  for (uint32_t i = 1; i < members_.size() && verdict == Status::ok; ++i) {
+    Letter answer;
+    const Status peer =
+        members_[i]->state == PeerState::up ? Status::ok : Protocol::down_status(*members_[i]);
+    verdict = peer != Status::ok                     ? peer
+              : read(i, LetterKind::answer, &answer) ? answer.status
+                                                     : Status::unsupported;
+    about = i;
+  }
+  return decide(verdict, about);
+}
+
+Status GroupTeam::decide(Status status, uint32_t member) {
+  Letter verdict;
+  verdict.kind = LetterKind::verdict;
+  verdict.order = order_;
+  verdict.status = status;
+  verdict.member = member;
+  for (uint32_t i = 1; i < members_.size(); ++i)
+    if (members_[i]->state == PeerState::up) send(*members_[i], verdict);
+  if (status == Status::ok) return become_ready();
+  if (status != Status::unsupported) return lose(*members_[member], status);
+  return refuse(parts_.protocol.describe(*members_[member]) + " cannot take part");
+}
+
+Status GroupTeam::follow() {
+  if (!arrived(0)) return Status::pending;
+  if (members_[0]->state != PeerState::up && received_[0]->flag.result.code != TORII_OK)
+    return lose(*members_[0], Protocol::down_status(*members_[0]));
+  Letter letter;
+  if (!mapped_) {
+    if (!read(0, LetterKind::offer, &letter)) return refuse("the leader sent no offer");
+    if (letter.status != Status::ok) return refuse("the leader cannot share memory with all");
+    scarce_ = letter.scarce;
+    reason_ = map(letter);
+    mapped_ = true;
+    Letter answer;
+    answer.kind = LetterKind::answer;
+    answer.order = order_;
+    answer.status = reason_.empty() ? Status::ok : Status::unsupported;
+    receive(0);
+    send(*members_[0], answer);
+    return arrived(0) ? follow() : Status::pending;
+  }
+  if (!read(0, LetterKind::verdict, &letter)) return refuse("the leader sent no verdict");
+  const bool known = letter.member < members_.size();
+  if (letter.status == Status::ok && reason_.empty()) return become_ready();
+  if (letter.status == Status::unsupported || !known)
+    return refuse(reason_.empty() ? "another member cannot take part" : reason_);
+  return lose(*members_[letter.member], letter.status);
+}
+
+// Empty, or why it is not mapped.
+std::string GroupTeam::map(const Letter& offer) {
+  const std::string why = why_not();
+  if (!why.empty()) return why;
+  if (offer.order != order_) return "the members are in another order at the leader";
+  if (parts_.imports.make(*members_[0], offer.key, number_, &import_) != Status::ok) {
+    import_ = nullptr;
+    return "the leader's key makes no sense";
+  }
+  const uint64_t bytes = team::Segment::bytes(size(), team::kRingBytes);
+  base_ = import_->direct(0, bytes, kMayRead);
+  if (base_ && import_->direct(0, bytes, kMayWrite)) return {};
+  base_ = nullptr;
+  return "the leader's memory cannot be mapped";
+}
+
+Status GroupTeam::become_ready() {
+  team.open(team::Segment(base_, size(), team::kRingBytes), size(), self_, scarce_);
+  state_ = State::ready;
+  for (uint32_t i = 0; i < members_.size(); ++i)
+    if (i != self_ && members_[i]->state != PeerState::up)
+      on_peer_down(*members_[i], Protocol::down_status(*members_[i]));
+  return Status::ok;
+}
+
+// --- messages -------------------------------------------------------------------------------
+
+void GroupTeam::send(Peer& peer, const Letter& letter) {
+  std::erase_if(sent_, [](const auto& post) { return post->flag.done; });
+  auto post = std::make_unique<Post>();
+  const size_t bytes = team::write_letter(letter, &post->bytes);
+  const Status status =
+      parts_.ports.send(*parts_.ports.port(kTeamPort), peer, TORII_STANDARD, number_, 0,
+                        Data(post->bytes.data(), bytes), torii_flag, &post->flag, nullptr);
+  if (status == Status::pending) sent_.push_back(std::move(post));
+}
+
+void GroupTeam::receive(uint32_t from) {
+  received_[from] = std::make_unique<Post>();
+  Post& post = *received_[from];
+  const Status status =
+      parts_.ports.receive(*parts_.ports.port(kTeamPort), {members_[from], number_, 0},
+                           Data(post.bytes.data(), post.bytes.size()), torii_flag, &post.flag,
+                           nullptr, &post.flag.result);
+  if (status == Status::pending) return;
+  if (status != Status::ok) post.flag.result.code = code_of(status);
+  post.flag.done = 1;
+}
+
+bool GroupTeam::arrived(uint32_t from) const { return received_[from]->flag.done != 0; }
+
+bool GroupTeam::read(uint32_t from, LetterKind kind, Letter* out) const {
+  const Post& post = *received_[from];
+  return post.flag.result.code == TORII_OK &&
+         team::read_letter(std::span(post.bytes).first(post.flag.result.bytes), out) &&
+         out->kind == kind;
+}
+
+// --- the end --------------------------------------------------------------------------------
+
+// After the leader's end its memory is not touched any more.
+void GroupTeam::on_peer_down(Peer& peer, Status why) {
+  const auto it = std::find(members_.begin(), members_.end(), &peer);
+  if (it == members_.end() || state_ != State::ready) return;
+  const bool leader = it == members_.begin();
+  if (!culprit_ || (failure_ == Status::peer_closed && why == Status::peer_dead)) {
+    culprit_ = &peer;
+    failure_ = why;
+    team.fail(why);
+  }
+  if (leader) team.detach();
+}
+
+void GroupTeam::close() {
+  if (!team.open()) return;
+  team.leave();
+  if (!leads()) team.detach();
+}
+
+bool GroupTeam::ended() {
+  const auto under_way = [](const auto& post) { return post && !post->flag.done; };
+  if (std::any_of(sent_.begin(), sent_.end(), under_way) ||
+      std::any_of(received_.begin(), received_.end(), under_way))
+    return false;
+  if (!leads()) return true;
+  for (uint32_t i = 1; team.open() && i < members_.size(); ++i)
+    if (members_[i]->state == PeerState::up && !team.has_left(i)) return false;
+  if (export_) (void)parts_.exports.end(export_, ignore_end, nullptr);
+  if (memory_) parts_.allocations.free(memory_);
+  export_ = nullptr;
+  memory_ = nullptr;
+  return true;
+}
+
+}  // namespace torii
