@@ -184,7 +184,9 @@ TEST_F(UdpTrust, APathStaysWhereItIsWhileThePeerComputes) {
   ASSERT_TRUE(has_path());
   for (int i = 0; i < 2000; i++) {
     run(1);
-    if (i % 10 == 0) EXPECT_TRUE(send("good"));
+    if (i % 10 == 0) {
+      EXPECT_TRUE(send("good"));
+    }
     evil.send(own.port, heard[static_cast<size_t>(i) % heard.size()]);
     for (const Bytes& one : received(evil, Kind::data)) ADD_FAILURE() << one.size();
     ASSERT_TRUE(received(evil, Kind::ping).empty()) << "its address is none of the peer's";
