@@ -6,6 +6,7 @@ libtorii_internal_la_SOURCES += \
 	src/drivers/driver.h \
 	src/drivers/interfaces.h \
 	src/drivers/list.cc \
+	src/drivers/mailbox.h \
 	src/drivers/trust.h
 EXTRA_DIST += src/drivers/README.md
 include src/drivers/self/Makefile.mk
@@ -16,6 +17,7 @@ include src/drivers/sim/Makefile.mk
 include src/drivers/fabric/Makefile.mk
 include src/drivers/fault/Makefile.mk
 include src/drivers/skeleton/Makefile.mk
+include src/drivers/tnet/Makefile.mk
 
 # The parameters of all drivers, for core/base/params.def.
 EXTRA_DIST += $(driver_params)

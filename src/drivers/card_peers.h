@@ -21,7 +21,7 @@ class CardPeers {
  public:
   struct Peer {
     nic::Name name = nic::kNobody;  // kNobody: the number is free, or will be
-    bool down = false;              // reported
+    bool down = false;              // reported, or not to be reported
     uint32_t pending = 0;           // cookies that are not done, or frames that still need this
   };
   static constexpr uint32_t kAddressBytes = 16;
@@ -63,6 +63,13 @@ class CardPeers {
     peers_[peer] = {name, false, 0};
     by_name_[name] = peer;
     seen_ = ~liveness_.changes();  // it may have ended already
+    return peer;
+  }
+
+  // A number for a group: a name that no process has.
+  PeerId add_group(uint32_t group) {
+    const PeerId peer = number_of(nic::make_name(0xffff, group + 1));
+    if (peer != kNoPeer) peers_[peer].down = true;
     return peer;
   }
 

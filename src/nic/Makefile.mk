@@ -31,3 +31,4 @@ libtorii_nic_la_SOURCES = \
 	src/nic/trace.h
 EXTRA_DIST += src/nic/README.md
 include src/nic/skeleton/Makefile.mk
+include src/nic/tnet/Makefile.mk

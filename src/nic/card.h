@@ -35,7 +35,8 @@ inline constexpr Name make_name(uint32_t endpoint, uint32_t opened) {
 enum class Life : uint32_t { never, there, closed, dead };
 
 // Written by the manager, for all processes of a node to read; no part of the card. First a count
-// of changes, then a word for each endpoint: the upper half of its name, and its Life.
+// of changes, also of groups, then a word for each endpoint: the upper half of its name, and its
+// Life.
 class Liveness {
  public:
   using Word = std::atomic<uint32_t>;

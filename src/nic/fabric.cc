@@ -3,6 +3,7 @@
 #include "nic/fabric.h"
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
 
 #include "core/base/log.h"
@@ -211,10 +212,14 @@ void Fabric::set_routes() {
 }
 
 void Fabric::set_group(uint32_t group) {
-  std::vector<uint32_t> members;
-  for (const auto& [node, endpoints] : groups_[group].members) members.push_back(node);
-  for (uint32_t node = 0; node < nodes(); node++)
+  for (uint32_t node = 0; node < nodes(); node++) {
+    std::vector<uint32_t> members;
+    // Nobody sends to himself: a single member of a node hears only others.
+    for (const auto& [member, contexts] : groups_[group].members)
+      if (member != node || !std::has_single_bit(contexts)) members.push_back(member);
     destination_route_.set(multicast(group, node), routes_.tree(node, members));
+  }
+  for (const auto& node : nodes_) node->tell();
 }
 
 void Fabric::link_down(Link& link, std::vector<Packet>&& unsent) {
@@ -250,23 +255,38 @@ std::vector<uint8_t> Fabric::route(uint32_t from, uint32_t to) {
 
 Status Fabric::join(std::span<const std::byte> name, uint32_t endpoint, uint32_t* group) {
   if (name.empty() || endpoint >= endpoints() || kind_.source_routed) return Status::invalid;
-  *group = 0;
-  while (*group < groups_.size() && !std::ranges::equal(groups_[*group].name, name)) ++*group;
-  if (*group == groups_.size()) {
-    if (nodes() * (*group + 2) > kDestinations) return Status::no_memory;
-    groups_.push_back({{name.begin(), name.end()}, {}});
-  }
-  groups_[*group].members[endpoint / kind_.contexts] |= 1u << endpoint % kind_.contexts;
+  // The one of that name; else one that nobody is in any more; else another one.
+  const auto find = [&](auto is_it) {
+    return static_cast<size_t>(std::ranges::find_if(groups_, is_it) - groups_.begin());
+  };
+  size_t at =
+      find([&](const Group& g) { return !g.members.empty() && std::ranges::equal(g.name, name); });
+  if (at == groups_.size()) at = find([](const Group& g) { return g.members.empty(); });
+  if (nodes() * (at + 2) > kDestinations) return Status::no_memory;
+  if (at == groups_.size()) groups_.emplace_back();
+  *group = static_cast<uint32_t>(at);
+  groups_[at].name.assign(name.begin(), name.end());
+  groups_[at].members[endpoint / kind_.contexts] |= 1u << endpoint % kind_.contexts;
   set_group(*group);
   return Status::ok;
 }
 
 void Fabric::leave(uint32_t group, uint32_t endpoint) {
+  if (group >= groups_.size()) return;
   const auto member = groups_[group].members.find(endpoint / kind_.contexts);
   if (member == groups_[group].members.end()) return;
   member->second &= ~(1u << endpoint % kind_.contexts);
   if (member->second == 0) groups_[group].members.erase(member);
   set_group(group);
+}
+
+std::vector<Name> Fabric::members(uint32_t group) {
+  std::vector<Name> out;
+  if (group >= groups_.size()) return out;
+  for (const auto& [node, contexts] : groups_[group].members)
+    for (unsigned context = 0; context < kind_.contexts; context++)
+      if (contexts >> context & 1) out.push_back(nodes_[node]->name(context));
+  return out;
 }
 
 // A number for each sender: the ways of two senders to the same members differ.

@@ -89,6 +89,7 @@ class Fabric final : private Manager {
   std::vector<uint8_t> route(uint32_t from, uint32_t to) override;
   Status join(std::span<const std::byte> name, uint32_t endpoint, uint32_t* group) override;
   void leave(uint32_t group, uint32_t endpoint) override;
+  std::vector<Name> members(uint32_t group) override;
   uint32_t multicast(uint32_t group, uint32_t node) override;
 
   const FabricOptions options_;

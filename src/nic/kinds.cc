@@ -7,11 +7,12 @@
 #include "core/base/log.h"
 #include "nic/model.h"
 #include "nic/skeleton/model.h"
+#include "nic/tnet/model.h"
 
 namespace torii::nic {
 namespace {
 
-constexpr CardKind kKinds[] = {skeleton::kKind};
+constexpr CardKind kKinds[] = {skeleton::kKind, tnet::kKind};
 
 struct Parameter {
   const char* name;

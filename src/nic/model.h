@@ -46,6 +46,8 @@ class Manager {
   // makes it none.
   virtual Status join(std::span<const std::byte> name, uint32_t endpoint, uint32_t* group) = 0;
   virtual void leave(uint32_t group, uint32_t endpoint) = 0;
+  // The names of its members, by endpoint. Each process's liveness changes when they do.
+  virtual std::vector<Name> members(uint32_t group) = 0;
   // The destination by which a packet of this node reaches all nodes with members; switches with
   // tables only.
   virtual uint32_t multicast(uint32_t group, uint32_t node) = 0;

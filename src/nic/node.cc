@@ -93,7 +93,10 @@ void Node::free(unsigned context) {
 
 void Node::publish(uint32_t endpoint, uint32_t word, bool lost) {
   lost_[endpoint] = lost;
-  if (words_[1 + endpoint].exchange(word) == word) return;
+  if (words_[1 + endpoint].exchange(word) != word) tell();
+}
+
+void Node::tell() {
   words_[0].fetch_add(1);
   for (unsigned i = 0; i < contexts.size(); i++)
     if (contexts[i].state == Context::State::open) interrupt(i);

@@ -49,6 +49,7 @@ class Node final : public HostMemory, public Port, public LinkSource, public Lin
   void unmap(unsigned context, uint64_t address);
   // Tells this node's processes; `lost`: there is no way to that endpoint, for good.
   void publish(uint32_t endpoint, uint32_t word, bool lost);
+  void tell();  // that something has changed
   bool has_lost(uint32_t endpoint) const { return lost_[endpoint]; }
   Liveness liveness() const { return Liveness(words_); }
   void connect(Link* in, Link* out);

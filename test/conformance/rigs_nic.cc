@@ -7,6 +7,7 @@
 #include "conformance/kit.h"
 #include "drivers/decorator.h"
 #include "drivers/skeleton/skeleton.h"
+#include "drivers/tnet/tnet.h"
 #include "nic/fabric.h"
 
 namespace torii::kit {
@@ -85,6 +86,12 @@ std::vector<Rig> nic_rigs(uint64_t seed) {
       // Two cables between switches go, one for ever: there is another way.
       nic_rig("skeleton/cut", with(16, "ring:4", "cut#3/cable=16,cut#50/cable=18/for=100us"), seed,
               open_skeleton),
+      nic_rig("tnet", with(12, "star", ""), seed, open_tnet),
+      nic_rig("tnet/two-a-card", with(4, "star", ""), seed, open_tnet),
+      nic_rig("tnet/bit-errors", with(12, "star", "ber=1e-5"), seed, open_tnet),
+      nic_rig("tnet/fat-tree", with(24, "fattree", "ber=1e-6"), seed, open_tnet),
+      nic_rig("tnet/cut", with(8, "ring:4", "cut#30/cable=8,cut#500/cable=10/for=100us"), seed,
+              open_tnet),
   };
 }
 

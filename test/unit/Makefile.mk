@@ -100,6 +100,7 @@ test_unit_nic_tests_SOURCES = \
 	test/unit/nic/nic_engine_test.cc \
 	test/unit/nic/nic_fabric_test.cc \
 	test/unit/nic/nic_link_test.cc \
+	test/unit/nic/nic_tnet_test.cc \
 	test/unit/nic/nic_topology_test.cc
 test_unit_nic_tests_LDADD = libtorii_nic.la $(LDADD)
 test_unit_param_test_SOURCES = test/unit/base/param_test.cc

@@ -1,0 +1,486 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// The TNet adapter. The communication controller (CC) cuts messages into micropackets, checks the
+// destination and translates addresses; the link controller, with CRC and resend, is the link.
+#include "nic/tnet/model.h"
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <unordered_map>
+#include <utility>
+
+#include "core/base/log.h"
+#include "nic/mmu.h"
+
+namespace torii::nic::tnet {
+namespace {
+
+struct Header {     // of a micropacket; with the CRC 16 bytes
+  uint16_t to;      // node or group
+  uint8_t table;    // mapped, else direct
+  uint8_t rti;      // with the last packet of a message
+  uint32_t target;  // VCA >> 2, or index << 12 | offset
+  uint16_t slot;    // of the process
+  uint16_t high;    // bits 34 and up of the VCA
+};
+static_assert(sizeof(Header) == 12);
+
+struct Descriptor {
+  uint32_t destination = 0;
+  uint32_t words = 0;
+  uint32_t target = 0;
+  uint32_t target_high = 0;
+};
+
+class TnetModel final : public Model {
+ public:
+  explicit TnetModel(const Board& board)
+      : board_(board),
+        reader_(board.bus.add_channel()),
+        writer_(board.bus.add_channel()),
+        pages_({.slots = board.contexts, .pages = kPages, .page_bytes = kPageBytes}),
+        processes_(board.contexts) {}
+
+  void open(unsigned context, Name name, uint64_t shared_address) override;
+  bool idle(unsigned context) const override;
+  void gone(unsigned context) override;
+  void bus_write(unsigned context, uint32_t at, std::span<const std::byte> bytes) override;
+  uint32_t bus_read(unsigned context, uint32_t at) override;
+  Status control(unsigned context, const Control& in, Control* out) override;
+  void arrive(Packet&& packet) override;
+  void port_ready() override;
+  void port_down() override;
+  std::string report() const override;
+
+ private:
+  struct Process {
+    Name name = kNobody;
+    uint64_t shared = 0;
+    std::vector<bool> valid;  // destinations
+    uint32_t cause = 0;
+    uint32_t mask = 0;
+    uint32_t sends = 0;  // transfers of kSend that are over
+    size_t waiting = 0;  // and that are not
+  };
+  struct Transfer {  // of kSend
+    unsigned context;
+    Name name;
+    Descriptor descriptor;
+    uint64_t address;
+    uint32_t fetched = 0;
+  };
+  struct Outgoing {
+    unsigned context;
+    std::vector<std::byte> bytes;
+  };
+  struct Place {  // of table-mapped mode
+    unsigned context;
+    uint64_t page;  // bus address
+  };
+
+  // Sending.
+  void begin(unsigned context, const Descriptor& descriptor);
+  void take(std::span<const std::byte> bytes);
+  void emit();
+  void drain();
+  void next_transfer();
+  void fetch();
+  void fetched(Status status, std::span<const std::byte> bytes);
+  void end_transfer(Status status);
+  // Receiving.
+  void store_direct(const Header& header, const Packet& packet);
+  void store_by_table(const Header& header, const Packet& packet);
+  void store(unsigned context, uint64_t address, std::span<const std::byte> bytes,
+             const Header& header, const Packet& packet);
+  void raise(unsigned context, uint32_t cause);
+  // The kernel driver.
+  Status map(unsigned context, const Control& in);
+  Status map_index(unsigned context, const Control& in);
+  Status queue(unsigned context, const Control& in);
+  Status group(unsigned context, const Control& in, Control* out);
+
+  static constexpr unsigned kKernel = 100, kFree = 101;  // beside the contexts: who has the lock
+
+  const Board board_;
+  const unsigned reader_, writer_;  // DMA channels
+  Mmu pages_;
+  std::unordered_map<uint32_t, std::vector<Place>> table_;  // by index
+  std::vector<Process> processes_;
+  unsigned lock_ = kFree;
+
+  Descriptor written_;  // by stores
+  uint32_t burst_ = 0;
+  // The message that is being sent.
+  unsigned sender_ = kFree;
+  bool discard_ = false;  // its destination is not valid
+  Descriptor descriptor_;
+  uint64_t target_ = 0;  // of the next packet: VCA, or index and offset
+  uint32_t left_ = 0;    // bytes that have not come yet
+  std::vector<std::byte> assembled_;
+  std::deque<Outgoing> fifo_;
+  std::deque<Transfer> transfers_;  // the first one is under way, if the kernel has the lock
+  bool fetching_ = false;
+
+  uint64_t packets_out_ = 0, packets_in_ = 0, bad_destinations_ = 0, bad_pages_ = 0, refused_ = 0;
+};
+
+// --- processes -------------------------------------------------------------------------------
+
+void TnetModel::open(unsigned context, Name name, uint64_t shared_address) {
+  processes_[context] = Process{};
+  processes_[context].name = name;
+  processes_[context].shared = shared_address;
+}
+
+bool TnetModel::idle(unsigned context) const {
+  const auto is_its = [&](const Outgoing& out) { return out.context == context; };
+  return processes_[context].waiting == 0 && std::none_of(fifo_.begin(), fifo_.end(), is_its);
+}
+
+void TnetModel::gone(unsigned context) {
+  const bool under_way = lock_ == kKernel && transfers_.front().context == context;
+  std::erase_if(transfers_, [&](const Transfer& transfer) {
+    return transfer.context == context && !(under_way && &transfer == &transfers_.front());
+  });
+  pages_.clear(context);
+  for (auto& [index, places] : table_)
+    std::erase_if(places, [&](const Place& place) { return place.context == context; });
+  processes_[context] = Process{};
+  if (sender_ == context) sender_ = kFree;  // what follows of its message is not sent
+  if (lock_ == context) lock_ = kFree;
+  next_transfer();
+}
+
+void TnetModel::raise(unsigned context, uint32_t cause) {
+  Process& process = processes_[context];
+  if (process.name == kNobody) return;
+  process.cause |= cause;
+  if (process.cause & process.mask) board_.bus.interrupt(context);
+}
+
+// --- registers -------------------------------------------------------------------------------
+
+void TnetModel::bus_write(unsigned context, uint32_t at, std::span<const std::byte> bytes) {
+  if (at >= kWindow) {
+    if (lock_ == context && sender_ == context) return take(bytes);
+    refused_++;
+    return;
+  }
+  for (size_t i = 0; i < bytes.size(); i += 4) {
+    uint32_t value;
+    std::memcpy(&value, &bytes[i], sizeof(value));
+    const uint32_t reg = at + static_cast<uint32_t>(i);
+    if (reg == kMask) {
+      processes_[context].mask = value;
+      raise(context, 0);
+    } else if (lock_ != context) {
+      refused_++;
+    } else if (reg == kLock) {
+      lock_ = kFree;
+      next_transfer();
+    } else if (reg == kDestination) {
+      written_.destination = value;
+    } else if (reg == kLength) {
+      written_.words = value;
+    } else if (reg == kTarget) {
+      written_.target = value;
+    } else if (reg == kTargetHigh) {
+      written_.target_high = value;
+      begin(context, written_);
+    } else if (reg == kBurst) {
+      burst_ = value;
+    } else {
+      refused_++;
+    }
+  }
+}
+
+uint32_t TnetModel::bus_read(unsigned context, uint32_t at) {
+  if (at == kCause) return std::exchange(processes_[context].cause, 0);
+  if (at == kMask) return processes_[context].mask;
+  if (at != kLock) return 0;
+  if (lock_ == kFree) lock_ = context;
+  const auto room = static_cast<uint32_t>(kSendFifo - std::min<size_t>(fifo_.size(), kSendFifo));
+  return room | (lock_ == context ? uint32_t{kLockTaken} : 0);
+}
+
+// --- sending ---------------------------------------------------------------------------------
+
+// The descriptor is complete: the destination is checked, and data may follow.
+void TnetModel::begin(unsigned context, const Descriptor& descriptor) {
+  const uint32_t id = descriptor.destination & kIdMask;
+  const std::vector<bool>& valid = processes_[context].valid;
+  sender_ = context;
+  descriptor_ = descriptor;
+  assembled_.clear();
+  left_ = std::min<uint32_t>(descriptor.words, 1u << 28) * 4;
+  target_ = descriptor.destination & kTableMapped
+                ? descriptor.target
+                : (uint64_t{descriptor.target_high & 0xffff} << 32 | descriptor.target) << 2;
+  discard_ = id >= valid.size() || !valid[id];
+  if (!discard_) return;
+  bad_destinations_++;
+  raise(context, kCauseDestination);
+}
+
+void TnetModel::take(std::span<const std::byte> bytes) {
+  for (bytes = bytes.first(std::min<size_t>(bytes.size(), left_)); !bytes.empty();) {
+    const size_t n = std::min<size_t>(kPacketBytes - assembled_.size(), bytes.size());
+    assembled_.insert(assembled_.end(), bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(n));
+    bytes = bytes.subspan(n);
+    left_ -= static_cast<uint32_t>(n);
+    if (assembled_.size() == kPacketBytes || left_ == 0) emit();
+  }
+  if (burst_ == 0 && !assembled_.empty()) emit();
+}
+
+void TnetModel::emit() {
+  const std::vector<std::byte> data = std::exchange(assembled_, {});
+  const bool table = descriptor_.destination & kTableMapped;
+  Header header{};
+  header.to = static_cast<uint16_t>(descriptor_.destination & kIdMask);
+  header.table = table;
+  header.rti = left_ == 0 ? descriptor_.destination >> kInterruptShift & 15 : 0;
+  header.target = static_cast<uint32_t>(table ? target_ : target_ >> 2);
+  header.slot = static_cast<uint16_t>(descriptor_.target_high >> 16);
+  header.high = static_cast<uint16_t>(table ? 0 : target_ >> 34);
+  target_ += data.size();
+  if (discard_) return;
+  if (fifo_.size() >= kSendFifo) return raise(sender_, kCauseFifo);
+  std::vector<std::byte> bytes(sizeof(header));
+  std::memcpy(bytes.data(), &header, sizeof(header));
+  bytes.insert(bytes.end(), data.begin(), data.end());
+  fifo_.push_back({sender_, std::move(bytes)});
+  drain();
+}
+
+void TnetModel::port_ready() {
+  drain();
+  fetch();
+}
+
+void TnetModel::drain() {
+  for (; !fifo_.empty() && board_.port.ready(); fifo_.pop_front(), packets_out_++)
+    board_.port.send(fifo_.front().context, std::move(fifo_.front().bytes));
+}
+
+void TnetModel::port_down() {
+  for (unsigned i = 0; i < processes_.size(); i++) raise(i, kCauseLink);
+  fifo_.clear();
+}
+
+// The kernel driver takes the lock for the next transfer, if nobody has it.
+void TnetModel::next_transfer() {
+  if (lock_ != kFree || transfers_.empty()) return;
+  lock_ = kKernel;
+  begin(transfers_.front().context, transfers_.front().descriptor);
+  burst_ = left_;
+  fetch();
+}
+
+// Fetches the next part of the transfer that is under way, if the FIFO has room for it.
+void TnetModel::fetch() {
+  constexpr uint32_t kPart = 4 * kPacketBytes;
+  if (lock_ != kKernel || fetching_ || fifo_.size() + 4 > kSendFifo) return;
+  Transfer& transfer = transfers_.front();
+  if (left_ == 0 || sender_ != transfer.context) return end_transfer(Status::ok);
+  fetching_ = true;
+  board_.bus.dma_read(reader_, transfer.address + transfer.fetched, std::min(left_, kPart),
+                      [this](Status status, std::span<const std::byte> bytes) {
+                        fetching_ = false;
+                        fetched(status, bytes);
+                      });
+}
+
+void TnetModel::fetched(Status status, std::span<const std::byte> bytes) {
+  Transfer& transfer = transfers_.front();
+  if (status != Status::ok || sender_ != transfer.context) return end_transfer(status);
+  transfer.fetched += static_cast<uint32_t>(bytes.size());
+  take(bytes);
+  fetch();
+}
+
+void TnetModel::end_transfer(Status status) {
+  const Transfer transfer = transfers_.front();
+  transfers_.pop_front();
+  lock_ = kFree;
+  sender_ = kFree;
+  Process& process = processes_[transfer.context];
+  if (process.name == transfer.name) {
+    process.waiting--;
+    process.sends++;
+    if (status != Status::ok) raise(transfer.context, kCauseDma);
+    std::vector<std::byte> count(sizeof(process.sends));
+    std::memcpy(count.data(), &process.sends, sizeof(process.sends));
+    board_.bus.dma_write(writer_, process.shared, std::move(count),
+                         [this, context = transfer.context](Status) { raise(context, 0); });
+  }
+  next_transfer();
+}
+
+// --- receiving -------------------------------------------------------------------------------
+
+void TnetModel::arrive(Packet&& packet) {
+  Header header;
+  const size_t size = packet.bytes.size();
+  packets_in_++;
+  if (size <= sizeof(header) || size > sizeof(header) + kPacketBytes || size % 4) {
+    refused_++;
+    return board_.port.release();
+  }
+  std::memcpy(&header, packet.bytes.data(), sizeof(header));
+  if (header.table) {
+    store_by_table(header, packet);
+  } else {
+    store_direct(header, packet);
+  }
+  // The receive FIFO has its place again when all has been written.
+  board_.bus.dma_write(writer_, 0, {}, [this](Status) { board_.port.release(); });
+}
+
+// To the process's page, or two of them.
+void TnetModel::store_direct(const Header& header, const Packet& packet) {
+  uint64_t vca = (uint64_t{header.high} << 32 | header.target) << 2;
+  std::span<const std::byte> data = std::span(packet.bytes).subspan(sizeof(header));
+  while (!data.empty()) {
+    const size_t n = pages_.in_page(vca, data.size());
+    const Mmu::Found found = pages_.find(header.slot, vca, kCardWrites);
+    if (found.fault != MmuFault::none) {
+      bad_pages_++;
+      if (header.slot < processes_.size()) raise(header.slot, kCausePage);
+      return;
+    }
+    Header part = header;
+    if (n < data.size()) part.rti = 0;
+    store(header.slot, found.address, data.first(n), part, packet);
+    vca += n;
+    data = data.subspan(n);
+  }
+}
+
+// To the same place of a page of each process that is entered there: a node gets a message once.
+void TnetModel::store_by_table(const Header& header, const Packet& packet) {
+  const std::span data = std::span(packet.bytes).subspan(sizeof(header));
+  const uint32_t offset = header.target % kPageBytes;
+  const auto entry = table_.find(header.target / kPageBytes);
+  if (entry == table_.end() || entry->second.empty() || offset + data.size() > kPageBytes) {
+    bad_pages_++;
+    return;
+  }
+  for (const Place& place : entry->second)
+    store(place.context, place.page + offset, data, header, packet);
+}
+
+void TnetModel::store(unsigned context, uint64_t address, std::span<const std::byte> bytes,
+                      const Header& header, const Packet& packet) {
+  // The sender counts as open until its packet is stored.
+  board_.bus.dma_write(writer_, address, {bytes.begin(), bytes.end()},
+                       [this, context, rti = header.rti, flight = packet.flight,
+                        name = processes_[context].name](Status) {
+                         if (rti && processes_[context].name == name) raise(context, 1u << rti);
+                       });
+}
+
+// --- the kernel driver -----------------------------------------------------------------------
+
+Status TnetModel::control(unsigned context, const Control& in, Control* out) {
+  switch (in.call) {
+    case kValidate: {
+      std::vector<bool>& valid = processes_[context].valid;
+      if (in.words[0] > kIdMask ||
+          board_.manager.route(board_.node, static_cast<uint32_t>(in.words[0])).empty())
+        return Status::unreachable;
+      if (valid.size() <= in.words[0]) valid.resize(in.words[0] + 1);
+      valid[in.words[0]] = true;
+      return Status::ok;
+    }
+    case kMapPages:
+    case kUnmapPages:
+      return map(context, in);
+    case kMapIndex:
+    case kUnmapIndex:
+      return map_index(context, in);
+    case kSend:
+      return queue(context, in);
+    case kJoin:
+    case kLeave:
+    case kMember:
+      return group(context, in, out);
+    default:
+      return Status::unsupported;
+  }
+}
+
+Status TnetModel::map(unsigned context, const Control& in) {
+  const uint64_t page = in.words[0], count = in.words[1], address = in.words[2];
+  if (page >= kPages || count > kPages - page) return Status::invalid;
+  const uint32_t rights = in.call == kMapPages ? uint32_t{kCardWrites} : 0;
+  for (uint64_t i = 0; i < count; i++) {
+    const Mmu::Entry entry{address + i * kPageBytes, rights, 0};
+    if (const Status status = pages_.set(context, page + i, entry); status != Status::ok)
+      return status;
+  }
+  return Status::ok;
+}
+
+Status TnetModel::map_index(unsigned context, const Control& in) {
+  if (in.words[0] >= kIndices) return Status::invalid;
+  std::vector<Place>& places = table_[static_cast<uint32_t>(in.words[0])];
+  std::erase_if(places, [&](const Place& place) { return place.context == context; });
+  if (in.call == kUnmapIndex) return Status::ok;
+  if (places.size() == kIndexTargets) return Status::no_memory;
+  places.push_back({context, in.words[1]});
+  return Status::ok;
+}
+
+Status TnetModel::queue(unsigned context, const Control& in) {
+  Process& process = processes_[context];
+  const auto word = [&](size_t i) { return static_cast<uint32_t>(in.words[i]); };
+  if (process.waiting == kSendsMax) return Status::again;
+  process.waiting++;
+  transfers_.push_back({context, process.name, {word(0), word(1), word(2), word(3)}, in.words[4]});
+  next_transfer();
+  return Status::ok;
+}
+
+Status TnetModel::group(unsigned context, const Control& in, Control* out) {
+  const uint32_t endpoint = board_.node * board_.contexts + context;
+  if (in.call == kMember) {
+    const std::vector<Name> members = board_.manager.members(static_cast<uint32_t>(in.words[0]));
+    out->words[0] = in.words[1] < members.size() ? members[in.words[1]] : kNobody;
+    return Status::ok;
+  }
+  if (in.call == kLeave) {
+    board_.manager.leave(static_cast<uint32_t>(in.words[0]), endpoint);
+    return Status::ok;
+  }
+  std::byte name[16];
+  if (in.words[2] == 0 || in.words[2] > sizeof(name)) return Status::invalid;
+  std::memcpy(name, in.words.data(), sizeof(name));
+  uint32_t number;
+  const Status status = board_.manager.join(std::span(name).first(in.words[2]), endpoint, &number);
+  if (status != Status::ok) return status;
+  const uint32_t destination = board_.manager.multicast(number, board_.node);
+  out->words[0] = number;
+  out->words[1] = destination;
+  std::vector<bool>& valid = processes_[context].valid;
+  if (valid.size() <= destination) valid.resize(destination + 1);
+  valid[destination] = true;
+  return Status::ok;
+}
+
+std::string TnetModel::report() const {
+  const auto ull = [](uint64_t value) { return static_cast<unsigned long long>(value); };
+  return format_text(
+      "%llu packets out, %llu in, %llu to invalid destinations, %llu to unmapped "
+      "pages, %llu refused",
+      ull(packets_out_), ull(packets_in_), ull(bad_destinations_), ull(bad_pages_), ull(refused_));
+}
+
+}  // namespace
+
+std::unique_ptr<Model> make_model(const Board& board) { return std::make_unique<TnetModel>(board); }
+
+}  // namespace torii::nic::tnet

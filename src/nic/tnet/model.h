@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+#pragma once
+
+#include "nic/model.h"
+#include "nic/tnet/regs.h"
+
+namespace torii::nic::tnet {
+
+std::unique_ptr<Model> make_model(const Board& board);
+
+// 1 Gbit/s, micropackets of 128 bytes with header and CRC, a window of 3 packets: Riedo 2000. The
+// switch's latency and the efficiency of DMA on a 32-bit, 33-MHz PCI bus are assumptions.
+inline constexpr CardKind kKind = {
+    .name = "tnet",
+    .doc = "TNet, 32-bit PCI: remote stores, page table on the card, multicast by the switch",
+    .contexts = 2,
+    .bar_bytes = kBarBytes,
+    .shared_bytes = kSharedBytes,
+    .source_routed = false,
+    .link = {.rate = 1e9,
+             .delay_ns = 50,
+             .overhead = 4,
+             .head = 12,
+             .buffers = 16,
+             .window = 3,
+             .timeout_ns = 20000,
+             .tries = 8},
+    .bus = {.write_ns = 60,
+            .read_ns = 400,
+            .burst_rate = 100e6,
+            .dma_read_rate = 105.6e6,
+            .dma_write_rate = 105.6e6,
+            .dma_setup_ns = 0,
+            .dma_burst = 448},
+    .crossbar = {.latency_ns = 300, .ports = 12, .cut_through = true},
+    .make = make_model,
+};
+
+}  // namespace torii::nic::tnet
