@@ -10,7 +10,7 @@ run 0
 for part in build drivers machine parameters; do has out "^$part\$"; done
 has out '^  version  *[0-9]'
 has out '^  driver  *self  *shm'
-has out '^  state  *in use  *in use  *between nodes  *available'
+has out '^  state  *in use  *in use  *[a-z ]*  between nodes  *available'
 has out '^  reliable, in order  *yes'
 has out '^  cross-memory attach  *[a-z]'
 has out '^  usable cores  *[1-9]'
