@@ -9,6 +9,7 @@
 
 #include "coll_torii.h"
 #include "ompi/group/group.h"
+#include "ompi/mca/mtl/base/base.h"
 #include "ompi/op/op.h"
 #include "ompi/proc/proc.h"
 #include "opal/runtime/opal_progress.h"
@@ -16,23 +17,23 @@
 #define CALLS_BEFORE 3
 #define STEPS_ALONE 4 /* of progress, before Open MPI's other parts have theirs */
 
-/* Those of Torii's components that publish addresses. */
-static const mca_base_component_t publishers[] = {
-    {.mca_type_name = "mtl",
-     .mca_component_name = "torii",
-     MCA_BASE_MAKE_VERSION(component, TORII_VERSION_MAJOR, TORII_VERSION_MINOR, 0)},
-    {.mca_type_name = "btl",
-     .mca_component_name = "torii",
-     MCA_BASE_MAKE_VERSION(component, TORII_VERSION_MAJOR, TORII_VERSION_MINOR, 0)},
-};
+static const mca_base_component_t publisher = {
+    .mca_type_name = "mtl",
+    .mca_component_name = "torii",
+    MCA_BASE_MAKE_VERSION(component, TORII_VERSION_MAJOR, TORII_VERSION_MINOR, 0)};
+
+/* Are addresses published? To ask the launcher for what nobody has published takes many seconds, so
+ * without mtl/torii collectives go on over messages. */
+static bool published(void) {
+  const mca_mtl_base_component_t* mtl = ompi_mtl_base_selected_component;
+  return NULL != mtl && 0 == strcmp("torii", mtl->mtl_version.mca_component_name);
+}
 
 static torii_peer_t* find_peer(torii_ni_t* ni, struct ompi_proc_t* proc) {
   torii_peer_t* peer = NULL;
-  for (size_t i = 0; i < sizeof publishers / sizeof *publishers; ++i) {
-    if (OPAL_SUCCESS == ompi_torii_connect(&publishers[i], ni, &proc->super.proc_name, &peer))
-      return peer;
-  }
-  return NULL;
+  if (OPAL_SUCCESS != ompi_torii_connect(&publisher, ni, &proc->super.proc_name, &peer))
+    return NULL;
+  return peer;
 }
 
 /* The communicator's number, which its members have in common. */
@@ -57,7 +58,7 @@ static bool open_group(struct coll_torii_module* module, struct ompi_communicato
   const size_t size = (size_t)ompi_comm_size(comm);
   torii_peer_t** const peers = calloc(size, sizeof *peers);
   char name[16];
-  bool known = NULL != peers && NULL != (module->ni = torii_current());
+  bool known = published() && NULL != peers && NULL != (module->ni = torii_current());
   for (size_t i = 0; known && i < size; ++i) {
     peers[i] = find_peer(module->ni, ompi_group_peer_lookup(comm->c_local_group, (int)i));
     known = NULL != peers[i];
