@@ -169,11 +169,25 @@ static int allreduce(const void* in, void* out, int count, struct ompi_datatype_
   return mpi_code(code);
 }
 
-/* Packed copies of what is not plain; null where the user's memory serves. */
-struct packed {
-  void* in;
-  void* out;
-};
+/* An operation in which each member has a part for all, or for each. */
+typedef int exchange_t(torii_group_t* group, const void* in, void* out, uint64_t bytes,
+                       torii_done_t done, void* arg);
+
+/* Carries one out: `bytes` bytes a part, `count` elements in `out`. `in` null: in place. `packed`
+ * is memory for the results if they are not plain, null for want of it. A Torii code. */
+static int exchange(struct coll_torii_module* module, exchange_t* function, const void* in,
+                    void* packed, void* out, size_t count, struct ompi_datatype_t* type,
+                    size_t bytes) {
+  const bool plain = is_plain(type);
+  torii_flag_t flag = {.done = 0};
+  int code = TORII_ERR_NO_MEMORY;
+  if (plain || NULL != packed) {
+    code = function(module->group, in, plain ? out : packed, bytes, torii_flag, &flag);
+    code = coll_torii_wait(module, code, &flag);
+  }
+  if (!plain && TORII_OK == code) unpack(packed, out, count, type);
+  return code;
+}
 
 static int allgather(const void* in, int in_count, struct ompi_datatype_t* in_type, void* out,
                      int count, struct ompi_datatype_t* type, struct ompi_communicator_t* comm,
@@ -182,10 +196,9 @@ static int allgather(const void* in, int in_count, struct ompi_datatype_t* in_ty
   const size_t size = (size_t)ompi_comm_size(comm);
   const size_t bytes = bytes_of(type, (size_t)count);
   const bool in_place = MPI_IN_PLACE == in, plain = is_plain(type);
-  struct packed packed = {NULL, NULL};
+  void *packed_in = NULL, *packed_out = NULL;
   const void* from = in_place ? NULL : in;
-  torii_flag_t flag;
-  int code;
+  int code = TORII_ERR_NO_MEMORY;
   if (0 == bytes) return MPI_SUCCESS;
   if (!coll_torii_serves(module, comm))
     return module->allgather.function(in, in_count, in_type, out, count, type, comm,
@@ -193,23 +206,17 @@ static int allgather(const void* in, int in_count, struct ompi_datatype_t* in_ty
   if (!plain && in_place) {
     ptrdiff_t lb, extent;
     ompi_datatype_get_extent(type, &lb, &extent);
-    from = packed.in =
+    from = packed_in =
         pack(true, (char*)out + extent * count * ompi_comm_rank(comm), (size_t)count, type);
   } else if (!in_place && !is_plain(in_type)) {
-    from = packed.in = pack(true, in, (size_t)in_count, in_type);
+    from = packed_in = pack(true, in, (size_t)in_count, in_type);
   }
-  if (!plain) packed.out = pack(false, NULL, (size_t)count * size, type);
-  if ((!plain && NULL == packed.out) || (NULL == from && !in_place)) {
-    code = TORII_ERR_NO_MEMORY;
-  } else {
-    flag.done = 0;
-    code = torii_group_allgather(module->group, from, plain ? out : packed.out, bytes, torii_flag,
-                                 &flag);
-    code = coll_torii_wait(module, code, &flag);
-  }
-  if (!plain && TORII_OK == code) unpack(packed.out, out, (size_t)count * size, type);
-  free(packed.in);
-  free(packed.out);
+  if (!plain) packed_out = pack(false, NULL, (size_t)count * size, type);
+  if (NULL != from || in_place)
+    code = exchange(module, torii_group_allgather, from, packed_out, out, (size_t)count * size,
+                    type, bytes);
+  free(packed_in);
+  free(packed_out);
   if (TORII_ERR_UNSUPPORTED == code)
     return module->allgather.function(in, in_count, in_type, out, count, type, comm,
                                       module->allgather.module);
@@ -223,28 +230,21 @@ static int alltoall(const void* in, int in_count, struct ompi_datatype_t* in_typ
   const size_t size = (size_t)ompi_comm_size(comm);
   const size_t bytes = bytes_of(type, (size_t)count), all = bytes * size;
   const bool in_place = MPI_IN_PLACE == in, plain = is_plain(type);
-  struct packed packed = {NULL, NULL};
+  void *packed_in = NULL, *packed_out = NULL;
   const void* from = in_place ? NULL : in;
-  torii_flag_t flag;
-  int code;
+  int code = TORII_ERR_NO_MEMORY;
   if (0 == bytes) return MPI_SUCCESS;
   if (all * size > ALLTOALL_MOST || !coll_torii_serves(module, comm))
     return module->alltoall.function(in, in_count, in_type, out, count, type, comm,
                                      module->alltoall.module);
   if (!in_place && !is_plain(in_type))
-    from = packed.in = pack(true, in, (size_t)in_count * size, in_type);
-  if (!plain) packed.out = pack(in_place, out, (size_t)count * size, type);
-  if ((!plain && NULL == packed.out) || (NULL == from && !in_place)) {
-    code = TORII_ERR_NO_MEMORY;
-  } else {
-    flag.done = 0;
-    code = torii_group_alltoall(module->group, from, plain ? out : packed.out, bytes, torii_flag,
-                                &flag);
-    code = coll_torii_wait(module, code, &flag);
-  }
-  if (!plain && TORII_OK == code) unpack(packed.out, out, (size_t)count * size, type);
-  free(packed.in);
-  free(packed.out);
+    from = packed_in = pack(true, in, (size_t)in_count * size, in_type);
+  if (!plain) packed_out = pack(in_place, out, (size_t)count * size, type);
+  if (NULL != from || in_place)
+    code = exchange(module, torii_group_alltoall, from, packed_out, out, (size_t)count * size, type,
+                    bytes);
+  free(packed_in);
+  free(packed_out);
   if (TORII_ERR_UNSUPPORTED == code)
     return module->alltoall.function(in, in_count, in_type, out, count, type, comm,
                                      module->alltoall.module);
