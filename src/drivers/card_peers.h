@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What the drivers of emulated cards have in common: addresses, the numbers of peers, and the end
-// of peers as the manager of the cluster tells it. No driver's frames pass through here.
+// Shared by the drivers of emulated cards: addresses, the numbers of peers, and the end of peers as
+// the manager of the cluster tells it. No driver's frames pass through here.
 #pragma once
 
 #include <cstring>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What a process gets of a network card: its registers and memory behind the bus, memory of the
-// host that the card reaches, and the calls of its kernel driver. Drivers are written against this
+// A network card as a process sees it: its registers and memory behind the bus, memory of the host
+// that the card reaches, and the calls of its kernel driver. Drivers are written against this
 // and their card's regs.h, whatever is behind it: a model in this process, an emulator in another
 // one, later a real card.
 //

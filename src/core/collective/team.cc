@@ -238,7 +238,7 @@ Status Team::reduce() {
   return Status::ok;
 }
 
-// Whoever is there takes the next share, until there is none left.
+// Each member that has come takes the next share, until none is left.
 Status Team::fold_shares() {
   std::byte* const result = segment_.ring() + range_.at + members_ * stride_;
   for (uint64_t index; take_share(&index);) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What the driver sends and publishes, all fields little-endian. UCX checks neither the addresses
-// nor the memory keys that it is given: it gets none whose checksum is wrong.
+// The format of messages, addresses and memory keys; all fields are little-endian. UCX checks
+// neither the addresses nor the memory keys that it is given: it gets none whose checksum is wrong.
 //
 // Each message of a connected peer begins with
 //

@@ -14,7 +14,7 @@
 
 namespace torii::ucx {
 
-// What the names of transports say ("rc,ud").
+// The transports in a list of names such as "rc,ud".
 struct Transports {
   explicit Transports(const std::string& names);
 
