@@ -58,9 +58,11 @@ uint64_t chosen(uint64_t parameter, uint64_t automatic) {
 // is spread over slices by a hash, it is slower than the other processor's cache, so that rings are
 // to stay in that, and stores past the caches never pay. With shared processors a sender should not
 // have to wait within a message or between a few of them, for each wait is a change of processes;
-// larger rings would only use up the cache.
+// larger rings would only use up the cache. Such a change costs more than a copy of 64 KiB that
+// misses a small cache, so that no cache counts as smaller than the usual one then.
 SwitchPoints switch_points(const Params& params, const Hardware& machine, bool take_turns) {
-  const uint64_t cache = second_level(machine);
+  const uint64_t own_cache = second_level(machine);
+  const uint64_t cache = take_turns ? std::max(own_cache, kUsualCache) : own_cache;
   SwitchPoints points;
   const uint64_t eager = take_turns ? cache / 16 : std::min(cache / 8, kEagerMost);
   points.eager_limit = static_cast<uint32_t>(chosen(params.shm_eager_limit, eager));

@@ -26,7 +26,9 @@ TEST(SwitchPoints, FollowTheSecondLevelCache) {
   for (const uint64_t cache : {256u << 10, 512u << 10, 1u << 20, 1280u << 10, 2u << 20}) {
     const auto points = switch_points(Params(), with_cache(cache), false);
     EXPECT_EQ(points.eager_limit, std::min<uint64_t>(cache / 8, 128 << 10));
-    EXPECT_EQ(switch_points(Params(), with_cache(cache), true).eager_limit, cache / 16);
+    const auto turns = switch_points(Params(), with_cache(cache), true);
+    EXPECT_EQ(turns.eager_limit, std::max<uint64_t>(cache, 1 << 20) / 16) << "whole, not announced";
+    EXPECT_EQ(turns.ring_most, 4 * turns.eager_limit);
     EXPECT_EQ(points.offer_min, cache / 16);
     EXPECT_EQ(points.split_min, cache / 16);
     EXPECT_EQ(points.ring_most, 2 * cache);
