@@ -20,6 +20,7 @@ from transports import THREADED, RunFailed
 FLOOR_TOLERANCE = 1.5
 STEAL_TOLERANCE = 0.001
 MANY_KEPT = 0.25
+TOO_SLOW = 5
 
 
 @dataclass
@@ -27,6 +28,7 @@ class Round:
     results: dict  # {transport's name: {(kind, parameter): value}}
     floors: list = field(default_factory=list)  # {what: value}, before and after
     stolen: bool = False
+    seconds: dict = field(default_factory=dict)  # {transport's name: what its run took}
 
 
 @dataclass
@@ -163,16 +165,30 @@ def run_rounds(session, what, transports, wanted, seconds, one_run, floors=(), s
             progress(f"{what}: {len(rounds)} rounds, {spent:.0f} s")
         with session.lock.held():
             rounds.append(one_round(session, what, present, len(rounds), one_run, floors))
+        leave_out_slow(what, present, rounds[-1].seconds, seconds / wanted)
     kept, stolen, moved, all_kept = sort_out(rounds, wanted, steady)
     return Outcome([t.name for t in present], kept, stolen, moved, all_kept)
 
 
+def leave_out_slow(what, present, took, fair):
+    """A transport that spins where processors are shared would take all the time of the figure."""
+    first = present[0]
+    for transport in present[1:]:
+        if len(present) > 2 and took[transport.name] > max(fair, TOO_SLOW * took[first.name]):
+            present.remove(transport)
+            print(f"{transport.name} is left out of {what}: its run took "
+                  f"{took[transport.name]:.0f} s, that of {first.name} {took[first.name]:.1f} s",
+                  flush=True)
+
+
 def one_round(session, what, present, number, one_run, also):
-    (stolen, total), results = processor_ticks(), {}
+    (stolen, total), results, seconds = processor_ticks(), {}, {}
     floors = [session.floor.measure(also)]
     for transport in turns(present, number):
+        begin = time.monotonic()
         try:
             results[transport.name] = one_run(transport)
+            seconds[transport.name] = time.monotonic() - begin
         except RunFailed as why:
             if transport.name in ("Torii", THREADED):
                 raise
@@ -181,4 +197,4 @@ def one_round(session, what, present, number, one_run, also):
     floors.append(session.floor.measure(also))
     now_stolen, now_total = processor_ticks()
     return Round(results, [f for f in floors if f],
-                 now_stolen - stolen > STEAL_TOLERANCE * (now_total - total))
+                 now_stolen - stolen > STEAL_TOLERANCE * (now_total - total), seconds)
