@@ -34,10 +34,12 @@ uint64_t group_number(uint64_t seed, std::string_view name, std::span<const Iden
   return hash != kNoGroup ? hash : 1;
 }
 
+// In hexadecimal digits, if it is not text.
 std::string printable(std::string_view name) {
-  std::string out(name);
-  std::replace_if(
-      out.begin(), out.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  if (std::all_of(name.begin(), name.end(), [](char c) { return c >= ' ' && c <= '~'; }))
+    return std::string(name);
+  std::string out = "0x";
+  for (const char c : name) out += format_text("%02x", static_cast<unsigned char>(c));
   return out;
 }
 
