@@ -53,15 +53,18 @@ static size_t name_of(struct ompi_communicator_t* comm, char name[16]) {
   return sizeof id;
 }
 
-/* False: this process cannot. */
+/* False: this process cannot. A program that makes thousands of communicators over a network does
+ * not open a group for each to find that out. */
 static bool open_group(struct coll_torii_module* module, struct ompi_communicator_t* comm) {
   const size_t size = (size_t)ompi_comm_size(comm);
   torii_peer_t** const peers = calloc(size, sizeof *peers);
+  const bool reported = comm == &ompi_mpi_comm_world.comm; /* by the core, with the reason */
   char name[16];
   bool known = published() && NULL != peers && NULL != (module->ni = torii_current());
   for (size_t i = 0; known && i < size; ++i) {
     peers[i] = find_peer(module->ni, ompi_group_peer_lookup(comm->c_local_group, (int)i));
-    known = NULL != peers[i];
+    known = NULL != peers[i] && (reported || (int)i == ompi_comm_rank(comm) ||
+                                 torii_peer_may_share(module->ni, peers[i]));
   }
   known = known && TORII_OK == torii_group_open(module->ni, name, name_of(comm, name), peers, size,
                                                 &module->group);

@@ -132,6 +132,9 @@ TORII_PUBLIC void torii_peer_identity(const torii_peer_t* peer, uint64_t* job, u
 /* A line for reports: "rank 3 on n1 (pid 77) by shm". Valid until the next call by
  * this thread. */
 TORII_PUBLIC const char* torii_peer_text(torii_ni_t* ni, const torii_peer_t* peer);
+/* For another process. 0: no memory can be shared with it, because its driver maps none, and a
+ * group with it cannot be prepared for collective operations. 1: it may be possible. */
+TORII_PUBLIC int torii_peer_may_share(torii_ni_t* ni, const torii_peer_t* peer);
 /* What suits a peer's driver; guides for protocols above, not limits of what may be sent. */
 typedef struct torii_limits {
   size_t struct_bytes; /* sizeof(torii_limits_t) */

@@ -210,6 +210,11 @@ const char* torii_peer_text(torii_ni_t* ni, const torii_peer_t* peer) {
   return t_text.c_str();
 }
 
+int torii_peer_may_share(torii_ni_t* ni, const torii_peer_t* peer) {
+  NiGuard guard(*ni_of(ni));
+  return may_share(*peer_of(peer));
+}
+
 int torii_add_directory(torii_ni_t* ni, torii_find_t find, void* arg) {
   if (!ni || !find) return bad_argument("torii_add_directory", "null argument");
   const NiGuard guard(*ni_of(ni));

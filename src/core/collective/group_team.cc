@@ -30,6 +30,11 @@ uint64_t order_of(std::span<Peer* const> members) {
 
 }  // namespace
 
+// Of one that is gone the end is to be told, not this.
+bool may_share(const Peer& peer) {
+  return peer.state != PeerState::up || (peer.driver && peer.driver->mapped_memory());
+}
+
 GroupTeam::GroupTeam(TeamParts& parts, const Group& group)
     : parts_(parts),
       number_(group.number),
@@ -95,8 +100,7 @@ std::string GroupTeam::why_not() const {
                        team::kMembersMax);
   for (uint32_t i = 0; i < members_.size(); ++i) {
     const Peer& peer = *members_[i];
-    if (i == self_ || peer.state != PeerState::up) continue;
-    if (!peer.driver || !peer.driver->mapped_memory())
+    if (i != self_ && !may_share(peer))
       return parts_.protocol.describe(peer) + " shares no memory with this process";
   }
   return {};

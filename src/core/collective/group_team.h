@@ -31,6 +31,9 @@ struct TeamParts {
   bool scarce;  // the node has more processes than processors
 };
 
+// Can memory be shared with it, as far as its driver tells?
+bool may_share(const Peer& peer);
+
 class GroupTeam {
  public:
   enum class State : uint8_t { setting_up, ready, refused, failed };
