@@ -52,7 +52,8 @@ static bool is_plain(struct ompi_datatype_t* type) {
          ompi_datatype_is_contiguous_memory_layout(type, 2);
 }
 
-/* Memory for packed elements that are not plain; with those of a buffer, if `filled`. Or null. */
+/* Memory for packed elements that are not plain; with those of a buffer, if `filled`. Or null,
+ * which Torii is given: so all members hear of it. */
 static void* pack(bool filled, const void* from, size_t count, struct ompi_datatype_t* type) {
   size_t bytes = bytes_of(type, count);
   char* const out = malloc(bytes);
@@ -101,7 +102,6 @@ static int bcast(void* buffer, int count, struct ompi_datatype_t* type, int root
   if (!coll_torii_serves(module, comm))
     return module->bcast.function(buffer, count, type, root, comm, module->bcast.module);
   if (!plain) data.base = pack(roots, buffer, (size_t)count, type);
-  if (!plain && NULL == data.base) return MPI_ERR_NO_MEM;
   flag.done = 0;
   code = torii_group_bcast(module->group, (uint32_t)root, &data, torii_flag, &flag);
   code = coll_torii_wait(module, code, &flag);
@@ -174,17 +174,19 @@ typedef int exchange_t(torii_group_t* group, const void* in, void* out, uint64_t
                        torii_done_t done, void* arg);
 
 /* Carries one out: `bytes` bytes a part, `count` elements in `out`. `in` null: in place. `packed`
- * is memory for the results if they are not plain, null for want of it. A Torii code. */
+ * is memory for the results if they are not plain. `able`: there was memory for all of it. A Torii
+ * code. */
 static int exchange(struct coll_torii_module* module, exchange_t* function, const void* in,
                     void* packed, void* out, size_t count, struct ompi_datatype_t* type,
-                    size_t bytes) {
+                    size_t bytes, bool able) {
   const bool plain = is_plain(type);
   torii_flag_t flag = {.done = 0};
-  int code = TORII_ERR_NO_MEMORY;
-  if (plain || NULL != packed) {
-    code = function(module->group, in, plain ? out : packed, bytes, torii_flag, &flag);
-    code = coll_torii_wait(module, code, &flag);
-  }
+  int code = function(module->group, in,
+                      !able   ? NULL
+                      : plain ? out
+                              : packed,
+                      bytes, torii_flag, &flag);
+  code = coll_torii_wait(module, code, &flag);
   if (!plain && TORII_OK == code) unpack(packed, out, count, type);
   return code;
 }
@@ -197,24 +199,27 @@ static int allgather(const void* in, int in_count, struct ompi_datatype_t* in_ty
   const size_t bytes = bytes_of(type, (size_t)count);
   const bool in_place = MPI_IN_PLACE == in, plain = is_plain(type);
   void *packed_in = NULL, *packed_out = NULL;
-  const void* from = in_place ? NULL : in;
-  int code = TORII_ERR_NO_MEMORY;
+  bool packs_in, able;
+  int code;
   if (0 == bytes) return MPI_SUCCESS;
   if (!coll_torii_serves(module, comm))
     return module->allgather.function(in, in_count, in_type, out, count, type, comm,
                                       module->allgather.module);
-  if (!plain && in_place) {
+  packs_in = in_place ? !plain : !is_plain(in_type);
+  if (packs_in && in_place) {
     ptrdiff_t lb, extent;
     ompi_datatype_get_extent(type, &lb, &extent);
-    from = packed_in =
-        pack(true, (char*)out + extent * count * ompi_comm_rank(comm), (size_t)count, type);
-  } else if (!in_place && !is_plain(in_type)) {
-    from = packed_in = pack(true, in, (size_t)in_count, in_type);
+    packed_in = pack(true, (char*)out + extent * count * ompi_comm_rank(comm), (size_t)count, type);
+  } else if (packs_in) {
+    packed_in = pack(true, in, (size_t)in_count, in_type);
   }
   if (!plain) packed_out = pack(false, NULL, (size_t)count * size, type);
-  if (NULL != from || in_place)
-    code = exchange(module, torii_group_allgather, from, packed_out, out, (size_t)count * size,
-                    type, bytes);
+  able = (!packs_in || NULL != packed_in) && (plain || NULL != packed_out);
+  code = exchange(module, torii_group_allgather,
+                  packs_in   ? packed_in
+                  : in_place ? NULL
+                             : in,
+                  packed_out, out, (size_t)count * size, type, bytes, able);
   free(packed_in);
   free(packed_out);
   if (TORII_ERR_UNSUPPORTED == code)
@@ -231,18 +236,21 @@ static int alltoall(const void* in, int in_count, struct ompi_datatype_t* in_typ
   const size_t bytes = bytes_of(type, (size_t)count), all = bytes * size;
   const bool in_place = MPI_IN_PLACE == in, plain = is_plain(type);
   void *packed_in = NULL, *packed_out = NULL;
-  const void* from = in_place ? NULL : in;
-  int code = TORII_ERR_NO_MEMORY;
+  bool packs_in, able;
+  int code;
   if (0 == bytes) return MPI_SUCCESS;
   if (all * size > ALLTOALL_MOST || !coll_torii_serves(module, comm))
     return module->alltoall.function(in, in_count, in_type, out, count, type, comm,
                                      module->alltoall.module);
-  if (!in_place && !is_plain(in_type))
-    from = packed_in = pack(true, in, (size_t)in_count * size, in_type);
+  packs_in = !in_place && !is_plain(in_type);
+  if (packs_in) packed_in = pack(true, in, (size_t)in_count * size, in_type);
   if (!plain) packed_out = pack(in_place, out, (size_t)count * size, type);
-  if (NULL != from || in_place)
-    code = exchange(module, torii_group_alltoall, from, packed_out, out, (size_t)count * size, type,
-                    bytes);
+  able = (!packs_in || NULL != packed_in) && (plain || NULL != packed_out);
+  code = exchange(module, torii_group_alltoall,
+                  packs_in   ? packed_in
+                  : in_place ? NULL
+                             : in,
+                  packed_out, out, (size_t)count * size, type, bytes, able);
   free(packed_in);
   free(packed_out);
   if (TORII_ERR_UNSUPPORTED == code)

@@ -511,6 +511,10 @@ TORII_PUBLIC const char* torii_group_text(const torii_group_t* group);
  * (bcast: the root, reduce: the others), before the rest have theirs. An operation of 0 bytes is
  * complete at once and synchronizes nobody.
  *
+ * A null pointer for memory of some bytes says that this member has none: the operation, and all
+ * after it, end with NO_MEMORY here, and at the other members as soon as they need this one. So it
+ * is no error of this member alone, for which the others would wait.
+ *
  * TORII_ERR_UNSUPPORTED is told to all members alike, and by none of them is anything done: by
  * messages it is quicker, or only possible. When a member is dead, operations end with
  * PEER_DEAD, also those that do not need it; when one has closed, those that need it end with

@@ -9,9 +9,11 @@
  *   collective_kinds threads  a communicator for each of several threads
  *   collective_kinds dups N   N communicators that come and go; their memory does, too
  *   collective_kinds kill     rank 1 dies; the others get an error
+ *   collective_kinds memory   the last rank has no memory to pack; all ranks get an error
  */
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -271,11 +273,15 @@ static void threads(void) {
   for (int i = 0; i < kThreads; ++i) MPI_Comm_free(&comms[i]);
 }
 
+static void count_pages(long* all, long* resident) {
+  FILE* file = fopen("/proc/self/statm", "r");
+  CHECK(file && fscanf(file, "%ld %ld", all, resident) == 2, "/proc/self/statm");
+  fclose(file);
+}
+
 static long resident_pages(void) {
   long all = 0, resident = 0;
-  FILE* file = fopen("/proc/self/statm", "r");
-  CHECK(file && fscanf(file, "%ld %ld", &all, &resident) == 2, "/proc/self/statm");
-  fclose(file);
+  count_pages(&all, &resident);
   return resident;
 }
 
@@ -294,6 +300,46 @@ static void dups(int count) {
     if (i == count / 2) before = resident_pages();
   }
   CHECK(resident_pages() - before < 1000, "%ld pages more", resident_pages() - before);
+}
+
+/* How an operation ends when the last rank, whose type has gaps, may have no more memory. */
+static int starved(MPI_Comm comm, int gathers, int n, int* in, int* out, MPI_Datatype gaps) {
+  const int last = world_rank == world_size - 1;
+  struct rlimit limit;
+  long pages = 0, resident = 0;
+  for (int i = 0; i < 5; ++i) MPI_Barrier(comm); /* now it is served, if it will ever be */
+  CHECK(getrlimit(RLIMIT_AS, &limit) == 0, "getrlimit");
+  count_pages(&pages, &resident);
+  const struct rlimit low = {(rlim_t)(pages * sysconf(_SC_PAGESIZE)) + (1 << 20), limit.rlim_max};
+  CHECK(!last || setrlimit(RLIMIT_AS, &low) == 0, "setrlimit");
+  const int count = last ? 1 : n;
+  const MPI_Datatype type = last ? gaps : MPI_INT;
+  const int code = gathers ? MPI_Allgather(in, count, type, out, n, MPI_INT, comm)
+                           : MPI_Bcast(in, count, type, world_size - 1, comm);
+  CHECK(!last || setrlimit(RLIMIT_AS, &limit) == 0, "setrlimit");
+  return code;
+}
+
+static void without_memory(void) {
+  const int n = 2 << 20;
+  int* const in = calloc((size_t)(2 * n), sizeof *in);
+  int* const out = calloc((size_t)n * (size_t)world_size, sizeof *out);
+  MPI_Datatype gaps;
+  CHECK(in && out, "%d ints", n);
+  MPI_Type_vector(n, 1, 2, MPI_INT, &gaps);
+  MPI_Type_commit(&gaps);
+  for (int gathers = 0; gathers < 2; ++gathers) {
+    MPI_Comm comm;
+    int class = MPI_SUCCESS;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    MPI_Error_class(starved(comm, gathers, n, in, out, gaps), &class);
+    CHECK(class == MPI_ERR_NO_MEM, "error class %d of %s", class, gathers ? "allgather" : "bcast");
+    MPI_Comm_free(&comm);
+  }
+  MPI_Type_free(&gaps);
+  free(in);
+  free(out);
 }
 
 static void killed(void) {
@@ -315,6 +361,8 @@ int main(int argc, char** argv) {
     threads();
   } else if (strcmp(what, "dups") == 0) {
     dups(argc > 2 ? atoi(argv[2]) : 1000);
+  } else if (strcmp(what, "memory") == 0) {
+    without_memory();
   } else if (strcmp(what, "kill") == 0) {
     killed();
   } else {

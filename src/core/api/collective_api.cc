@@ -45,9 +45,8 @@ int start_call(const char* function, torii_group_t* handle, const CollectiveCall
   return code;
 }
 
-// `in` may be null: then it is `out`.
-bool sound_parts(const torii_group_t* group, const void* out, uint64_t bytes, torii_done_t done) {
-  return group && done && sound(out, bytes) && bytes <= kCollectiveMost;
+bool sound_call(const torii_group_t* group, uint64_t bytes, torii_done_t done) {
+  return group && done && bytes <= kCollectiveMost;
 }
 
 CollectiveCall parts_call(Collective what, const void* in, void* out, uint64_t bytes,
@@ -57,6 +56,7 @@ CollectiveCall parts_call(Collective what, const void* in, void* out, uint64_t b
   call.bytes = bytes;
   call.in = static_cast<const std::byte*>(in);
   call.out = static_cast<std::byte*>(out);
+  call.lacks_memory = !sound(out, bytes);
   call.done = done;
   call.arg = arg;
   return call;
@@ -65,16 +65,16 @@ CollectiveCall parts_call(Collective what, const void* in, void* out, uint64_t b
 int reduce_call(const char* function, torii_group_t* group, Collective what, uint32_t root,
                 const void* in, void* out, uint64_t bytes, const torii_reduction_t* how,
                 torii_done_t done, void* arg) {
-  if (!group || !done || !how || !how->combine || bytes > kCollectiveMost)
+  if (!sound_call(group, bytes, done) || !how || !how->combine)
     return bad_argument(function, "null pointer, or too many bytes");
   if (how->element == 0 || bytes % how->element)
     return api_error(TORII_ERR_INVALID, format_text("%s: %llu bytes in elements of %llu", function,
                                                     static_cast<unsigned long long>(bytes),
                                                     static_cast<unsigned long long>(how->element)));
   const bool result = what == Collective::allreduce || group_of(group)->self == root;
-  if (!sound(result ? out : in, bytes)) return bad_argument(function, "null pointer");
   CollectiveCall call = parts_call(what, in, out, bytes, done, arg);
   call.root = root;
+  call.lacks_memory = !sound(result ? out : in, bytes);
   call.reduction = {how->combine, how->context, how->element};
   return start_call(function, group, call);
 }
@@ -123,11 +123,12 @@ int torii_group_barrier(torii_group_t* group, torii_done_t done, void* arg) {
 int torii_group_bcast(torii_group_t* group, uint32_t root, const torii_data_t* in,
                       torii_done_t done, void* arg) {
   CollectiveCall call = parts_call(Collective::bcast, nullptr, nullptr, 0, done, arg);
-  if (!group || !done || !in || !read_data(*in, &call.data))
+  call.lacks_memory = in && in->layout == TORII_CONTIGUOUS && !sound(in->base, in->bytes);
+  if (!group || !done || !in || (!call.lacks_memory && !read_data(*in, &call.data)))
     return bad_argument("torii_group_bcast", "null pointer or inconsistent data");
   if (bad_root(group, root)) return root_error("torii_group_bcast", group, root);
   call.root = root;
-  call.bytes = call.data.bytes();
+  call.bytes = in->bytes;
   return start_call("torii_group_bcast", group, call);
 }
 
@@ -146,7 +147,7 @@ int torii_group_allreduce(torii_group_t* group, const void* in, void* out, uint6
 
 int torii_group_allgather(torii_group_t* group, const void* in, void* out, uint64_t bytes,
                           torii_done_t done, void* arg) {
-  if (!sound_parts(group, out, bytes, done))
+  if (!sound_call(group, bytes, done))
     return bad_argument("torii_group_allgather", "null pointer, or too many bytes");
   return start_call("torii_group_allgather", group,
                     parts_call(Collective::allgather, in, out, bytes, done, arg));
@@ -154,7 +155,7 @@ int torii_group_allgather(torii_group_t* group, const void* in, void* out, uint6
 
 int torii_group_alltoall(torii_group_t* group, const void* in, void* out, uint64_t bytes,
                          torii_done_t done, void* arg) {
-  if (!sound_parts(group, out, bytes, done))
+  if (!sound_call(group, bytes, done))
     return bad_argument("torii_group_alltoall", "null pointer, or too many bytes");
   return start_call("torii_group_alltoall", group,
                     parts_call(Collective::alltoall, in, out, bytes, done, arg));

@@ -10,7 +10,7 @@ namespace torii::team {
 
 namespace {
 
-constexpr uint8_t kLetterVersion = 1;  // changes with the layout of the segment, too
+constexpr uint8_t kLetterVersion = 2;  // changes with the layout of the segment, too
 
 }  // namespace
 

@@ -29,6 +29,7 @@ struct CollectiveCall {
   Data data;                      // bcast
   const std::byte* in = nullptr;  // the others: this member's part
   std::byte* out = nullptr;       // where the result goes
+  bool lacks_memory = false;      // there is none for it: the operation fails at all members
   Reduction reduction;
   torii_done_t done = nullptr;
   void* arg = nullptr;

@@ -48,7 +48,7 @@ struct Shares {
 };
 
 struct Head {
-  alignas(kLineBytes) std::atomic<uint32_t> broken;  // two members called different operations
+  alignas(kLineBytes) std::atomic<uint32_t> broken;  // a Status: no operation is carried out
   alignas(kLineBytes) std::atomic<uint64_t> sleepers[kMembersMax / 64];
   Shares shares[kWindow];
 };

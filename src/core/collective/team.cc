@@ -70,7 +70,7 @@ bool Team::serves(const CollectiveCall& call) const {
 
 void Team::begin(const CollectiveCall& call) {
   call_ = call;
-  if (!call_.in) {
+  if (!call_.in && call_.out) {
     call_.in = call.what == Collective::allgather ? call.out + self_ * call.bytes : call.out;
   }
   call_text_ = text_of(call);
@@ -79,6 +79,7 @@ void Team::begin(const CollectiveCall& call) {
 }
 
 Status Team::go_on() {
+  if (call_.lacks_memory) return give_up(Status::no_memory);
   for (;;) {
     switch (phase_) {
       case Phase::plan:
@@ -202,11 +203,7 @@ Status Team::take_parts() {
 Status Team::take_part(uint32_t member) {
   Line& line = segment_.line(member, step_);
   if (line.step.load(std::memory_order_acquire) != step_ + 1) return blocked();
-  if (line.call.load(std::memory_order_relaxed) != call_text_) {
-    segment_.head().broken.store(1, std::memory_order_release);
-    told_ = true;
-    return Status::invalid;
-  }
+  if (line.call.load(std::memory_order_relaxed) != call_text_) return give_up(Status::invalid);
   const std::byte* const from = part(member);
   if (call_.what == Collective::bcast) {
     call_.data.copy_in(offset_, from, bytes_);
@@ -281,10 +278,18 @@ void Team::end_step() {
   phase_ = Phase::plan;
 }
 
+// Tells the others that nothing is carried out any more.
+Status Team::give_up(Status why) {
+  segment_.head().broken.store(uint32_t(why), std::memory_order_release);
+  told_ = true;
+  return why;
+}
+
 Status Team::blocked() const {
   if (failed_ != Status::ok) return failed_;
-  if (segment_.head().broken.load(std::memory_order_acquire)) return Status::invalid;
-  return Status::pending;
+  const uint32_t broken = segment_.head().broken.load(std::memory_order_acquire);
+  if (broken == 0) return Status::pending;
+  return broken == uint32_t(Status::no_memory) ? Status::no_memory : Status::invalid;
 }
 
 void Team::set_asleep(bool asleep) {

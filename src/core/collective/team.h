@@ -47,8 +47,9 @@ class Team {
   // Begins an operation; its data stays until it is over.
   void begin(const CollectiveCall& call);
   // `ok`: it is over. `pending`: not yet, for others are to do something first. `invalid`: they
-  // called another operation. Any other error is what fail() was told: it needs members that do
-  // nothing any more. After an error no operation is carried out.
+  // called another operation. `no_memory`: one of them has none for its part. Any other error is
+  // what fail() was told: it needs members that do nothing any more. After an error no operation is
+  // carried out.
   Status advance() {
     if (ended_ != Status::ok) return ended_;
     const Status status = go_on();
@@ -106,6 +107,7 @@ class Team {
   bool take_share(uint64_t* index);
   void finish_share();
   void end_step();
+  Status give_up(Status why);
   Status blocked() const;
 
   static constexpr unsigned kShareBits = 16;

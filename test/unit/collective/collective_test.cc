@@ -267,7 +267,63 @@ TEST(Collective, ArgumentsAreChecked) {
   EXPECT_EQ(torii_group_allreduce(group, &byte, &byte, 1, &kCompose, torii_flag, &flag),
             TORII_ERR_INVALID);
   EXPECT_STREQ(torii_error(), "torii_group_allreduce: 1 bytes in elements of 24");
-  EXPECT_EQ(torii_group_allgather(group, &byte, nullptr, 1, torii_flag, &flag), TORII_ERR_INVALID);
+}
+
+// What all members are told of an operation that member `lacking` has no memory for.
+std::vector<int> without_memory(Team& team, Kind kind, uint32_t lacking) {
+  const uint32_t count = team.size();
+  std::vector<torii_flag_t> flags(count);
+  std::vector<int> codes(count);
+  std::vector<Bytes> in(count, Bytes(24 * count)), out = in;
+  for (uint32_t i = 0; i < count; ++i) {
+    void* const to = i == lacking ? nullptr : out[i].data();
+    const torii_data_t data = {TORII_CONTIGUOUS, 0, 24, to, nullptr, nullptr, nullptr};
+    torii_group_t* const group = team.groups[i];
+    switch (kind) {
+      case Kind::bcast:
+        codes[i] = torii_group_bcast(group, lacking, &data, torii_flag, &flags[i]);
+        break;
+      case Kind::reduce:
+        codes[i] = torii_group_reduce(group, lacking, in[i].data(), to, 24, &kCompose, torii_flag,
+                                      &flags[i]);
+        break;
+      case Kind::allreduce:
+        codes[i] =
+            torii_group_allreduce(group, in[i].data(), to, 24, &kCompose, torii_flag, &flags[i]);
+        break;
+      case Kind::allgather:
+        codes[i] = torii_group_allgather(group, in[i].data(), to, 24, torii_flag, &flags[i]);
+        break;
+      default:
+        codes[i] = torii_group_alltoall(group, in[i].data(), to, 24, torii_flag, &flags[i]);
+    }
+  }
+  for (int round = 0; round < 100; ++round) team.node.progress();
+  for (uint32_t i = 0; i < count; ++i)
+    if (codes[i] == TORII_PENDING) codes[i] = flags[i].done ? flags[i].result.code : TORII_PENDING;
+  return codes;
+}
+
+// Nobody waits for a member that has no memory for its part.
+TEST(Collective, WantOfMemoryAtOneIsToldToAll) {
+  Node node;
+  for (const Kind kind : {Kind::bcast, Kind::allreduce, Kind::allgather, Kind::alltoall}) {
+    Team team(node, {0, 1, 2, 3});
+    ASSERT_EQ(team.prepare(), all_of(4, TORII_OK));
+    EXPECT_EQ(without_memory(team, kind, 2), all_of(4, TORII_ERR_NO_MEMORY)) << unsigned(kind);
+  }
+  // The others need nothing of the root's until they write where it was to read.
+  Team team(node, {0, 1, 2});
+  ASSERT_EQ(team.prepare(), all_of(3, TORII_OK));
+  const std::vector<int> want = {TORII_OK, TORII_ERR_NO_MEMORY, TORII_OK};
+  EXPECT_EQ(without_memory(team, Kind::reduce, 1), want);
+  torii_flag_t flags[3] = {};
+  for (const uint32_t i : {0u, 2u, 1u}) {
+    int code = torii_group_barrier(team.groups[i], torii_flag, &flags[i]);
+    for (int round = 0; round < 100; ++round) node.progress();
+    if (code == TORII_PENDING) code = flags[i].done ? flags[i].result.code : TORII_PENDING;
+    EXPECT_EQ(code, TORII_ERR_NO_MEMORY) << i;
+  }
 }
 
 TEST(Collective, LongElementsAreUnsupportedAtAll) {
