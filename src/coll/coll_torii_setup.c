@@ -9,6 +9,7 @@
 
 #include "coll_torii.h"
 #include "ompi/group/group.h"
+#include "ompi/mca/bml/bml.h"
 #include "ompi/mca/mtl/base/base.h"
 #include "ompi/op/op.h"
 #include "ompi/proc/proc.h"
@@ -17,21 +18,43 @@
 #define CALLS_BEFORE 3
 #define STEPS_ALONE 4 /* of progress, before Open MPI's other parts have theirs */
 
-static const mca_base_component_t publisher = {
+/* The components under whose names processes publish their addresses. */
+static const mca_base_component_t mtl = {
     .mca_type_name = "mtl",
     .mca_component_name = "torii",
     MCA_BASE_MAKE_VERSION(component, TORII_VERSION_MAJOR, TORII_VERSION_MINOR, 0)};
+static const mca_base_component_t btl = {MCA_BTL_DEFAULT_VERSION("torii")};
 
-/* Are addresses published? To ask the launcher for what nobody has published takes many seconds, so
- * without mtl/torii collectives go on over messages. */
-static bool published(void) {
-  const mca_mtl_base_component_t* mtl = ompi_mtl_base_selected_component;
-  return NULL != mtl && 0 == strcmp("torii", mtl->mtl_version.mca_component_name);
+static bool has_torii(const mca_bml_base_btl_array_t* ways) {
+  for (size_t i = 0; i < ways->arr_size; ++i) {
+    const mca_btl_base_module_t* const module = ways->bml_btls[i].btl;
+    if (0 == strcmp("torii", module->btl_component->btl_version.mca_component_name)) return true;
+  }
+  return false;
 }
 
+/* Under which of them this process has found the address of the other one already; null: under
+ * none. To ask the launcher for what nobody has published takes many seconds. */
+static const mca_base_component_t* found_by(const struct ompi_proc_t* proc) {
+  const mca_mtl_base_component_t* const selected = ompi_mtl_base_selected_component;
+  const mca_bml_base_endpoint_t* const ways = proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_BML];
+  if (NULL != selected && 0 == strcmp("torii", selected->mtl_version.mca_component_name))
+    return &mtl;
+  return NULL != ways && (has_torii(&ways->btl_send) || has_torii(&ways->btl_rdma)) ? &btl : NULL;
+}
+
+/* Null: Torii's other components do not talk to it. */
 static torii_peer_t* find_peer(torii_ni_t* ni, struct ompi_proc_t* proc) {
   torii_peer_t* peer = NULL;
-  if (OPAL_SUCCESS != ompi_torii_connect(&publisher, ni, &proc->super.proc_name, &peer))
+  char address[OMPI_TORII_ADDRESS];
+  const mca_base_component_t* publisher;
+  if (ompi_proc_local() == proc) { /* up to 4.1 btl/torii leaves it to btl/self */
+    const size_t bytes = torii_address(ni, address, sizeof address);
+    return TORII_OK == torii_connect(ni, address, bytes, &peer) ? peer : NULL;
+  }
+  publisher = found_by(proc);
+  if (NULL == publisher ||
+      OPAL_SUCCESS != ompi_torii_connect(publisher, ni, &proc->super.proc_name, &peer))
     return NULL;
   return peer;
 }
@@ -60,7 +83,7 @@ static bool open_group(struct coll_torii_module* module, struct ompi_communicato
   torii_peer_t** const peers = calloc(size, sizeof *peers);
   const bool reported = comm == &ompi_mpi_comm_world.comm; /* by the core, with the reason */
   char name[16];
-  bool known = published() && NULL != peers && NULL != (module->ni = torii_current());
+  bool known = NULL != peers && NULL != (module->ni = torii_current());
   for (size_t i = 0; known && i < size; ++i) {
     peers[i] = find_peer(module->ni, ompi_group_peer_lookup(comm->c_local_group, (int)i));
     known = NULL != peers[i] && (reported || (int)i == ompi_comm_rank(comm) ||

@@ -17,7 +17,6 @@
 #endif
 
 #define JOB_OF(name) (1ull << 32 | (name).jobid)
-#define ADDRESS_BYTES 1024 /* torii_address stays below */
 
 /* The launcher's number of this node; without one, a number made of its name. */
 static uint32_t node_index(void) {
@@ -76,7 +75,7 @@ void ompi_torii_hear(const mca_base_component_t* component, torii_ni_t* ni, bool
 }
 
 int ompi_torii_publish(const mca_base_component_t* component, torii_ni_t* ni, size_t* bytes) {
-  char address[ADDRESS_BYTES];
+  char address[OMPI_TORII_ADDRESS];
   int code = OMPI_ERR_VALUE_OUT_OF_BOUNDS;
   *bytes = torii_address(ni, address, sizeof address);
   if (*bytes > 0 && *bytes <= sizeof address) {

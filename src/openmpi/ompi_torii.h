@@ -15,6 +15,8 @@
 #include "opal/util/proc.h"
 #include "torii.h"
 
+#define OMPI_TORII_ADDRESS 1024 /* bytes; torii_address stays below */
+
 /* Opens the process's interface, or joins in if another component has it open already. A Torii
  * code; torii_error() says why. */
 int ompi_torii_open(bool threads, torii_ni_t** ni);
