@@ -8,6 +8,7 @@ mpi_tests = \
 	test/mpi/collective_kinds.c \
 	test/mpi/collectives.c \
 	test/mpi/communicators.c \
+	test/mpi/conjugate_gradient.c \
 	test/mpi/counters.c \
 	test/mpi/datatypes.c \
 	test/mpi/errors.c \

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <string>
 
@@ -49,6 +50,7 @@ class Process {
  public:
   Process(Board& board, uint32_t rank, uint32_t size) : board_(board), rank_(rank), size_(size) {
     REQUIRE(torii_param_set("drivers", "shm,self", "test") == TORII_OK);
+    REQUIRE(torii_param_set("peer_deadline_ms", "200", "test") == TORII_OK);
     const torii_options_t options = {sizeof(options), 9, rank, size, 0, rank, size, 0, nullptr};
     REQUIRE(torii_open(&options, &ni_) == TORII_OK);
     board.bytes[rank] = torii_address(ni_, board.address[rank], sizeof(board.address[rank]));
@@ -84,6 +86,9 @@ class Process {
       const Bytes want = result_of(call, rank_, inputs);
       REQUIRE(want.empty() || side.out() == want);
     }
+  }
+  void stop_if(uint32_t rank) const {
+    if (rank_ == rank) raise(SIGSTOP);
   }
   void barrier() {
     torii_flag_t flag{};
@@ -132,7 +137,8 @@ class Process {
   torii_group_t* group_ = nullptr;
 };
 
-// Runs `body` in so many processes; -1, or the first that did not end as it should.
+// Runs `body` in so many processes; -1, or the first that did not end as it should. One that stops
+// goes on after more than two deadlines.
 template <typename Body>
 int run_job(uint32_t size, int victim, Body body) {
   auto* const board = static_cast<Board*>(
@@ -150,12 +156,19 @@ int run_job(uint32_t size, int victim, Body body) {
     children.push_back(child);
   }
   int failed = -1;
-  for (uint32_t rank = 0; rank < size; ++rank) {
+  for (uint32_t left = size; left > 0;) {
     int status = 0;
-    waitpid(children[rank], &status, 0);
+    const pid_t child = waitpid(-1, &status, WUNTRACED);
+    if (WIFSTOPPED(status)) {
+      usleep(500'000);
+      kill(child, SIGCONT);
+      continue;
+    }
+    --left;
+    const auto rank = int(std::find(children.begin(), children.end(), child) - children.begin());
     const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-    const bool good = int(rank) == victim ? killed : status == 0;
-    if (!good && failed < 0) failed = int(rank);
+    const bool good = rank == victim ? killed : status == 0;
+    if (!good && failed < 0) failed = rank;
   }
   munmap(board, sizeof(Board));
   return failed;
@@ -171,6 +184,21 @@ TEST(CollectiveProcesses, AgreeWithTheModel) {
                       }),
               -1)
         << size;
+  }
+}
+
+TEST(CollectiveProcesses, AMemberThatStopsForAWhileIsWaitedFor) {
+  for (const uint32_t stops : {0u, 2u}) {
+    EXPECT_EQ(run_job(4, -1,
+                      [&](Process& process) {
+                        process.play(7, 10);
+                        process.stop_if(stops);
+                        process.play(8, 10);
+                        process.barrier();
+                        process.close();
+                      }),
+              -1)
+        << stops;
   }
 }
 
