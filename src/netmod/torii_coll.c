@@ -68,17 +68,20 @@ static bool may_share(MPIR_Comm* comm) {
 #endif
 }
 
-/* False: this process cannot. */
+/* False: this process cannot. Where drivers map no memory no group is opened to find that out, but
+ * for MPI_COMM_WORLD, which the report is to tell of. */
 static bool open_group(MPIR_Comm* comm) {
   const netmod_torii_context_t context = comm->context_id; /* its members have it in common */
   const int size = comm->local_size;
   torii_peer_t** const peers = MPL_malloc((size_t)size * sizeof(torii_peer_t*), MPL_MEM_COMM);
+  const bool reported = comm == MPIR_Process.comm_world;
   int mpi_errno;
   bool known = NULL != peers;
   MPID_THREAD_CS_ENTER(VCI, NETMOD_TORII_LOCK(0));
   for (int i = 0; known && i < size; ++i) {
     peers[i] = netmod_torii_peer(MPIDIU_comm_rank_to_av(comm, i), 0, &mpi_errno);
-    known = NULL != peers[i];
+    known = NULL != peers[i] &&
+            (reported || i == comm->rank || torii_peer_may_share(NETMOD_TORII_NI, peers[i]));
   }
   known = known && TORII_OK == torii_group_open(NETMOD_TORII_NI, &context, sizeof context, peers,
                                                 (size_t)size, &NETMOD_TORII_COMM(comm)->group);
