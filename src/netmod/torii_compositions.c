@@ -13,7 +13,7 @@
 
 #include "torii_impl.h"
 
-#if !NETMOD_TORII_SINCE(5, 0)
+#if !NETMOD_TORII_SINCE(4, 1)
 
 #define WHEN(condition, then) "\"" condition "\":{" then "}"
 #define TAKE(composition) WHEN("composition=MPIDI_" composition, "")

@@ -270,7 +270,7 @@ bool netmod_torii_alltoall(const struct netmod_torii_parts* in,
 /* The communicator ends at this process. */
 void netmod_torii_coll_close(MPIR_Comm* comm);
 
-#if !NETMOD_TORII_SINCE(5, 0)
+#if !NETMOD_TORII_SINCE(4, 1)
 /* --- torii_compositions.c ------------------------------------------------------------------ */
 
 /* The steps in which operations go from a communicator to its parts on nodes. MPICH reads it
