@@ -17,8 +17,7 @@ static int out[kRanks * kWords], in[kRanks * kWords];
 
 static int carry_out(const char* operation, int root) {
   if (0 == strcmp(operation, "barrier")) return MPI_Barrier(MPI_COMM_WORLD);
-  if (0 == strcmp(operation, "bcast"))
-    return MPI_Bcast(out, kWords, MPI_INT, root, MPI_COMM_WORLD);
+  if (0 == strcmp(operation, "bcast")) return MPI_Bcast(out, kWords, MPI_INT, root, MPI_COMM_WORLD);
   if (0 == strcmp(operation, "reduce"))
     return MPI_Reduce(out, in, kWords, MPI_INT, MPI_SUM, root, MPI_COMM_WORLD);
   if (0 == strcmp(operation, "allreduce"))
