@@ -18,9 +18,6 @@
 #define MEMBER_LOST MPI_ERR_OTHER
 #endif
 
-/* All bytes of the parts of alltoall together; longer ones go pair by pair. */
-#define ALLTOALL_MOST (256u << 10)
-
 static int mpi_code(int code) {
   switch (code) {
     case TORII_OK:
@@ -239,7 +236,7 @@ static int alltoall(const void* in, int in_count, struct ompi_datatype_t* in_typ
   bool packs_in, able;
   int code;
   if (0 == bytes) return MPI_SUCCESS;
-  if (all * size > ALLTOALL_MOST || !coll_torii_serves(module, comm))
+  if (all * size > TORII_ALLTOALL_MAX || !coll_torii_serves(module, comm)) /* before packing */
     return module->alltoall.function(in, in_count, in_type, out, count, type, comm,
                                      module->alltoall.module);
   packs_in = !in_place && !is_plain(in_type);

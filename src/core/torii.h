@@ -558,6 +558,8 @@ TORII_PUBLIC int torii_group_allreduce(torii_group_t* group, const void* in, voi
  * the own part is where it belongs in `out`. */
 TORII_PUBLIC int torii_group_allgather(torii_group_t* group, const void* in, void* out,
                                        uint64_t bytes, torii_done_t done, void* arg);
+/* Bytes that all pairs of members exchange at most; more are UNSUPPORTED. */
+#define TORII_ALLTOALL_MAX (256u << 10)
 /* `bytes` bytes from each member to each, in the order of ranks. In place: `in` is null. */
 TORII_PUBLIC int torii_group_alltoall(torii_group_t* group, const void* in, void* out,
                                       uint64_t bytes, torii_done_t done, void* arg);

@@ -6,7 +6,10 @@ EXTRA_DIST += \
 	src/netmod/netmod_inline.h \
 	src/netmod/subconfigure.m4 \
 	src/netmod/torii_am.c \
+	src/netmod/torii_coll.c \
+	src/netmod/torii_coll.h \
 	src/netmod/torii_compat.h \
+	src/netmod/torii_compositions.c \
 	src/netmod/torii_data.c \
 	src/netmod/torii_hooks.c \
 	src/netmod/torii_impl.h \

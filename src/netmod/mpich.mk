@@ -6,6 +6,8 @@ if BUILD_CH4_NETMOD_TORII
 mpi_core_sources += \
     src/mpid/ch4/netmod/torii/func_table.c \
     src/mpid/ch4/netmod/torii/torii_am.c \
+    src/mpid/ch4/netmod/torii/torii_coll.c \
+    src/mpid/ch4/netmod/torii/torii_compositions.c \
     src/mpid/ch4/netmod/torii/torii_data.c \
     src/mpid/ch4/netmod/torii/torii_hooks.c \
     src/mpid/ch4/netmod/torii/torii_init.c \

@@ -7,6 +7,7 @@
 #ifndef NETMOD_INLINE_H_INCLUDED
 #define NETMOD_INLINE_H_INCLUDED
 
+#include "torii_coll.h"
 #include "torii_impl.h"
 
 #ifdef MPIDI_ENABLE_AM_ONLY
@@ -15,7 +16,6 @@
 #include "torii_message.h"
 #include "torii_rma.h"
 
-#include "netmod_am_fallback_coll.h"
 #include "netmod_am_fallback_part.h"
 #endif
 

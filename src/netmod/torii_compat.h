@@ -35,10 +35,13 @@ typedef int netmod_torii_count_t;
 /* What collectives inside MPICH are told beside the message: that nothing has failed. */
 #if NETMOD_TORII_SINCE(5, 0)
 #define NETMOD_TORII_NO_ERROR MPIR_COLL_ATTR_SYNC
+#define netmod_torii_errflag_t int
 #elif NETMOD_TORII_SINCE(4, 2)
 #define NETMOD_TORII_NO_ERROR MPIR_ERR_NONE
+#define netmod_torii_errflag_t MPIR_Errflag_t
 #else
 #define NETMOD_TORII_NO_ERROR (&(MPIR_Errflag_t){MPIR_ERR_NONE})
+#define netmod_torii_errflag_t MPIR_Errflag_t*
 #endif
 
 #if NETMOD_TORII_SINCE(4, 3)

@@ -17,10 +17,9 @@ int MPIDI_TORII_comm_set_hints(MPIR_Comm* comm_ptr, MPIR_Info* info) {
 }
 
 int MPIDI_TORII_mpi_comm_commit_pre_hook(MPIR_Comm* comm) {
+  *NETMOD_TORII_COMM(comm) = (MPIDI_TORII_comm_t){.coll = NETMOD_TORII_COLL_NEW};
 #if NETMOD_TORII_SINCE(5, 0)
   if (comm->attr & MPIR_COMM_ATTR__BOOTSTRAP) return netmod_torii_exchange(comm);
-#else
-  (void)comm;
 #endif
   return MPI_SUCCESS;
 }
@@ -31,7 +30,7 @@ int MPIDI_TORII_mpi_comm_commit_post_hook(MPIR_Comm* comm) {
 }
 
 int MPIDI_TORII_mpi_comm_free_hook(MPIR_Comm* comm) {
-  (void)comm;
+  netmod_torii_coll_close(comm);
   return MPI_SUCCESS;
 }
 

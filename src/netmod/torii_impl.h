@@ -76,6 +76,7 @@ extern MPIDI_TORII_global_t MPIDI_TORII_global;
 #define NETMOD_TORII_PEER(av, vci) ((av)->netmod.torii.peer[vci])
 #define NETMOD_TORII_REQUEST(request) ((request)->dev.ch4.netmod.torii)
 #define NETMOD_TORII_AM(request) ((request)->dev.ch4.am.netmod_am.torii)
+#define NETMOD_TORII_COMM(comm) (&(comm)->dev.ch4.netmod.torii)
 
 /* --- torii_init.c -------------------------------------------------------------------------- */
 
@@ -83,6 +84,8 @@ extern MPIDI_TORII_global_t MPIDI_TORII_global;
 int netmod_torii_error(int code, const char* what);
 /* The same for a call that set something up: the text has Torii's own sentence. */
 int netmod_torii_refused(int code, const char* what);
+/* The same for an operation that failed because of a process, whose name the text has. */
+int netmod_torii_lost(int code, const char* what, const torii_peer_t* peer);
 #if NETMOD_TORII_SINCE(5, 0)
 /* Tells the processes of MPI_COMM_WORLD, or of a session's group, each other's addresses. */
 int netmod_torii_exchange(MPIR_Comm* comm);
@@ -228,6 +231,8 @@ struct netmod_torii_window {
 
 #define NETMOD_TORII_WINDOW(win) ((win)->dev.netmod.torii.window)
 
+/* Tells all members the same: whether it is so for every one of them. An MPI code. */
+int netmod_torii_all_agree(MPIR_Comm* comm, bool mine, bool* all);
 /* The first access to a target: imports its memory. */
 void netmod_torii_try(MPIR_Win* win, int rank);
 
@@ -239,6 +244,45 @@ static inline struct netmod_torii_target* netmod_torii_target(MPIR_Win* win, int
   target = &window->targets[rank];
   if (unlikely(!target->tried)) netmod_torii_try(win, rank);
   return NULL != target->mapped || NULL != target->import ? target : NULL;
+}
+
+/* --- torii_coll.c -------------------------------------------------------------------------- */
+
+/* Collective operations of communicators whose members share memory. False: nothing happened, at no
+ * member, and MPICH's way is to be taken. Otherwise it is over, and *mpi_errno says how. */
+bool netmod_torii_barrier(MPIR_Comm* comm, int* mpi_errno);
+bool netmod_torii_bcast(void* buffer, MPI_Aint count, MPI_Datatype type, int root, MPIR_Comm* comm,
+                        int* mpi_errno);
+bool netmod_torii_reduce(const void* in, void* out, MPI_Aint count, MPI_Datatype type, MPI_Op op,
+                         int root, MPIR_Comm* comm, int* mpi_errno);
+bool netmod_torii_allreduce(const void* in, void* out, MPI_Aint count, MPI_Datatype type, MPI_Op op,
+                            MPIR_Comm* comm, int* mpi_errno);
+/* One side of an exchange: elements for each member. */
+struct netmod_torii_parts {
+  void* buffer; /* MPI_IN_PLACE: the parts are among the results */
+  MPI_Aint count;
+  MPI_Datatype type;
+};
+bool netmod_torii_allgather(const struct netmod_torii_parts* in,
+                            const struct netmod_torii_parts* out, MPIR_Comm* comm, int* mpi_errno);
+bool netmod_torii_alltoall(const struct netmod_torii_parts* in,
+                           const struct netmod_torii_parts* out, MPIR_Comm* comm, int* mpi_errno);
+/* The communicator ends at this process. */
+void netmod_torii_coll_close(MPIR_Comm* comm);
+
+#if !NETMOD_TORII_SINCE(4, 1)
+/* --- torii_compositions.c ------------------------------------------------------------------ */
+
+/* The steps in which operations go from a communicator to its parts on nodes. MPICH reads it
+ * instead of its own table, which has the other name. */
+extern const char netmod_torii_compositions[];
+#define MPIDI_coll_generic_json netmod_torii_compositions
+#endif
+
+/* Do all members run on this node, as far as MPICH tells? */
+static inline bool netmod_torii_on_one_node(MPIR_Comm* comm) {
+  return 1 == comm->local_size || MPIR_COMM_HIERARCHY_KIND__NODE == comm->hierarchy_kind ||
+         (NULL != comm->node_comm && comm->node_comm->local_size == comm->local_size);
 }
 
 static inline uint64_t netmod_torii_tag(netmod_torii_context_t context, int tag) {

@@ -49,6 +49,13 @@ int netmod_torii_refused(int code, const char* what) {
   return make_error(code, what, torii_error());
 }
 
+int netmod_torii_lost(int code, const char* what, const torii_peer_t* peer) {
+  char text[256];
+  snprintf(text, sizeof text, "%s: %s", torii_peer_text(NETMOD_TORII_NI, peer),
+           torii_code_text(code));
+  return make_error(code, what, text);
+}
+
 /* --- start --------------------------------------------------------------------------------- */
 
 /* Processes that one mpiexec started together, or that were spawned together, share the name of

@@ -37,8 +37,19 @@ typedef struct {
   uint64_t tag;
 } MPIDI_TORII_am_request_t;
 
+/* Whether Torii carries out the collective operations of a communicator; its members find that out
+ * together, in one of their first calls. */
+typedef enum {
+  NETMOD_TORII_COLL_NEW,        /* calls are counted */
+  NETMOD_TORII_COLL_SETTING_UP, /* what is called meanwhile is MPICH's */
+  NETMOD_TORII_COLL_READY,
+  NETMOD_TORII_COLL_REFUSED
+} netmod_torii_coll_state_t;
+
 typedef struct {
-  int unused;
+  netmod_torii_coll_state_t coll;
+  unsigned calls;       /* before that is known */
+  torii_group_t* group; /* of the members in their order; else null */
 } MPIDI_TORII_comm_t;
 typedef struct {
   int unused;

@@ -61,13 +61,7 @@ void netmod_torii_try(MPIR_Win* win, int rank) {
 
 /* --- begin ---------------------------------------------------------------------------------- */
 
-static bool on_one_node(MPIR_Comm* comm) {
-  return 1 == comm->local_size ||
-         (NULL != comm->node_comm && comm->node_comm->local_size == comm->local_size);
-}
-
-/* The same for all: whether it is so for every member. */
-static int all_agree(MPIR_Comm* comm, bool mine, bool* all) {
+int netmod_torii_all_agree(MPIR_Comm* comm, bool mine, bool* all) {
   return MPIR_Allreduce(&mine, all, 1, NETMOD_TORII_BOOL, MPI_LAND, comm, NETMOD_TORII_NO_ERROR);
 }
 
@@ -135,7 +129,7 @@ int MPIDI_TORII_mpi_win_allocate_shared(MPI_Aint size, int disp_unit, MPIR_Info*
   if (MPI_SUCCESS != mpi_errno) return mpi_errno;
   win = *win_ptr;
   table = MPIDIG_WIN(win, shared_table);
-  if (NULL == table || !on_one_node(win->comm_ptr)) return MPI_SUCCESS;
+  if (NULL == table || !netmod_torii_on_one_node(win->comm_ptr)) return MPI_SUCCESS;
   window = new_window(win);
   if (NULL == window) return MPI_SUCCESS; /* this process then asks the others */
   for (int i = 0; i < win->comm_ptr->local_size; ++i) {
@@ -186,7 +180,7 @@ static int share_mutexes(MPIR_Win* win) {
     if (!window->targets[i].tried) import(win, i);
     mine = mine && NULL != window->targets[i].mapped;
   }
-  mpi_errno = all_agree(win->comm_ptr, mine, &all);
+  mpi_errno = netmod_torii_all_agree(win->comm_ptr, mine, &all);
   for (int i = 0; i < members && MPI_SUCCESS == mpi_errno && all; ++i) {
     window->targets[i].mutex =
         (pthread_mutex_t*)(window->targets[i].mapped + mutex_offset(window->keys[i].bytes));
@@ -209,9 +203,9 @@ int MPIDI_TORII_mpi_win_allocate(MPI_Aint size, int disp_unit, MPIR_Info* info, 
   void* base;
   bool all = false;
   int mpi_errno = MPI_SUCCESS;
-  if (on_one_node(comm)) {
+  if (netmod_torii_on_one_node(comm)) {
     memory = make_memory(size);
-    mpi_errno = all_agree(comm, NULL != memory, &all);
+    mpi_errno = netmod_torii_all_agree(comm, NULL != memory, &all);
     MPIR_ERR_CHECK(mpi_errno);
   }
   if (!all) {

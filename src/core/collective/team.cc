@@ -64,6 +64,8 @@ uint64_t Team::piece_of(const CollectiveCall& call) const {
 }
 
 bool Team::serves(const CollectiveCall& call) const {
+  if (call.what == Collective::alltoall && call.bytes * members_ * members_ > TORII_ALLTOALL_MAX)
+    return false;
   if (members_ == 2 && !scarce_ && call.bytes > kPairMost) return false;
   return open() && call.root < members_ && piece_of(call) > 0;
 }

@@ -156,6 +156,8 @@ inline Call any_call(uint32_t members, std::mt19937_64& random) {
   static constexpr uint64_t kMost[] = {6, 60, 700, 7000, 70000, 400000};
   uint64_t most = kMost[std::min(random() % 6, random() % 6)];
   if (call.kind == Kind::alltoall || call.kind == Kind::allgather) most = most / members + 1;
+  if (call.kind == Kind::alltoall)
+    most = std::min<uint64_t>(most, TORII_ALLTOALL_MAX / members / members);
   call.bytes = call.kind == Kind::barrier ? 0 : random() % (most + 1);
   if (call.kind == Kind::reduce || call.kind == Kind::allreduce)
     call.bytes = (call.bytes + sizeof(Affine) - 1) / sizeof(Affine) * sizeof(Affine);

@@ -96,7 +96,10 @@ class Process {
   }
   // Until an operation fails, because `victim` was killed.
   void expect_death(Kind kind, uint32_t victim, uint32_t root) {
-    const Call call{kind, root, kind == Kind::barrier ? 0 : 48000u, false, false};
+    const uint64_t bytes = kind == Kind::barrier    ? 0
+                           : kind == Kind::alltoall ? TORII_ALLTOALL_MAX / size_ / size_
+                                                    : 48000;
+    const Call call{kind, root, bytes, false, false};
     std::mt19937_64 random(5);
     const auto inputs = inputs_of(call, size_, random);
     for (int i = 0;; ++i) {

@@ -326,17 +326,21 @@ TEST(Collective, WantOfMemoryAtOneIsToldToAll) {
   }
 }
 
-TEST(Collective, LongElementsAreUnsupportedAtAll) {
+TEST(Collective, WhatMessagesDoBetterIsUnsupportedAtAll) {
   Node node;
   Team team(node, {0, 1, 2});
   ASSERT_EQ(team.prepare(), all_of(3, TORII_OK));
   Bytes memory(1 << 20);
   const torii_reduction_t whole = {test::compose, nullptr, memory.size()};
   torii_flag_t flag;
-  for (torii_group_t* group : team.groups)
+  for (torii_group_t* group : team.groups) {
     EXPECT_EQ(torii_group_allreduce(group, nullptr, memory.data(), memory.size(), &whole,
                                     torii_flag, &flag),
               TORII_ERR_UNSUPPORTED);
+    EXPECT_EQ(torii_group_alltoall(group, nullptr, memory.data(), TORII_ALLTOALL_MAX / 9 + 1,
+                                   torii_flag, &flag),
+              TORII_ERR_UNSUPPORTED);
+  }
   std::mt19937_64 random(1);
   play(team, random, 3);
 }
