@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-EXTRA_DIST += test/conformance/kit.h test/conformance/liars.h
+EXTRA_DIST += test/conformance/kit.h test/conformance/liars.h test/conformance/rigs_nic.h
 if HAVE_GTEST
 check_LIBRARIES += test/conformance/libkit.a
 test_conformance_libkit_a_SOURCES = \
