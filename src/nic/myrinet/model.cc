@@ -115,7 +115,7 @@ void Lanai::bus_write(unsigned, uint32_t at, std::span<const std::byte> bytes) {
     } else if (value & kResetOn) {
       reset();
     } else if (value & kResetOff && !program_ && wanted_ != kNoProgram) {
-      store(0, Shared{});
+      std::fill_n(sram_.begin(), sizeof(Shared), std::byte{0});
       store(offsetof(Shared, program), wanted_);
       program_ = wanted_ == kBulldog ? make_bulldog(*this) : make_raw(*this);
       store(offsetof(Shared, magic), kMagic);
