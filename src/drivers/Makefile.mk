@@ -1,12 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libtorii_internal_la_SOURCES += \
+	src/drivers/card_driver.h \
+	src/drivers/card_memory.cc \
+	src/drivers/card_memory.h \
 	src/drivers/card_peers.h \
 	src/drivers/decorator.h \
 	src/drivers/driver.cc \
 	src/drivers/driver.h \
 	src/drivers/interfaces.h \
 	src/drivers/list.cc \
+	src/drivers/mail_groups.cc \
 	src/drivers/mailbox.h \
+	src/drivers/mailboxes.cc \
+	src/drivers/mailboxes.h \
+	src/drivers/remote_puts.cc \
+	src/drivers/remote_puts.h \
+	src/drivers/storing_driver.cc \
+	src/drivers/storing_driver.h \
 	src/drivers/trust.h
 EXTRA_DIST += src/drivers/README.md
 include src/drivers/self/Makefile.mk
@@ -16,6 +26,7 @@ include src/drivers/ucx/Makefile.mk
 include src/drivers/sim/Makefile.mk
 include src/drivers/fabric/Makefile.mk
 include src/drivers/fault/Makefile.mk
+include src/drivers/myrinet/Makefile.mk
 include src/drivers/skeleton/Makefile.mk
 include src/drivers/tnet/Makefile.mk
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// Shared by the drivers of emulated cards: addresses, the numbers of peers, and the end of peers as
-// the manager of the cluster tells it. No driver's frames pass through here.
+// Shared by the drivers of emulated cards: addresses, the numbers of peers, their cookies, and the
+// end of peers as the manager of the cluster tells it. No driver's frames pass through here.
 #pragma once
 
 #include <cstring>
+#include <deque>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -68,10 +69,14 @@ class CardPeers {
 
   // A number for a group: a name that no process has.
   PeerId add_group(uint32_t group) {
-    const PeerId peer = number_of(nic::make_name(0xffff, group + 1));
+    const PeerId peer = number_of(nic::make_name(kGroupEndpoint, group + 1));
     if (peer != kNoPeer) peers_[peer].down = true;
     return peer;
   }
+  bool is_group(PeerId peer) const {
+    return nic::endpoint_of(peers_[peer].name) == kGroupEndpoint && peers_[peer].name >> 16;
+  }
+  uint32_t group_of(PeerId peer) const { return (peers_[peer].name >> 16) - 1; }
 
   void forget(PeerId peer) {
     by_name_.erase(peers_[peer].name);
@@ -80,6 +85,30 @@ class CardPeers {
 
   Peer& operator[](PeerId peer) { return peers_[peer]; }
   size_t size() const { return peers_.size(); }
+
+  // Cookies: begun when an operation is accepted, ended when it is over, which is reported later.
+  void begin(PeerId peer) { peers_[peer].pending++; }
+  void end(PeerId peer, uint64_t cookie, Status status) {
+    ended_.push_back({peer, cookie, status});
+  }
+  // Of a frame that was copied: over at once. Without a cookie there is nothing to report.
+  void end_copied(PeerId peer, uint64_t cookie) {
+    if (!cookie) return;
+    begin(peer);
+    end(peer, cookie, Status::ok);
+  }
+  bool has_ended() const { return !ended_.empty(); }
+  bool has_room() const { return ended_.size() < kEndedMax; }  // for another cookie
+  unsigned report_ended(Sink& sink, unsigned budget) {
+    unsigned count = 0;
+    for (; !ended_.empty() && count < budget; count++) {
+      const Ended ended = ended_.front();
+      ended_.pop_front();
+      peers_[ended.peer].pending--;
+      sink.done(ended.cookie, ended.status);
+    }
+    return count;
+  }
 
   // Is there anything for report_ends() to do?
   bool changed() const { return liveness_.changes() != seen_; }
@@ -109,6 +138,13 @@ class CardPeers {
     uint32_t zero;
   };
   static_assert(sizeof(Address) == kAddressBytes);
+  struct Ended {
+    PeerId peer;
+    uint64_t cookie;
+    Status status;
+  };
+  static constexpr size_t kEndedMax = 1024;
+  static constexpr uint32_t kGroupEndpoint = 0xffff;
 
   const char* const driver_;
   const nic::CardInfo info_;
@@ -116,6 +152,7 @@ class CardPeers {
   const uint32_t peers_max_;
   std::vector<Peer> peers_;
   std::unordered_map<nic::Name, PeerId> by_name_;
+  std::deque<Ended> ended_;
   uint32_t seen_ = 0;
 };
 

@@ -14,6 +14,8 @@
 #include <cstring>
 #include <span>
 
+#include "nic/card.h"
+
 namespace torii {
 
 inline constexpr uint32_t kMailSlots = 4;
@@ -24,28 +26,40 @@ struct MailTrailer {
   uint32_t bytes;     // of the frame
   uint32_t kind;      // the driver's own
   uint32_t number;    // of all frames that the sender has sent to anybody: tells their order
+  nic::Name from;     // the memory may have been another sender's before
+  nic::Name to;       // and this process another one; kNobody: to a group
   uint32_t sequence;  // in this mailbox, from 1
 };
 inline constexpr uint32_t kMailMax = kMailSlotBytes - sizeof(MailTrailer);
+static_assert(kMailMax % 8 == 0);
 
 // The receiver's end.
 class MailReader {
  public:
   MailReader() = default;
-  // Takes frames from the next sequence on; with `any` from the lowest that has come first: the
-  // sender may have begun before.
-  MailReader(std::byte* memory, bool any) : memory_(memory), any_(any) {
+  MailReader(std::byte* memory, nic::Name from, nic::Name to)
+      : memory_(memory), from_(from), to_(to) {}
+  // A mailbox whose sender may have begun before: cleared, and read from the lowest sequence that
+  // has come first.
+  static MailReader late(std::byte* memory, nic::Name from, nic::Name to) {
+    MailReader out(memory, from, to);
+    out.late_ = true;
     for (uint32_t slot = 0; slot < kMailSlots; slot++)
-      std::memset(trailer_of(slot), 0, sizeof(MailTrailer));
+      std::memset(out.trailer_of(slot), 0, sizeof(MailTrailer));
+    return out;
+  }
+  // Who has sent the first frame of this mailbox; kNobody: none has come, or it is not for `to`.
+  static nic::Name sender(std::byte* memory, nic::Name to) {
+    const MailTrailer* const first = MailReader(memory, nic::kNobody, to).trailer_of(0);
+    return sequence_of(first) == 1 && first->to == to ? first->from : nic::kNobody;
   }
 
   // The next frame; null: none has come. What it says comes from another process.
   const MailTrailer* head() {
     if (!memory_) return nullptr;
-    if (any_) find_first();
-    MailTrailer* const trailer = trailer_of(next_ % kMailSlots);
-    const uint32_t sequence = __atomic_load_n(&trailer->sequence, __ATOMIC_ACQUIRE);
-    return sequence == next_ + 1 && trailer->bytes <= kMailMax ? trailer : nullptr;
+    if (late_) find_first();
+    const MailTrailer* const trailer = trailer_of(next_ % kMailSlots);
+    return sequence_of(trailer) == next_ + 1 && is_good(*trailer) ? trailer : nullptr;
   }
   std::span<const std::byte> frame(const MailTrailer& head) const {
     const auto* const end = reinterpret_cast<const std::byte*>(&head);
@@ -62,17 +76,24 @@ class MailReader {
   MailTrailer* trailer_of(uint32_t slot) const {
     return reinterpret_cast<MailTrailer*>(memory_ + (slot + 1) * kMailSlotBytes) - 1;
   }
+  static uint32_t sequence_of(const MailTrailer* trailer) {
+    return __atomic_load_n(&trailer->sequence, __ATOMIC_ACQUIRE);
+  }
+  bool is_good(const MailTrailer& trailer) const {
+    return trailer.from == from_ && trailer.to == to_ && trailer.bytes <= kMailMax;
+  }
   void find_first() {
     for (uint32_t slot = 0; slot < kMailSlots; slot++) {
-      const uint32_t sequence = __atomic_load_n(&trailer_of(slot)->sequence, __ATOMIC_ACQUIRE);
-      if (sequence == 0 || (!any_ && static_cast<int32_t>(sequence - 1 - next_) >= 0)) continue;
+      const uint32_t sequence = sequence_of(trailer_of(slot));
+      if (sequence == 0 || (!late_ && static_cast<int32_t>(sequence - 1 - next_) >= 0)) continue;
       next_ = sequence - 1;
-      any_ = false;
+      late_ = false;
     }
   }
 
   std::byte* memory_ = nullptr;
-  bool any_ = false;
+  nic::Name from_ = nic::kNobody, to_ = nic::kNobody;
+  bool late_ = false;
   uint32_t next_ = 0;      // frames before the next one
   uint32_t consumed_ = 0;  // of these, here
 };
@@ -87,8 +108,8 @@ class MailWriter {
   // Where in its slot a frame of that length begins.
   static uint32_t begin(uint32_t bytes) { return kMailMax - (bytes + 7) / 8 * 8; }
   // Writes the trailer of the next frame behind it, in a copy of the slot.
-  void seal(std::byte* copy, uint32_t bytes, uint32_t kind, uint32_t number) const {
-    const MailTrailer trailer{bytes, kind, number, sent_ + 1};
+  void seal(std::byte* copy, MailTrailer trailer) const {
+    trailer.sequence = sent_ + 1;
     std::memcpy(copy + kMailMax, &trailer, sizeof(trailer));
   }
   void advance() { sent_++; }

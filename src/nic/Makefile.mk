@@ -30,5 +30,6 @@ libtorii_nic_la_SOURCES = \
 	src/nic/trace.cc \
 	src/nic/trace.h
 EXTRA_DIST += src/nic/README.md
+include src/nic/myrinet/Makefile.mk
 include src/nic/skeleton/Makefile.mk
 include src/nic/tnet/Makefile.mk

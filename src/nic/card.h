@@ -90,6 +90,10 @@ class Card {
   virtual uint32_t read32(uint32_t at) = 0;                         // waits for earlier stores
   virtual void read(uint32_t at, void* to, size_t n) = 0;
 
+  // The card's memory from offset 0 on, where the process can have it mapped: for loads, which cost
+  // as much as read(). Empty: use that.
+  virtual std::span<const std::byte> window() const { return {}; }
+
   // Pins memory of this process, and gives it an address on the bus. `no_memory`: there is no room
   // for another one.
   virtual Status map(void* base, size_t n, uint32_t rights, uint64_t* address) = 0;

@@ -32,7 +32,12 @@ void Crossbar::link_arrive(Link& link, Packet&& packet) {
 }
 
 void Crossbar::add(unsigned input, Packet&& packet) {
-  const uint64_t outputs = policy_.route(number_, input, packet);
+  uint64_t outputs = policy_.route(number_, input, packet);
+  // Nothing waits for an output that is not there, nor for one that will lose it.
+  for (unsigned port = 0; port <= kPortsMax && outputs >> port; port++) {
+    const Link* const out = port < options_.ports ? ports_[port].out : nullptr;
+    if (!out || (out->down() && out->options().window == 0)) outputs &= ~(uint64_t{1} << port);
+  }
   packets_++;
   if (outputs == 0) {
     dropped_++;

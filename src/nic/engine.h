@@ -30,6 +30,7 @@ class Engine {
   uint64_t next_ns() const { return events_.empty() ? ~uint64_t{0} : events_.front().ns; }
   // Runs the next event. There must be one; events do not call this.
   void step();
+  bool running() const { return running_; }  // an event
   // Runs all events up to that time, and sets the clock to it. A time that is past does nothing.
   void run_to(uint64_t ns);
 

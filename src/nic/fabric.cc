@@ -231,11 +231,18 @@ void Fabric::link_down(Link& link, std::vector<Packet>&& unsent) {
 }
 
 // With other routes later packets would overtake those that are under way. So all that have reached
-// a switch begin again at their first one, in the order in which they were sent.
+// a switch begin again at their first one, in the order in which they were sent. Source routes are
+// used up by then: those packets are lost, and the nodes are told that there are other routes.
 void Fabric::route_again() {
   routing_ = false;
   std::vector<Packet> packets = std::exchange(lost_, {});
   for (const auto& crossbar : crossbars_) crossbar->take_all(&packets);
+  if (kind_.source_routed) {
+    routes_ = Routes(topology_, works_);
+    for (uint32_t endpoint = 0; endpoint < endpoints(); endpoint++) publish(endpoint);
+    for (const auto& node : nodes_) node->tell();
+    return;
+  }
   for (size_t i = 0; i < links_.size(); i++)
     if (i % 2 == 1 || !topology_.cables[i / 2].ends[0].is_host) links_[i]->take_all(&packets);
   std::ranges::sort(packets, {}, &Packet::number);

@@ -176,12 +176,20 @@ void Link::take_all(std::vector<Packet>* out) {
 void Link::give_up() {
   down_ = true;
   std::vector<Packet> unsent;
+  if (!keeps()) queue_.erase(queue_.begin(), queue_.begin() + static_cast<ptrdiff_t>(sent_));
   take_all(&unsent);
   if (engine_.trace) engine_.trace->record(engine_.now_ns(), 0, name_, "down");
   source_->link_down(*this, std::move(unsent));
 }
 
-void Link::cut() { cut_ = true; }
+void Link::cut() {
+  cut_ = true;
+  if (keeps() || !source_) return;
+  // No acknowledgement is missed; but both ends see that nothing comes any more.
+  engine_.after(options_.timeout_ns * options_.tries, [this] {
+    if (cut_ && !down_) give_up();
+  });
+}
 
 void Link::restore() {
   cut_ = false;

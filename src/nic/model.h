@@ -79,6 +79,8 @@ class Model {
   // Inside the registers; offset and length are multiples of 4.
   virtual void bus_write(unsigned context, uint32_t at, std::span<const std::byte> bytes) = 0;
   virtual uint32_t bus_read(unsigned context, uint32_t at) = 0;
+  // Memory at offset 0 that its processes may have mapped, and that loads do not change.
+  virtual std::span<const std::byte> memory() const { return {}; }
   virtual Status control(unsigned context, const Control& in, Control* out);
 
   virtual void arrive(Packet&& packet) = 0;

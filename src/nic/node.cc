@@ -241,6 +241,8 @@ void DirectCard::read(uint32_t at, void* to, size_t n) {
   }
 }
 
+std::span<const std::byte> DirectCard::window() const { return node_.model->memory(); }
+
 Status DirectCard::map(void* base, size_t n, uint32_t rights, uint64_t* address) {
   return alive() ? node_.map(context_, base, n, rights, address) : Status::no_memory;
 }

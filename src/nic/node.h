@@ -100,6 +100,7 @@ class DirectCard final : public Card {
   void write(uint32_t at, const void* from, size_t n) override;
   uint32_t read32(uint32_t at) override;
   void read(uint32_t at, void* to, size_t n) override;
+  std::span<const std::byte> window() const override;
   Status map(void* base, size_t n, uint32_t rights, uint64_t* address) override;
   void unmap(uint64_t address) override;
   std::span<std::byte> shared() override { return {lent_->base, lent_->bytes}; }

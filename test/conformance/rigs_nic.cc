@@ -2,19 +2,27 @@
 // Copyright (c) 2026, the Torii authors
 //
 // Drivers of emulated cards, each on a fabric of its own whose time is that of the case.
+#include "conformance/rigs_nic.h"
+
 #include <cstring>
 
-#include "conformance/kit.h"
+#include "core/link/link.h"
 #include "drivers/decorator.h"
+#include "drivers/myrinet/myrinet.h"
 #include "drivers/skeleton/skeleton.h"
 #include "drivers/tnet/tnet.h"
-#include "nic/fabric.h"
 
 namespace torii::kit {
 namespace {
 
-using OpenOnCard = std::unique_ptr<Driver> (*)(std::unique_ptr<nic::Card> card,
-                                               const DriverEnv& env, std::string* why);
+std::unique_ptr<Driver> open_bulldog(std::unique_ptr<nic::Card> card, const DriverEnv& env,
+                                     std::string* why) {
+  return open_myrinet(std::move(card), env, why);
+}
+std::unique_ptr<Driver> open_raw(std::unique_ptr<nic::Card> card, const DriverEnv& env,
+                                 std::string* why) {
+  return open_myrinet(std::move(card), env, why, true);
+}
 
 // Moves the fabric's time with poll(). Drivers do not: real cards need no such help.
 class Clocked final : public Decorator {
@@ -38,16 +46,28 @@ class Clocked final : public Decorator {
   const std::shared_ptr<nic::Fabric> fabric_;
 };
 
-Rig nic_rig(const std::string& name, nic::FabricOptions options, uint64_t seed, OpenOnCard open) {
+// The same with the link over the driver.
+Rig with_link(Rig rig) {
+  rig.open = [open = rig.open](const DriverEnv& env, std::string* why) {
+    return wrap_link([&](const DriverEnv& inner) { return open(inner, why); }, env);
+  };
+  return rig;
+}
+
+}  // namespace
+
+Rig nic_rig(const std::string& name, nic::FabricOptions options, uint64_t seed, OpenOnCard open,
+            std::shared_ptr<nic::Fabric>* last) {
   Rig rig;
   rig.name = name;
   rig.seed = seed;
   options.card = name.substr(0, name.find('/'));
   options.faults += (options.faults.empty() ? "seed=" : ",seed=") + std::to_string(seed);
   const auto fabric = std::make_shared<std::shared_ptr<nic::Fabric>>();
-  rig.reset = [fabric, options] {
+  rig.reset = [fabric, options, last] {
     std::string why;
     *fabric = nic::Fabric::make(options, &why);
+    if (last) *last = *fabric;
     if (*fabric) return;
     std::fprintf(stderr, "%s\n", why.c_str());
     std::exit(1);
@@ -69,8 +89,6 @@ Rig nic_rig(const std::string& name, nic::FabricOptions options, uint64_t seed, 
   return rig;
 }
 
-}  // namespace
-
 std::vector<Rig> nic_rigs(uint64_t seed) {
   const auto with = [](uint32_t nodes, const char* topology, const char* faults) {
     nic::FabricOptions options;
@@ -84,13 +102,28 @@ std::vector<Rig> nic_rigs(uint64_t seed) {
       nic_rig("skeleton/bit-errors", with(16, "star", "ber=1e-5"), seed, open_skeleton),
       nic_rig("skeleton/fat-tree", with(24, "fattree", "ber=1e-6"), seed, open_skeleton),
       // Two cables between switches go, one for ever: there is another way.
-      nic_rig("skeleton/cut", with(16, "ring:4", "cut#3/cable=16,cut#50/cable=18/for=100us"), seed,
+      nic_rig("skeleton/cut", with(16, "ring:16", "cut#3/cable=16,cut#50/cable=18/for=100us"), seed,
               open_skeleton),
+      nic_rig("myrinet", with(8, "star", ""), seed, open_bulldog),
+      nic_rig("myrinet/bit-errors", with(8, "star", "ber=3e-6"), seed, open_bulldog),
+      // Parnass: eight switches for four hosts each, and four above.
+      nic_rig("myrinet/fat-tree", with(32, "fattree", "ber=1e-6"), seed, open_bulldog),
+      nic_rig("myrinet/cut", with(8, "ring:8", "cut#20/cable=8,cut#50/cable=10/for=100us"), seed,
+              open_bulldog),
+      nic_rig("myrinet/dma-fails", with(8, "star", "fail#2,fail#7,stall#5/for=300us"), seed,
+              open_bulldog),
+      nic_rig("myrinet/raw", with(8, "star", ""), seed, open_raw),
+      with_link(nic_rig("myrinet/raw-link", with(8, "star", ""), seed, open_raw)),
+      with_link(
+          nic_rig("myrinet/raw-link-bit-errors", with(8, "star", "ber=3e-6"), seed, open_raw)),
+      with_link(nic_rig("myrinet/raw-link-cut",
+                        with(8, "ring:8", "cut#20/cable=8,cut#50/cable=10/for=100us"), seed,
+                        open_raw)),
       nic_rig("tnet", with(12, "star", ""), seed, open_tnet),
       nic_rig("tnet/two-a-card", with(4, "star", ""), seed, open_tnet),
       nic_rig("tnet/bit-errors", with(12, "star", "ber=1e-5"), seed, open_tnet),
       nic_rig("tnet/fat-tree", with(24, "fattree", "ber=1e-6"), seed, open_tnet),
-      nic_rig("tnet/cut", with(8, "ring:4", "cut#30/cable=8,cut#500/cable=10/for=100us"), seed,
+      nic_rig("tnet/cut", with(8, "ring:8", "cut#30/cable=8,cut#500/cable=10/for=100us"), seed,
               open_tnet),
   };
 }

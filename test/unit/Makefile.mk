@@ -11,6 +11,7 @@ EXTRA_DIST += \
 	test/unit/link/link_kit.h \
 	test/unit/memory/exports_kit.h \
 	test/unit/ni/waiter_kit.h \
+	test/unit/nic/nic_cards.h \
 	test/unit/nic/nic_kit.h \
 	test/unit/portals/portals_clients.h \
 	test/unit/portals/portals_kit.h \
@@ -96,10 +97,12 @@ test_unit_memory_tests_SOURCES = \
 	test/unit/memory/memory_registered_test.cc
 test_unit_nic_tests_SOURCES = \
 	test/unit/nic/nic_bus_test.cc \
+	test/unit/nic/nic_cards_test.cc \
 	test/unit/nic/nic_crossbar_test.cc \
 	test/unit/nic/nic_engine_test.cc \
 	test/unit/nic/nic_fabric_test.cc \
 	test/unit/nic/nic_link_test.cc \
+	test/unit/nic/nic_myrinet_test.cc \
 	test/unit/nic/nic_tnet_test.cc \
 	test/unit/nic/nic_topology_test.cc
 test_unit_nic_tests_LDADD = libtorii_nic.la $(LDADD)

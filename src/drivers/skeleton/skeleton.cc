@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/base/log.h"
-#include "drivers/card_peers.h"
+#include "drivers/card_driver.h"
 #include "nic/skeleton/regs.h"
 
 namespace torii {
@@ -17,27 +17,17 @@ namespace {
 
 using namespace nic::skeleton;
 
-class SkeletonDriver final : public Driver {
+class SkeletonDriver final : public CardDriver {
  public:
   SkeletonDriver(std::unique_ptr<nic::Card> card, const DriverEnv& env)
-      : card_(std::move(card)),
-        shared_(*reinterpret_cast<Shared*>(card_->shared().data())),
-        sink_(*env.sink),
-        peers_("skeleton", *card_, kPeersMax) {
+      : CardDriver("skeleton", std::move(card), env, kPeersMax),
+        shared_(*reinterpret_cast<Shared*>(card_->shared().data())) {
     caps_.flags = kReliable | kPeerDown | kWait;
     caps_.mtu = caps_.inline_max = kFrameMax;
     caps_.pieces_max = 8;
     caps_.batch_max = 16;
-    caps_.address_bytes = CardPeers::kAddressBytes;
-    caps_.peers_max = kPeersMax;
   }
 
-  const DriverCaps& caps() const override { return caps_; }
-  void address(std::byte* out) const override { peers_.address(out); }
-  Status connect(std::span<const std::byte> address, PeerId* peer, std::string* why) override {
-    return peers_.connect(address, peer, why);
-  }
-  void disconnect(PeerId peer) override { peers_.forget(peer); }
   size_t send(std::span<const Tx> batch) override;
   unsigned poll(uint64_t now_ns, unsigned budget) override;
   Status arm(int* fd) override;
@@ -56,11 +46,7 @@ class SkeletonDriver final : public Driver {
     return number == consumed_ + 1 ? &completion : nullptr;
   }
 
-  const std::unique_ptr<nic::Card> card_;
   Shared& shared_;
-  Sink& sink_;
-  CardPeers peers_;
-  DriverCaps caps_;
   Sent sent_[kSends];
   uint32_t written_ = 0;   // descriptors
   uint32_t done_ = 0;      // of these, carried out
@@ -72,15 +58,9 @@ size_t SkeletonDriver::send(std::span<const Tx> batch) {
   for (const Tx& tx : batch) {
     if (written_ - done_ == kSends) break;
     const uint32_t slot = written_ % kSends;
-    std::byte* at = shared_.send[slot];
-    if (tx.head_bytes) std::memcpy(at, tx.head, tx.head_bytes);
-    at += tx.head_bytes;
-    for (const iovec& piece : std::span(tx.pieces, tx.piece_count)) {
-      if (piece.iov_len) std::memcpy(at, piece.iov_base, piece.iov_len);
-      at += piece.iov_len;
-    }
+    copy_frame(tx, shared_.send[slot]);
     const size_t offset = static_cast<size_t>(shared_.send[slot] - card_->shared().data());
-    shared_.descriptors[slot] = {static_cast<uint32_t>(card_->info().shared_address + offset),
+    shared_.descriptors[slot] = {static_cast<uint32_t>(info_.shared_address + offset),
                                  tx.head_bytes + tx.body_bytes, peers_[tx.peer].name, 0};
     sent_[slot] = {tx.peer, tx.cookie};
     peers_[tx.peer].pending++;

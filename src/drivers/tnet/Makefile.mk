@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libtorii_internal_la_SOURCES += \
-	src/drivers/tnet/driver.h \
-	src/drivers/tnet/groups.cc \
-	src/drivers/tnet/remote.cc \
 	src/drivers/tnet/tnet.cc \
 	src/drivers/tnet/tnet.h
 EXTRA_DIST += src/drivers/tnet/README.md

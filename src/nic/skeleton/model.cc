@@ -40,7 +40,14 @@ class SkeletonModel final : public Model {
   void bus_write(unsigned context, uint32_t at, std::span<const std::byte> bytes) override;
   uint32_t bus_read(unsigned context, uint32_t at) override;
   void arrive(Packet&& packet) override;
-  void port_ready() override { fetch(); }
+  void port_ready() override {
+    down_ = false;
+    fetch();
+  }
+  void port_down() override {
+    down_ = true;
+    fetch();
+  }
   std::string report() const override;
 
  private:
@@ -64,6 +71,7 @@ class SkeletonModel final : public Model {
   uint32_t consumed_ = 0;   // and read
   bool interrupt_ = false;  // with the next one
   bool fetching_ = false;
+  bool down_ = false;           // the cable: what is to leave is lost
   std::deque<Packet> arrived_;  // that wait for a completion
   uint64_t refused_ = 0, frames_out_ = 0, frames_in_ = 0;
 };
@@ -118,6 +126,10 @@ uint32_t SkeletonModel::bus_read(unsigned, uint32_t at) { return at == kId ? kId
 
 // One descriptor at a time: fetched, its frame fetched, sent.
 void SkeletonModel::fetch() {
+  if (down_ && !fetching_) {
+    for (; sent_ != doorbell_; sent_++) owed_++;
+    return receive();
+  }
   if (fetching_ || sent_ == doorbell_ || !board_.port.ready()) return;
   fetching_ = true;
   const size_t offset = offsetof(Shared, descriptors) + sent_ % kSends * sizeof(Descriptor);
@@ -150,6 +162,7 @@ void SkeletonModel::send(const Descriptor& descriptor, std::span<const std::byte
   const Header header{static_cast<uint16_t>(endpoint_of(descriptor.to)), 0, descriptor.to, name_};
   std::vector<std::byte> bytes = bytes_of(header);
   bytes.insert(bytes.end(), frame.begin(), frame.end());
+  if (down_) return;
   board_.port.send(0, std::move(bytes));
   frames_out_++;
 }

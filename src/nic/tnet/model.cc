@@ -314,8 +314,9 @@ void TnetModel::end_transfer(Status status) {
     if (status != Status::ok) raise(transfer.context, kCauseDma);
     std::vector<std::byte> count(sizeof(process.sends));
     std::memcpy(count.data(), &process.sends, sizeof(process.sends));
-    board_.bus.dma_write(writer_, process.shared, std::move(count),
-                         [this, context = transfer.context](Status) { raise(context, 0); });
+    board_.bus.dma_write(
+        writer_, process.shared, std::move(count),
+        [this, context = transfer.context](Status) { raise(context, kCauseSent); });
   }
   next_transfer();
 }

@@ -48,6 +48,7 @@ enum Cause : uint32_t {          // bit n: remote interrupt n
   kCauseLink = 1u << 18,         // the link is down
   kCauseFifo = 1u << 19,         // more stores than the send FIFO has room: packets are missing
   kCauseDma = 1u << 20,          // a transfer of kSend failed
+  kCauseSent = 1u << 21,         // a transfer of kSend is over
 };
 
 // Calls of the kernel driver, and their words.

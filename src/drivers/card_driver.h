@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// What the drivers of all emulated cards have: a card, peers with their cookies, and a sink.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "drivers/card_peers.h"
+#include "drivers/interfaces.h"
+
+namespace torii {
+
+class CardDriver : public Driver {
+ public:
+  const DriverCaps& caps() const override { return caps_; }
+  void address(std::byte* out) const override { peers_.address(out); }
+  Status connect(std::span<const std::byte> address, PeerId* peer, std::string* why) override {
+    return peers_.connect(address, peer, why);
+  }
+  void disconnect(PeerId peer) override { peers_.forget(peer); }
+
+ protected:
+  CardDriver(const char* name, std::unique_ptr<nic::Card> card, const DriverEnv& env,
+             uint32_t peers_max, uint32_t groups_max = 0)
+      : card_(std::move(card)),
+        info_(card_->info()),
+        sink_(*env.sink),
+        peers_(name, *card_, peers_max + groups_max) {
+    caps_.address_bytes = CardPeers::kAddressBytes;
+    caps_.peers_max = peers_max;
+  }
+  // Is that process there, as far as this one can tell?
+  bool is_there(nic::Name name) const { return card_->liveness().life(name) == nic::Life::there; }
+  // Copies the head of a frame, and its body; returns the end.
+  static std::byte* copy_head(const Tx& tx, std::byte* to) {
+    if (tx.head_bytes) std::memcpy(to, tx.head, tx.head_bytes);
+    return to + tx.head_bytes;
+  }
+  static std::byte* copy_frame(const Tx& tx, std::byte* to) {
+    to = copy_head(tx, to);
+    for (const iovec& piece : std::span(tx.pieces, tx.piece_count)) {
+      if (piece.iov_len) std::memcpy(to, piece.iov_base, piece.iov_len);
+      to += piece.iov_len;
+    }
+    return to;
+  }
+
+  const std::unique_ptr<nic::Card> card_;
+  const nic::CardInfo info_;
+  Sink& sink_;
+  CardPeers peers_;
+  DriverCaps caps_;
+};
+
+}  // namespace torii

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// The driver of Myrinet cards (nic/myrinet/regs.h), with either control program.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "drivers/driver.h"
+#include "nic/card.h"
+
+namespace torii {
+
+// `raw`: as over Myricom's API, frames may be lost; else BullDog is on the card, and nothing is.
+// Null with the reason in *why.
+std::unique_ptr<Driver> open_myrinet(std::unique_ptr<nic::Card> card, const DriverEnv& env,
+                                     std::string* why, bool raw = false);
+
+}  // namespace torii

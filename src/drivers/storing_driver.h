@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// A driver but for the card: for cards that store to the memory of other processes, in order. Its
+// frames go by mailboxes, and its puts by stores to memory in the page table.
+#pragma once
+
+#include <memory>
+
+#include "drivers/card_driver.h"
+#include "drivers/card_memory.h"
+#include "drivers/mailboxes.h"
+#include "drivers/remote_puts.h"
+
+namespace torii {
+
+class StoringDriver : public CardDriver, protected StoringCard, private RegisteredMemory {
+ public:
+  size_t send(std::span<const Tx> batch) override;
+  unsigned poll(uint64_t now_ns, unsigned budget) override;
+  Status reg(void* base, uint64_t bytes, uint32_t access, Region* out) override {
+    return memory_.reg(base, bytes, access, out);
+  }
+  void dereg(Region& region) override { memory_.dereg(region); }
+  Status import(PeerId peer, std::span<const std::byte> key, uint32_t* remote) override {
+    return memory_.import(peers_[peer].name, key, remote);
+  }
+  void drop(uint32_t remote) override { memory_.drop(remote); }
+  Status put(const Rma& rma) override;
+  Status join(std::span<const std::byte> group, PeerId* peer) override;
+  void leave(PeerId peer) override;
+  RegisteredMemory* registered_memory() override { return this; }
+
+ protected:
+  // Regions that peers may put to are entered from `first_page` of the page table on, up to
+  // `end_page`.
+  StoringDriver(const char* name, std::unique_ptr<nic::Card> card, const DriverEnv& env,
+                uint64_t first_page, uint64_t end_page);
+  // As CardMemory::SetPages.
+  virtual Status set_pages(uint64_t page, uint64_t pages, uint64_t address) = 0;
+  // Stores whole words to the process's memory, from that address of the bus. There is room for one
+  // such store more than buffer() says.
+  virtual Status store_memory(nic::Name to, uint64_t target, uint64_t from, uint64_t bytes) = 0;
+  // Is there anything for poll() to do?
+  bool has_work();
+
+  std::byte* const shared_;
+
+ private:
+  bool receive(nic::Name from, uint32_t kind, std::span<const std::byte> frame);
+
+  Mailboxes mail_;
+  CardMemory memory_;
+  RemotePuts puts_;
+};
+
+}  // namespace torii
