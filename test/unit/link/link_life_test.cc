@@ -24,11 +24,14 @@ class LinkLifeTest : public LinkTest {
     lives_.kill(std::span(address).first(address.size() - kPublicKeyBytes));
   }
 
-  SimFabric lives_{
-      {.flags = kWait, .latency_min_ns = 1000, .latency_max_ns = 1000, .tells_lives = true}};
+  SimFabric lives_{{.flags = kWait,
+                    .inline_max = inline_max(),
+                    .latency_min_ns = 1000,
+                    .latency_max_ns = 1000,
+                    .tells_lives = true}};
 };
 
-TEST_F(LinkLifeTest, AProcessThatIsThereIsWaitedFor) {
+TEST_P(LinkLifeTest, AProcessThatIsThereIsWaitedFor) {
   const auto a = linked(), b = linked(), c = linked();
   const PeerId peer = a->connect(*b);
   a->connect(*c);
@@ -42,7 +45,7 @@ TEST_F(LinkLifeTest, AProcessThatIsThereIsWaitedFor) {
   EXPECT_EQ(a->sink.dones.size(), 2u);
 }
 
-TEST_F(LinkLifeTest, AProcessThatHasGoneIsMissedSoon) {
+TEST_P(LinkLifeTest, AProcessThatHasGoneIsMissedSoon) {
   for (const bool owing : {true, false}) {
     const auto a = linked(), b = linked();
     const PeerId peer = a->connect(*b);
@@ -72,7 +75,7 @@ class Slanderer final : public Decorator, private Paths {
   uint32_t long_max(PeerId) const override { return 0; }
 };
 
-TEST_F(LinkTest, ALivingPeerContradicts) {
+TEST_P(LinkTest, ALivingPeerContradicts) {
   End a([&](const DriverEnv& env) {
     return wrap_link(
         [&](const DriverEnv& inner) {
@@ -88,6 +91,8 @@ TEST_F(LinkTest, ALivingPeerContradicts) {
   EXPECT_TRUE(a.sink.downs.empty());
   EXPECT_GT(a.counters.link_probes, 0u);
 }
+
+TORII_WITH_CIPHERS(LinkLifeTest);
 
 }  // namespace
 }  // namespace torii
