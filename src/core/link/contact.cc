@@ -4,6 +4,7 @@
 // Who a peer is: its address, its keys, and how frames to it are sealed.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "core/base/log.h"
 #include "core/base/param.h"
@@ -12,6 +13,7 @@
 namespace torii::link {
 namespace {
 
+constexpr uint64_t kRefusalGapNs = 1000000000;
 constexpr size_t kTriedMost = 4096;  // processes of which no proof has come yet
 
 // Two keys of one direction.
@@ -145,6 +147,60 @@ Process* LinkDriver::join(PeerId id, const PublicKey& key) {
   process.peer = id;
   peer_of(id).process = &process;
   return &process;
+}
+
+// A hello from who was not connected: is it a member of the job, which the driver below knows at
+// that address as the sender, or not at all? Then it is known from now on.
+bool LinkDriver::introduces(Packet& packet, const Header& header) {
+  const Hello hello = read_hello(packet.frame.subspan(kHeaderBytes));
+  if (!members_ || hello.address.size() != caps_.address_bytes) return false;
+  PublicKey key;
+  std::ranges::copy(hello.address.last(kPublicKeyBytes), key.begin());
+  if (key == keys_->own()) return false;
+  if (!members_->admits(hello.who, hello.address)) {
+    refuse(packet.frame, header, key);
+    return false;
+  }
+  const Process* const process = process_of(key);
+  if (!process || process->ended || process->peer != kNoPeer ||
+      !tag_.open(opening_of(packet.frame, header, process->from)))
+    return false;
+  PeerId id = kNoPeer;
+  std::string why;
+  const auto address = hello.address.first(hello.address.size() - kPublicKeyBytes);
+  if (below_->connect(address, &id, &why) != Status::ok) return false;
+  if ((id == packet.from || packet.from == kNoPeer) && join(id, key)) {
+    packet.from = id;
+    return true;
+  }
+  if (!find(id)) below_->disconnect(id);
+  return false;
+}
+
+// Who has asked in vain for the whole deadline is told that it is no member, if that is certain, so
+// that it does not wait for ever. Few are: a key costs time, and such a process may be anybody.
+void LinkDriver::refuse(std::span<const std::byte> frame, const Header& header,
+                        const PublicKey& key) {
+  const Hello hello = read_hello(frame.subspan(kHeaderBytes));
+  if (!header.ask || now_ns_ < next_refusal_ns_ || !members_->excludes(hello.who)) return;
+  next_refusal_ns_ = now_ns_ + kRefusalGapNs;
+  Process* const process = process_of(key);
+  if (!process || process->ended || process->peer != kNoPeer ||
+      !tag_.open(opening_of(frame, header, process->from)))
+    return;
+  PeerId id = kNoPeer;
+  std::string why;
+  const auto address = hello.address.first(hello.address.size() - key.size());
+  if (below_->connect(address, &id, &why) != Status::ok || find(id)) return;
+  if (!std::exchange(refusal_told_, true))
+    TORII_WARN(
+        "link: a process that says it is rank %u of this job is not heard: the launcher knows "
+        "another address of that rank, or none",
+        hello.who.rank);
+  Peer stranger(new_rail());
+  stranger.process = process;
+  send_control(id, stranger, Kind::bye, kFirstRail, true);
+  forget_later(id);
 }
 
 // What a hello says. Where the settings differ the peer ends at both processes: the other one

@@ -9,7 +9,8 @@
 //    +-------+------+------+----------+--------+--------+--------+-------+
 //
 // kind        bits 0-3: see Kind; bit 5: the tag covers the payload; bit 6: acknowledge it at once;
-//             of a bye: the sender gives the receiver up; bit 7: the payload is encrypted
+//             of a bye: the sender gives the receiver up; of a hello: it has waited for the
+//             deadline, and asks for a bye if it will not be heard; bit 7: the payload is encrypted
 // seq         data, several, part: the number of this frame, from 0 for each pair and direction.
 //             Others: their number, from 1 for each pair and direction. Its low half
 // ack         all frames before this number have arrived; its low half

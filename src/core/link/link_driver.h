@@ -155,7 +155,8 @@ struct Peer {
 
   Process* process = nullptr;  // in processes_; null: nothing may be sent or believed
   uint32_t greetings = 0;      // hellos, before something was heard
-  uint64_t greeted_ns = 0;     // the last one
+  uint32_t unheard_ms = 0;     // when the first one left
+  uint64_t greeted_ns = 0;     // and the last one
   uint64_t words_sent = 0;     // frames without a number of `sent`
   uint64_t words_heard = 0;    // the number of the latest
   bool owes_ack = false;
@@ -250,6 +251,8 @@ class LinkDriver final : public Decorator, private Paths, private Trust {
   Process* process_of(const PublicKey& key);
   Process* join(PeerId id, const PublicKey& key);
   bool agrees(PeerId id, Peer& peer, const Hello& hello);
+  bool introduces(Packet& packet, const Header& header);
+  void refuse(std::span<const std::byte> frame, const Header& header, const PublicKey& key);
 
   bool remote() const { return caps_.flags & (kPut | kGet); }
   // Of frames that carry some of the core's.
@@ -342,7 +345,6 @@ class LinkDriver final : public Decorator, private Paths, private Trust {
   bool proves(std::span<const std::byte> frame, Header* header, const Process& process,
               const uint64_t* tag, std::span<const std::byte>* payload);
   void forget_later(PeerId from);
-  bool introduces(Packet& packet, const Header& header);
   void take_one(Packet& packet);
   void take_together(std::span<Packet> all);
   void take_genuine(Packet& packet, const Header& header, std::span<const std::byte> payload);
@@ -390,6 +392,8 @@ class LinkDriver final : public Decorator, private Paths, private Trust {
   bool probes_ = false;  // the driver below does not report dead peers
   uint64_t next_probes_ns_ = 0;
   uint64_t next_lives_ns_ = 0;
+  uint64_t next_refusal_ns_ = 0;
+  bool refusal_told_ = false;
   unsigned budget_ = 0;                       // of the present poll(), for frames that were waiting
   std::vector<std::unique_ptr<Peer>> peers_;  // by PeerId; null: nothing was ever exchanged
   uint32_t window_ = kWindow;                 // most frames under way to a peer

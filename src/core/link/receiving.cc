@@ -69,30 +69,6 @@ void LinkDriver::forget_later(PeerId from) {
   if (from != kNoPeer && !find(from)) strangers_.push_back(from);
 }
 
-// A hello from who was not connected: is it a member of the job, which the driver below knows at
-// that address as the sender, or not at all? Then it is known from now on.
-bool LinkDriver::introduces(Packet& packet, const Header& header) {
-  const Hello hello = read_hello(packet.frame.subspan(kHeaderBytes));
-  if (!members_ || hello.address.size() != caps_.address_bytes) return false;
-  PublicKey key;
-  std::ranges::copy(hello.address.last(kPublicKeyBytes), key.begin());
-  if (key == keys_->own() || !members_->admits(hello.who, hello.address)) return false;
-  const Process* const process = process_of(key);
-  if (!process || process->ended || process->peer != kNoPeer ||
-      !tag_.open(opening_of(packet.frame, header, process->from)))
-    return false;
-  PeerId id = kNoPeer;
-  std::string why;
-  const auto address = hello.address.first(hello.address.size() - kPublicKeyBytes);
-  if (below_->connect(address, &id, &why) != Status::ok) return false;
-  if ((id == packet.from || packet.from == kNoPeer) && join(id, key)) {
-    packet.from = id;
-    return true;
-  }
-  if (!find(id)) below_->disconnect(id);
-  return false;
-}
-
 void LinkDriver::packet(PeerId from, std::span<const std::byte> frame) {
   Packet one{from, frame};
   packets({&one, 1});
@@ -156,7 +132,7 @@ void LinkDriver::take_genuine(Packet& packet, const Header& header,
     return;
   }
   // What was recorded is no sign of life.
-  const bool news = is_new(peer, header);
+  const bool news = is_new(peer, header), first = !peer.heard;
   if (news) {
     packet.genuine = peer.heard = true;
     peer.waiting_since_ns = peer.heard_ns = now_ns_;
@@ -191,7 +167,10 @@ void LinkDriver::take_genuine(Packet& packet, const Header& header,
     hand_up_waiting(from, peer);
     budget_ = left;
     if (header.ask)
-      troubles_.emplace_back(from, "its frames do not arrive here, and its own message says more");
+      troubles_.emplace_back(
+          from, first ? "it does not know this process: its launcher names another address of this "
+                        "rank, or none; its own message says more"
+                      : "its frames do not arrive here, and its own message says more");
     end(from, peer, header.ask ? Status::peer_dead : Status::peer_closed);
   }
   if (peer.down != Status::ok || peer.owes_ack || !peer.sent.empty()) activate(from, peer);

@@ -18,6 +18,7 @@ constexpr uint32_t kAcksPerWindow = 2;
 constexpr uint32_t kAskedLeast = 4;      // frames that share a question, if the window has room
 constexpr size_t kBatches = 4;           // in a window that is used in whole batches
 constexpr uint32_t kDoublingsMost = 12;  // of the time between hellos
+constexpr uint64_t kMs = 1000000;        // in nanoseconds
 constexpr uint64_t kShunNs = 200000000;
 constexpr uint64_t kBurstNs = 50000;  // longer between two frames: they are no burst
 
@@ -212,12 +213,16 @@ size_t LinkDriver::room_for(Peer& peer, const Rail& rail, size_t at) const {
   return room;
 }
 
-// Says who this process is. The peer may not be listening yet.
+// Says who this process is. The peer may not be listening yet. After the deadline it is asked to
+// say so if it will never be.
 void LinkDriver::greet(PeerId id, Peer& peer) {
   if (greeting_rest(peer) > 0) return;
-  if (!send_control(id, peer, Kind::hello, static_cast<uint8_t>(peer.greetings % kRailsMax)))
+  const auto now_ms = static_cast<uint32_t>(now_ns_ / kMs);
+  const bool in_vain = peer.greetings && now_ms - peer.unheard_ms >= deadline_ns_ / kMs;
+  if (!send_control(id, peer, Kind::hello, static_cast<uint8_t>(peer.greetings % kRailsMax),
+                    in_vain))
     return;
-  peer.greetings++;
+  if (peer.greetings++ == 0) peer.unheard_ms = now_ms;
   peer.greeted_ns = now_ns_;
 }
 
@@ -443,7 +448,7 @@ bool LinkDriver::send_control(PeerId id, Peer& peer, Kind kind, uint8_t rail, bo
   tx.head_bytes = static_cast<uint32_t>(size);
   tx.rail = rail;
   // A first word and its answer need no way that was found before.
-  tx.anywhere = kind == Kind::hello || kind == Kind::ack;
+  tx.anywhere = kind == Kind::hello || kind == Kind::ack || kind == Kind::bye;
   return below_->send({&tx, 1}) == 1;
 }
 

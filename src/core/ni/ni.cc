@@ -185,8 +185,8 @@ bool Ni::open_drivers(std::string* why) {
     env.clock = config_.clock;
     env.clock_context = config_.clock_context;
     std::string reason;
-    if (!admit_members(name, &env, why)) return false;
-    std::unique_ptr<Driver> driver = open_with_link(name, env, &reason);
+    std::unique_ptr<Driver> driver;
+    if (admit_members(name, &env, &reason)) driver = open_with_link(name, env, &reason);
     if (driver) {
       on_network_ |= is_network(name);
       protocol_.add_driver(name, std::move(driver));

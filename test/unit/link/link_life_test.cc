@@ -92,6 +92,35 @@ TEST_P(LinkTest, ALivingPeerContradicts) {
   EXPECT_GT(a.counters.link_probes, 0u);
 }
 
+// A process that polls says so after the deadline, one that cannot tell yet is waited for.
+TEST_P(LinkLifeTest, WhoIsNotAMemberIsToldAfterTheDeadline) {
+  for (const bool certain : {false, true}) {
+    const auto a = linked(), b = linked();
+    b->members.admit = false;
+    b->members.certain = certain;
+    const PeerId to_b = a->connect(*b);
+    ASSERT_TRUE(a->send(to_b, "does anybody know me?", {}, 7));
+    run({a.get(), b.get()}, now_ns + (kDeadlineMs - 10) * kMs, kMs);
+    EXPECT_TRUE(a->sink.downs.empty());
+    run({a.get(), b.get()}, now_ns + kDeadlineMs * kMs, kMs);
+    EXPECT_TRUE(b->sink.packets.empty());
+    EXPECT_TRUE(b->sink.downs.empty());
+    if (!certain) {
+      EXPECT_TRUE(a->sink.downs.empty());
+      b->members.admit = true;
+      run({a.get(), b.get()}, now_ns + kDeadlineMs * kMs, kMs);
+      EXPECT_EQ(b->sink.packets.size(), 1u);
+      continue;
+    }
+    ASSERT_EQ(a->sink.downs.size(), 1u);
+    EXPECT_EQ(a->sink.downs[0].status, Status::peer_dead);
+    ASSERT_EQ(a->sink.dones.size(), 1u);
+    EXPECT_EQ(a->sink.dones[0].status, Status::peer_dead);
+    const std::string why = a->driver->paths()->trouble(to_b);
+    EXPECT_NE(why.find("does not know this process"), std::string::npos) << why;
+  }
+}
+
 TORII_WITH_CIPHERS(LinkLifeTest);
 
 }  // namespace
