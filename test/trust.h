@@ -49,8 +49,10 @@ class PlainKeys final : public Keys {
 struct Everybody final : Members {
   Who self() const override { return {1, 2}; }
   bool admits(const Who&, std::span<const std::byte>) override { return admit; }
+  bool excludes(const Who&) const override { return certain; }
 
   bool admit = true;
+  bool certain = true;
 };
 
 // For tests in which nobody is kept out.

@@ -66,6 +66,9 @@ class Members {
   // address that this member of the job has published, or while everybody is welcome. May ask the
   // launcher, once for each process.
   virtual bool admits(const Who& who, std::span<const std::byte> address) = 0;
+  // Of one that is not admitted: is that certain? No, if it may be welcome later, or if the
+  // launcher cannot be asked now.
+  virtual bool excludes(const Who& who) const = 0;
 
  protected:
   ~Members() = default;

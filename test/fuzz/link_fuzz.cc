@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What a process that knows the key sends to the link of another one: frames whose tags are right
-// and whose numbers, acknowledgements and contents are nearly right or arbitrary. What the link
-// hands up lies inside of what arrived, and each frame that it was given to send ends exactly once.
+// What a process that knows the key sends to the link of another one: frames whose tags are right,
+// or that are encrypted as they ought to be, and whose numbers, acknowledgements and contents are
+// nearly right or arbitrary. What the link hands up lies inside of what arrived, and each frame
+// that it was given to send ends exactly once.
 #include <map>
 #include <memory>
 #include <string>
@@ -85,6 +86,8 @@ class World {
     std::string why;
     require(param_set("peer_deadline_ms", std::to_string(kDeadlineMs), "fuzzer", &why) ==
             Status::ok);
+    const auto cipher = static_cast<Cipher>(in_.byte() % 3);
+    require(param_set("link_cipher", cipher_name(cipher), "fuzzer", &why) == Status::ok);
     DriverEnv env;
     env.sink = &victim_;
     env.counters = &counters_;
@@ -210,12 +213,14 @@ class World {
     header.ask = flags & 4;
     std::string payload = header.kind == link::Kind::several ? several() : in_.text(400);
     if (header.kind == link::Kind::ack && (flags & 8)) payload.resize(link::kSackMoreBytes);
-    payload.resize(std::min<size_t>(payload.size(), kMtu - link::kHeaderBytes));
+    payload.resize(std::min<size_t>(payload.size(), kMtu - link::kHeaderBytes - kCipherGrowth));
     link::Parts parts;
     if (header.kind == link::Kind::part) parts = some_parts(&payload);
     if (data && header.seq == next_) next_ += parts.count;
     if (!data && header.seq == words_) words_++;
-    std::string frame = test::frame_of(header, payload, test::key_between(liars_keys_, keys_));
+    const test::FrameKey key = test::key_between(liars_keys_, keys_);
+    std::string frame = flags & 16 ? test::readable_frame_of(header, payload, key)
+                                   : test::frame_of(header, payload, key);
     if (header.kind == link::Kind::hello && (flags & 8))
       frame = test::hello_of(liars_address_, liars_keys_, keys_, header.seq);
     if (in_.byte() < 4) frame[in_.below(static_cast<uint32_t>(frame.size()))] ^= 1;

@@ -78,6 +78,7 @@ test_unit_drivers_tests_SOURCES = \
 test_unit_hotpath_test_SOURCES = test/unit/api/hotpath_test.cc
 test_unit_link_tests_SOURCES = \
 	test/unit/link/link_ack_test.cc \
+	test/unit/link/link_cipher_test.cc \
 	test/unit/link/link_life_test.cc \
 	test/unit/link/link_long_test.cc \
 	test/unit/link/link_parts_test.cc \
@@ -86,7 +87,8 @@ test_unit_link_tests_SOURCES = \
 	test/unit/link/link_test.cc \
 	test/unit/link/link_trust_test.cc \
 	test/unit/link/watch_test.cc \
-	test/unit/trust/key_pair_test.cc
+	test/unit/trust/key_pair_test.cc \
+	test/unit/trust/seal_test.cc
 test_unit_link_peers_test_SOURCES = test/unit/link/link_peers_test.cc
 test_unit_memory_tests_SOURCES = \
 	test/unit/memory/allocations_test.cc \

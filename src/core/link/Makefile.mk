@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libtorii_internal_la_SOURCES += \
 	src/core/link/congestion.h \
+	src/core/link/contact.cc \
 	src/core/link/crc32c.cc \
 	src/core/link/crc32c.h \
 	src/core/link/header.cc \
@@ -13,8 +14,6 @@ libtorii_internal_la_SOURCES += \
 	src/core/link/receiving.cc \
 	src/core/link/sending.cc \
 	src/core/link/sent_frames.h \
-	src/core/link/siphash.cc \
-	src/core/link/siphash.h \
 	src/core/link/sleeping.cc \
 	src/core/link/speed.h \
 	src/core/link/timer.h \

@@ -2,72 +2,41 @@
 // Copyright (c) 2026, the Torii authors
 #include "core/link/header.h"
 
-#include <algorithm>
-
 #include "core/base/little_endian.h"
 #include "core/link/crc32c.h"
 
 namespace torii::link {
 namespace {
 
-constexpr size_t kTagAt = 24;
+constexpr size_t kTagAt = kSealedHeadBytes;
+static_assert(kTagAt + 8 == kHeaderBytes);
 constexpr uint8_t kKindBits = 0x0f;
 constexpr uint8_t kWhole = 0x20;
 constexpr uint8_t kAsk = 0x40;
-
-uint64_t tag_of(const std::byte* bytes, const Header& header, const Key& key,
-                std::span<const std::byte> payload) {
-  std::byte high[8];
-  store_little<uint32_t>(high, static_cast<uint32_t>(header.seq >> 32));
-  store_little<uint32_t>(high + 4, static_cast<uint32_t>(header.ack >> 32));
-  SipHash hash(key);
-  hash.add({bytes, kTagAt});
-  hash.add(high);
-  if (header.whole) hash.add(payload);
-  return hash.finish();
-}
+constexpr uint8_t kSealed = 0x80;
 
 }  // namespace
 
-void write_header(const Header& header, uint32_t payload_crc, const Key& key,
+void write_header(const Header& header, uint32_t payload_crc, const TagKey& key,
                   std::span<const std::byte> payload, std::byte* out) {
-  write_untagged(header, payload_crc, out);
-  write_tag(tag_of(out, header, key, payload), out);
+  write_unsealed(header, payload_crc, out);
+  SealKey tag_only;
+  tag_only.tag = key;
+  const Sealing frame{out, unsent_of(header), &tag_only, payload, {}, header.whole};
+  TagSeal().seal({&frame, 1});
 }
 
-void write_tag(uint64_t tag, std::byte* out) { store_little<uint64_t>(out + kTagAt, tag); }
-
-void write_untagged(const Header& header, uint32_t payload_crc, std::byte* out) {
-  const int flags = (header.whole ? kWhole : 0) | (header.ask ? kAsk : 0);
+void write_unsealed(const Header& header, uint32_t payload_crc, std::byte* out) {
+  const int flags =
+      (header.whole ? kWhole : 0) | (header.ask ? kAsk : 0) | (header.sealed ? kSealed : 0);
   // Whole words: a sum over what was just written in parts waits until that is in the cache.
   const uint64_t first = uint64_t{kMagic} | uint64_t{kVersion} << 16 |
                          static_cast<uint64_t>(static_cast<int>(header.kind) | flags) << 24;
   store_little<uint64_t>(out, first);
   store_little<uint64_t>(out + 8, uint64_t{static_cast<uint32_t>(header.seq)} | header.ack << 32);
   store_little<uint64_t>(out + 16, header.sack);
-  store_little<uint64_t>(out, first | uint64_t{crc32c(payload_crc, out, kTagAt)} << 32);
-}
-
-void tags_of(std::span<const Numbered> headers, uint64_t* tags) {
-  if (headers.size() == 1) {
-    Header one;
-    one.seq = headers[0].seq;
-    one.ack = headers[0].ack;
-    tags[0] = tag_of(headers[0].bytes, one, *headers[0].key, {});
-    return;
-  }
-  std::array<const std::byte*, kSipLanes> texts;
-  SipWords high{}, all;
-  std::array<const Key*, kSipLanes> keys;
-  texts.fill(headers[0].bytes);
-  keys.fill(headers[0].key);
-  for (size_t lane = 0; lane < headers.size(); lane++) {
-    texts[lane] = headers[lane].bytes;
-    keys[lane] = headers[lane].key;
-    high[lane] = headers[lane].seq >> 32 | headers[lane].ack >> 32 << 32;
-  }
-  siphash_lanes(keys, texts, kTagAt / 8, high, &all);
-  std::copy_n(all.begin(), headers.size(), tags);
+  if (!header.sealed)
+    store_little<uint64_t>(out, first | uint64_t{crc32c(payload_crc, out, kTagAt)} << 32);
 }
 
 void write_length(size_t bytes, std::byte* out) {
@@ -107,29 +76,40 @@ bool parse_header(std::span<const std::byte> frame, Header* out) {
   out->seq = load_little<uint32_t>(bytes + 8);
   out->ack = load_little<uint32_t>(bytes + 12);
   out->sack = load_little<uint64_t>(bytes + 16);
+  out->sealed = kind & kSealed;
   out->parts = {};
-  if (out->kind < Kind::data || out->kind > Kind::hello || kind & ~(kKindBits | kWhole | kAsk))
+  if (out->kind < Kind::data || out->kind > Kind::hello ||
+      kind & ~(kKindBits | kWhole | kAsk | kSealed))
     return false;
   const auto payload = frame.subspan(kHeaderBytes);
-  switch (out->kind) {
+  if (out->sealed)
+    return carries_frames(out->kind) && !out->whole && payload.size() >= kCipherGrowth;
+  return parse_payload(payload, out);
+}
+
+bool parse_payload(std::span<const std::byte> payload, Header* header) {
+  header->parts = {};
+  switch (header->kind) {
     case Kind::part:
-      return parse_parts(payload, &out->parts);
+      return parse_parts(payload, &header->parts);
     case Kind::hello:
-      return out->whole && payload.size() > kHelloBytes;
+      return header->whole && payload.size() > kHelloBytes;
     case Kind::ack:
-      return payload.empty() || (out->whole && payload.size() == kSackMoreBytes);
+      return payload.empty() || (header->whole && payload.size() == kSackMoreBytes);
     default:
-      return carries_frames(out->kind) || payload.empty();
+      return carries_frames(header->kind) || payload.empty();
   }
 }
 
-void write_hello(const Who& who, std::byte* out) {
+void write_hello(const Who& who, Cipher cipher, std::byte* out) {
   store_little<uint64_t>(out, who.job);
   store_little<uint32_t>(out + 8, who.rank);
+  store_little<uint32_t>(out + 12, static_cast<uint32_t>(cipher));
 }
 
 Hello read_hello(std::span<const std::byte> payload) {
   return {{load_little<uint64_t>(payload.data()), load_little<uint32_t>(payload.data() + 8)},
+          static_cast<Cipher>(load_little<uint32_t>(payload.data() + 12)),
           payload.subspan(kHelloBytes)};
 }
 
@@ -142,15 +122,6 @@ MoreSack read_more(std::span<const std::byte> payload) {
   if (payload.size() != kSackMoreBytes) return more;
   for (size_t i = 0; i < more.size(); i++) more[i] = load_little<uint64_t>(payload.data() + 8 * i);
   return more;
-}
-
-bool tag_is_right(std::span<const std::byte> frame, const Header& header, const Key& key) {
-  return load_little<uint64_t>(frame.data() + kTagAt) ==
-         tag_of(frame.data(), header, key, frame.subspan(kHeaderBytes));
-}
-
-bool tag_is_right(std::span<const std::byte> frame, uint64_t tag) {
-  return load_little<uint64_t>(frame.data() + kTagAt) == tag;
 }
 
 bool checksum_is_right(std::span<const std::byte> frame) {

@@ -9,15 +9,16 @@
 //    +-------+------+------+----------+--------+--------+--------+-------+
 //
 // kind        bits 0-3: see Kind; bit 5: the tag covers the payload; bit 6: acknowledge it at once;
-//             of a bye: the sender gives the receiver up
+//             of a bye: the sender gives the receiver up; of a hello: it has waited for the
+//             deadline, and asks for a bye if it will not be heard; bit 7: the payload is encrypted
 // seq         data, several, part: the number of this frame, from 0 for each pair and direction.
 //             Others: their number, from 1 for each pair and direction. Its low half
 // ack         all frames before this number have arrived; its low half
 // sack        bit i: frame ack + 1 + i has arrived; the 192 after those follow an ack, if any has
-// checksum    CRC-32C of the payload, then of the header with this field 0, without the tag
-// tag         SipHash-2-4 of the 24 bytes before it, the high halves of seq and ack, and the
-//             payload if bit 5 says so, by a key that only these two processes have, for this
-//             direction
+// checksum    CRC-32C of the payload, then of the header with this field 0, without the tag; 0 if
+//             the payload is encrypted
+// tag         of the 24 bytes before it, the high halves of seq and ack, and the payload if bit 5
+//             says so. If the payload is encrypted: the number of its nonce (core/trust/seal.h)
 #pragma once
 
 #include <array>
@@ -25,13 +26,13 @@
 #include <cstdint>
 #include <span>
 
-#include "core/link/siphash.h"
+#include "core/trust/seal.h"
 #include "drivers/trust.h"
 
 namespace torii::link {
 
 inline constexpr uint16_t kMagic = 0x4b4c;
-inline constexpr uint8_t kVersion = 8;
+inline constexpr uint8_t kVersion = 9;
 inline constexpr size_t kHeaderBytes = 32;
 inline constexpr uint32_t kSackBits = 256;
 inline constexpr size_t kSackMoreBytes = (kSackBits - 64) / 8;
@@ -67,37 +68,35 @@ struct Header {
   uint64_t seq = 0;
   uint64_t ack = 0;
   uint64_t sack = 0;
-  bool whole = false;  // the tag covers the payload
-  bool ask = false;    // acknowledge it at once
-  Parts parts = {};    // of what was parsed
+  bool whole = false;   // the tag covers the payload
+  bool ask = false;     // acknowledge it at once
+  Parts parts = {};     // of what was parsed
+  bool sealed = false;  // the payload is encrypted
 };
 
-// Writes the header of a frame; `payload_crc` is the CRC-32C of the payload, which need only be
-// there if the tag covers it.
-void write_header(const Header& header, uint32_t payload_crc, const Key& key,
+// Writes the header of a frame that is not encrypted; `payload_crc` is the CRC-32C of the payload,
+// which need only be there if the tag covers it.
+void write_header(const Header& header, uint32_t payload_crc, const TagKey& key,
                   std::span<const std::byte> payload, std::byte* out);
+// The same without its seal.
+void write_unsealed(const Header& header, uint32_t payload_crc, std::byte* out);
 
-// The same in two steps, for several frames whose tags do not cover the payload: first each without
-// its tag, then all tags.
-void write_untagged(const Header& header, uint32_t payload_crc, std::byte* out);
-void write_tag(uint64_t tag, std::byte* out);
+// What is under the seal and does not travel: the high halves of seq and ack.
+inline uint64_t unsent_of(const Header& header) {
+  return header.seq >> 32 | header.ack >> 32 << 32;
+}
+// For Seal::open(); the header's seq and ack are whole numbers by now.
+inline Opening opening_of(std::span<const std::byte> frame, const Header& header,
+                          const SealKey& key) {
+  return {frame.data(), unsent_of(header), &key, frame.subspan(kHeaderBytes), header.whole};
+}
 
-// A header in its place, with the whole numbers in it.
-struct Numbered {
-  const std::byte* bytes = nullptr;
-  uint64_t seq = 0;
-  uint64_t ack = 0;
-  const Key* key = nullptr;
-};
-// At most kSipLanes.
-void tags_of(std::span<const Numbered> headers, uint64_t* tags);
-
-// Reads and checks what can be checked without a key: length, magic, version, kind. False: the
-// frame is to be discarded. Nothing in the header may be believed yet; seq and ack are low halves.
+// Reads and checks what can be checked without a key: length, magic, version, kind, and the payload
+// if it is readable. False: the frame is to be discarded. Nothing in the header may be believed
+// yet; seq and ack are low halves.
 bool parse_header(std::span<const std::byte> frame, Header* out);
-// Was the tag made with this key? The header's seq and ack are whole numbers by now.
-bool tag_is_right(std::span<const std::byte> frame, const Header& header, const Key& key);
-bool tag_is_right(std::span<const std::byte> frame, uint64_t tag);
+// The payload of a frame of this kind; sets `parts`. False: it is none.
+bool parse_payload(std::span<const std::byte> payload, Header* header);
 bool checksum_is_right(std::span<const std::byte> frame);
 
 // The length of a frame that is one of several.
@@ -107,14 +106,15 @@ size_t read_length(const std::byte* in);
 
 void write_parts(const Parts& parts, std::byte* out);
 
-// What follows a hello: the sender's job (8) and rank (4), as it says, and its address as for
-// Driver::connect().
+// What follows a hello: the sender's job (8) and rank (4), as it says, its cipher (4), and its
+// address as for Driver::connect().
 struct Hello {
   Who who;
+  Cipher cipher = Cipher::none;
   std::span<const std::byte> address;
 };
-inline constexpr size_t kHelloBytes = 12;  // before the address
-void write_hello(const Who& who, std::byte* out);
+inline constexpr size_t kHelloBytes = 16;  // before the address
+void write_hello(const Who& who, Cipher cipher, std::byte* out);
 Hello read_hello(std::span<const std::byte> payload);
 
 // The rest of `sack` behind an ack, 64 bits a word.

@@ -29,17 +29,8 @@ constexpr uint64_t kAckDelayNs = 100000;
 constexpr uint64_t kAckDelaySharedNs = 2000000;
 constexpr uint64_t kTimeoutMinSharedNs = 4 * kAckDelaySharedNs;
 constexpr unsigned kAskedMost = 16;  // peers at a time
-constexpr int kByes = 8;             // nobody answers a bye, so it goes more than once
-constexpr size_t kTriedMost = 4096;  // processes of which no proof has come yet
 // For the oldest frame to arrive: the driver below may find out how to go on. coarse() holds more.
 constexpr uint64_t kStuckLeastNs = 2000000000, kStuckMostNs = 3600000000000;
-
-// Two keys of one direction.
-void split(const SecretKey& secret, Key* frames, Key* driver) {
-  static_assert(sizeof(SecretKey) == 2 * sizeof(Key));
-  std::copy_n(secret.begin(), frames->size(), frames->begin());
-  std::copy_n(secret.begin() + sizeof(Key), driver->size(), driver->begin());
-}
 
 }  // namespace
 
@@ -68,12 +59,15 @@ bool LinkDriver::open(const OpenBelow& open_below, const DriverEnv& env) {
         "its own; let the driver copy bodies of up to its mtu (inline_max)");
     return false;
   }
-  if (caps_.mtu < 512 + kHeaderBytes) {
+  if (!set_cipher()) return false;
+  const auto overhead = static_cast<uint32_t>(kHeaderBytes + seal().growth());
+  if (caps_.mtu < 512 + overhead) {
     TORII_ERROR("link: frames of %u bytes are too small to carry frames of 512; use a larger MTU",
                 caps_.mtu);
     return false;
   }
-  if (!(caps_.flags & kReliable)) {
+  // What goes past the link is not encrypted.
+  if (!(caps_.flags & kReliable) || cipher_) {
     caps_.flags &= ~(kPut | kGet | kNeedsReg | kGuard | kAtomic);
     caps_.remote_max = 0;
     caps_.key_bytes = 0;
@@ -102,7 +96,12 @@ bool LinkDriver::open(const OpenBelow& open_below, const DriverEnv& env) {
   // take them.
   const bool copies = caps_.inline_max > caps_.mtu;
   const uint32_t long_below = caps_.lend_min || copies ? 0 : caps_.long_max;
-  caps_.mtu -= kHeaderBytes;
+  if (cipher_) {
+    outgoing_->sealed = std::make_unique_for_overwrite<std::byte[]>(batch_ * caps_.mtu);
+    opened_max_ = std::max(caps_.mtu, caps_.long_max);
+    opened_ = std::make_unique_for_overwrite<std::byte[]>(opened_max_);
+  }
+  caps_.mtu -= overhead;
   // A frame with lent memory is read by the driver below in two pieces, and at once.
   const bool lends = !whole_tags_ && caps_.pieces_max > 0 && caps_.inline_max >= caps_.mtu;
   caps_.lend_min = lends ? kLendMin : 0;
@@ -118,8 +117,8 @@ bool LinkDriver::open(const OpenBelow& open_below, const DriverEnv& env) {
 // what frames do.
 uint32_t LinkDriver::long_max_over(uint32_t long_below) const {
   const size_t most = std::min<size_t>(long_below, kLongMax + kHeaderBytes);
-  if (most < kHeaderBytes + kPartsBytes + 2 * part_max()) return 0;
-  const size_t parts = (most - kHeaderBytes - kPartsBytes) / part_max();
+  if (most < parts_overhead() + 2 * part_max()) return 0;
+  const size_t parts = (most - parts_overhead()) / part_max();
   return static_cast<uint32_t>(std::min({parts, batch_, size_t{kPartsMax}}) * part_max());
 }
 
@@ -157,120 +156,6 @@ void LinkDriver::watch(Peer& peer) {
 
 void LinkDriver::activate(PeerId id, Peer& peer) {
   if (!std::exchange(peer.listed, true)) active_.push_back(id);
-}
-
-// The address below, then the public key.
-void LinkDriver::address(std::byte* out) const {
-  below_->address(out);
-  std::ranges::copy(keys_->own(), out + caps_.address_bytes - kPublicKeyBytes);
-}
-
-Status LinkDriver::connect(std::span<const std::byte> address, PeerId* id, std::string* why) {
-  if (address.size() != caps_.address_bytes) {
-    *why = format_text(
-        "link: an address of %zu bytes is not one of %u; all processes of a job must use the same "
-        "version",
-        address.size(), caps_.address_bytes);
-    return Status::invalid;
-  }
-  PublicKey key;
-  std::ranges::copy(address.last(kPublicKeyBytes), key.begin());
-  const Process* const process = process_of(key);
-  if (!process) {
-    *why =
-        "link: the address has no key that this process can use; let libcrypto permit the same "
-        "curves on all nodes";
-    return Status::invalid;
-  }
-  if (process->ended) {
-    *why = "link: this process has ended";
-    return Status::unreachable;
-  }
-  const Status status = below_->connect(address.first(address.size() - key.size()), id, why);
-  if (status != Status::ok) return status;
-  if (!join(*id, key)) {
-    if (!find(*id)) below_->disconnect(*id);
-    *why = "link: two processes have given the same address or key; start the job again";
-    return Status::invalid;
-  }
-  Peer& peer = *peers_[*id];
-  if (peer.down == Status::ok) {
-    watch(peer);
-    return Status::ok;
-  }
-  *why = format_text("link: this peer is down (%s); disconnect it before you connect again",
-                     status_text(peer.down));
-  return Status::unreachable;
-}
-
-// Null: that is no key. The keys are kept, so that a stranger who shows the address of a member
-// again and again is refused at little cost.
-Process* LinkDriver::process_of(const PublicKey& key) {
-  const auto known = processes_.find(key);
-  if (known != processes_.end()) return &known->second;
-  PairKeys pair;
-  if (!keys_->agree(key, purpose_, &pair)) return nullptr;
-  if (tried_ >= kTriedMost) {
-    std::erase_if(processes_,
-                  [](const auto& one) { return one.second.peer == kNoPeer && !one.second.ended; });
-    tried_ = 0;
-  }
-  tried_++;
-  Process& process = processes_[key];
-  split(pair.to, &process.to, &process.to_driver);
-  split(pair.from, &process.from, &process.from_driver);
-  return &process;
-}
-
-bool LinkDriver::tag(PeerId id, std::span<const std::byte> text, uint64_t* out) const {
-  const Peer* const peer = find(id);
-  if (!peer || !peer->process) return false;
-  *out = siphash(peer->process->to_driver, text);
-  return true;
-}
-
-bool LinkDriver::is_right(PeerId id, std::span<const std::byte> text, uint64_t tag) const {
-  const Peer* const peer = find(id);
-  return peer && peer->process && siphash(peer->process->from_driver, text) == tag;
-}
-
-// From now on the peer is this process, which process_of() knows. Null: one of the two is somebody
-// else's. Of who was never heard only an address is known, and it may have been a wrong one.
-Process* LinkDriver::join(PeerId id, const PublicKey& key) {
-  Process& process = processes_.at(key);
-  const Peer* const known = find(id);
-  if (known && known->process == &process) return &process;
-  Peer* const other = find(process.peer);
-  if (process.ended || (known && known->heard) || (other && other->heard)) return nullptr;
-  if (other) {
-    other->process = nullptr;
-  } else {
-    tried_--;
-  }
-  if (known && known->process) {
-    known->process->peer = kNoPeer;
-    tried_++;
-  }
-  process.peer = id;
-  peer_of(id).process = &process;
-  return &process;
-}
-
-// The numbers of a living peer go on counting if it is connected again, so its state stays, and
-// with it the driver's below.
-void LinkDriver::disconnect(PeerId id) {
-  disconnected_++;
-  const bool known = id < peers_.size() && peers_[id];
-  if (known) peers_[id]->watched = false;
-  if (known && peers_[id]->down == Status::ok) return;
-  if (known) {
-    if (Process* const process = peers_[id]->process) process->ended = true;
-    std::erase(active_, id);
-    drop_sent(*peers_[id], peers_[id]->down);
-    std::erase_if(troubles_, [&](const auto& one) { return one.first == id; });
-    peers_[id].reset();
-  }
-  below_->disconnect(id);
 }
 
 // --- time -----------------------------------------------------------------------------------
@@ -464,8 +349,10 @@ void LinkDriver::give_up(PeerId id, Peer& peer) {
   const std::string below = paths_ ? paths_->trouble(id) : "";
   const std::string why = format_text(
       "it answers, but a frame of %u bytes, sent %u times in %.1f s, has not arrived%s%s",
-      (oldest.memory ? oldest.memory->size : 0) + oldest.lent_bytes, oldest.transmissions,
-      static_cast<double>(peer.stuck) * 1024 / 1e9, below.empty() ? "" : ": ", below.c_str());
+      (oldest.memory ? oldest.memory->size : 0) + oldest.lent_bytes +
+          static_cast<uint32_t>(seal().growth()),
+      oldest.transmissions, static_cast<double>(peer.stuck) * 1024 / 1e9, below.empty() ? "" : ": ",
+      below.c_str());
   troubles_.emplace_back(id, why);
   for (uint8_t i = 0; i < kByes; i++) send_control(id, peer, Kind::bye, i % kRailsMax, true);
   end(id, peer, Status::peer_dead);
@@ -549,8 +436,19 @@ std::unique_ptr<Driver> open_with_link(const std::string& name, const DriverEnv&
                                        std::string* why) {
   DriverEnv named = env;
   named.name = name;
-  return open_with_link([&](const DriverEnv& inner) { return open_driver(name, inner, why); },
-                        named);
+  const auto open = [&](const DriverEnv& inner) {
+    std::unique_ptr<Driver> driver = open_driver(name, inner, why);
+    if (!driver || params().link_cipher == cipher_name(Cipher::none)) return driver;
+    if (is_network(name) && (driver->caps().flags & kReliable)) {
+      *why = format_text(
+          "TORII_LINK_CIPHER=%s: what %s sends is not encrypted; leave it out of TORII_DRIVERS, or "
+          "set TORII_LINK_CIPHER=none",
+          params().link_cipher.c_str(), name.c_str());
+      driver.reset();
+    }
+    return driver;
+  };
+  return open_with_link(open, named);
 }
 
 }  // namespace torii

@@ -2,7 +2,7 @@
 // Copyright (c) 2026, the Torii authors
 //
 // Inside the link: its state, and who does what. link.cc opens, keeps time and ends peers;
-// sending.cc and receiving.cc hold the traffic.
+// contact.cc holds who they are; sending.cc and receiving.cc the traffic.
 #pragma once
 
 #include <array>
@@ -24,6 +24,7 @@
 
 namespace torii::link {
 
+inline constexpr int kByes = 8;  // nobody answers a bye, so it goes more than once
 inline constexpr uint64_t kTriesPerDeadline = 16;  // the longest timeout leaves at least so many
 
 // Frames that came before their turn: those of `expected` up to a window further, each in the slot
@@ -109,10 +110,10 @@ struct Rail {
 // A process that has proved who it is, or one that is known by its address. It is remembered when
 // it has ended, so that nobody can begin anew in its name with what was recorded.
 struct Process {
-  Key to{};           // of frames that are sent to it
-  Key from{};         // of those that it sends
-  Key to_driver{};    // of what the drivers below say to each other
-  Key from_driver{};  // and what they hear
+  SealKey to;            // of frames that are sent to it
+  SealKey from;          // of those that it sends
+  TagKey to_driver{};    // of what the drivers below say to each other
+  TagKey from_driver{};  // and what they hear
   PeerId peer = kNoPeer;
   bool ended = false;
 };
@@ -154,7 +155,8 @@ struct Peer {
 
   Process* process = nullptr;  // in processes_; null: nothing may be sent or believed
   uint32_t greetings = 0;      // hellos, before something was heard
-  uint64_t greeted_ns = 0;     // the last one
+  uint32_t unheard_ms = 0;     // when the first one left
+  uint64_t greeted_ns = 0;     // and the last one
   uint64_t words_sent = 0;     // frames without a number of `sent`
   uint64_t words_heard = 0;    // the number of the latest
   bool owes_ack = false;
@@ -244,13 +246,23 @@ class LinkDriver final : public Decorator, private Paths, private Trust {
   void done(uint64_t cookie, Status status) override;
   void peer_down(PeerId id, Status status) override;
 
+  // contact.cc
+  bool set_cipher();
+  Process* process_of(const PublicKey& key);
+  Process* join(PeerId id, const PublicKey& key);
+  bool agrees(PeerId id, Peer& peer, const Hello& hello);
+  bool introduces(Packet& packet, const Header& header);
+  void refuse(std::span<const std::byte> frame, const Header& header, const PublicKey& key);
+
   bool remote() const { return caps_.flags & (kPut | kGet); }
+  // Of frames that carry some of the core's.
+  const Seal& seal() const { return cipher_ ? static_cast<const Seal&>(*cipher_) : tag_; }
+  Cipher own_cipher() const { return cipher_ ? cipher_->cipher() : Cipher::none; }
   uint32_t long_max_over(uint32_t long_below) const;
+  size_t parts_overhead() const { return kHeaderBytes + kPartsBytes + seal().growth(); }
   size_t part_max() const { return caps_.mtu - kPartsBytes; }
   Peer* find(PeerId id) const { return id < peers_.size() ? peers_[id].get() : nullptr; }
   Peer& peer_of(PeerId id);
-  Process* process_of(const PublicKey& key);
-  Process* join(PeerId id, const PublicKey& key);
   void look_at_clock();
   void advance(uint64_t now_ns);
   void watch(Peer& peer);
@@ -275,7 +287,7 @@ class LinkDriver final : public Decorator, private Paths, private Trust {
   bool join(Peer& peer, const Tx& tx);
   void fill_long(const Tx& tx, Peer& peer);
   size_t numbers_of(const Tx& tx) const;
-  static void set_crc(Sent* frame);
+  void set_crc(Sent* frame) const;
   void read_lent(Sent* frame);
   bool leaves_at_once(Peer& peer);
   size_t send_to(PeerId id, std::span<const Tx> batch);
@@ -294,8 +306,9 @@ class LinkDriver final : public Decorator, private Paths, private Trust {
   struct Outgoing {
     InplaceVector<Tx, kBatchMax> batch;
     InplaceVector<Group, kBatchMax> groups;
-    InplaceVector<Numbered, kBatchMax> headers;
+    InplaceVector<Sealing, kBatchMax> sealings;
     iovec pieces[kBatchMax];
+    std::unique_ptr<std::byte[]> sealed;  // bodies, one behind the other; null: there is no cipher
   };
   bool starts_long(Peer& peer, const Rail& rail, size_t at) const;
   size_t room_for(Peer& peer, const Rail& rail, size_t at) const;
@@ -303,8 +316,7 @@ class LinkDriver final : public Decorator, private Paths, private Trust {
   uint64_t greeting_rest(const Peer& peer) const;
   void send_waiting(PeerId id, Peer& peer, size_t most);
   size_t group_at(Peer& peer, Rail& rail, std::span<const size_t> indices) const;
-  Header prepare(Peer& peer, const Rail& rail, const Group& group, iovec* body);
-  void write_tags(Peer& peer, std::span<const Group> groups, const Numbered* headers);
+  Sealing prepare(Peer& peer, const Rail& rail, const Group& group);
   size_t transmit(PeerId id, Peer& peer, uint8_t rail, std::span<const size_t> indices);
   void has_left(Peer& peer, uint8_t rail, const Group& group);
   bool send_control(PeerId id, Peer& peer, Kind kind, uint8_t rail, bool ask = false);
@@ -328,12 +340,14 @@ class LinkDriver final : public Decorator, private Paths, private Trust {
 
   // receiving.cc
   bool readable(const Packet& packet, Header* header);
-  bool genuine(Packet& packet, const Header& header, const uint64_t* tag);
+  bool genuine(Packet& packet, Header* header, const uint64_t* tag,
+               std::span<const std::byte>* payload);
+  bool proves(std::span<const std::byte> frame, Header* header, const Process& process,
+              const uint64_t* tag, std::span<const std::byte>* payload);
   void forget_later(PeerId from);
-  bool introduces(Packet& packet, const Header& header);
   void take_one(Packet& packet);
   void take_together(std::span<Packet> all);
-  void take_genuine(Packet& packet, const Header& header);
+  void take_genuine(Packet& packet, const Header& header, std::span<const std::byte> payload);
   bool measures(const Sent& sent) const;
   void acknowledged(Peer& peer, const Header& header, const MoreSack& more);
   void retire(Peer& peer, Sent& sent);
@@ -350,7 +364,11 @@ class LinkDriver final : public Decorator, private Paths, private Trust {
   Counters& counters_;
   Paths* paths_ = nullptr;  // of the driver below; null: it has none
   const uint64_t deadline_ns_;
-  const bool whole_tags_;
+  bool whole_tags_;
+  const TagSeal tag_;
+  std::unique_ptr<CipherSeal> cipher_;   // null: there are only tags
+  std::unique_ptr<std::byte[]> opened_;  // of a cipher: the payload of one frame
+  size_t opened_max_ = 0;
   const uint64_t ack_delay_ns_;     // longest that an acknowledgement waits for a frame to go with
   const uint64_t greeting_gap_ns_;  // from the first hello to the second
   const RetransmitTimer first_timer_;
@@ -374,6 +392,8 @@ class LinkDriver final : public Decorator, private Paths, private Trust {
   bool probes_ = false;  // the driver below does not report dead peers
   uint64_t next_probes_ns_ = 0;
   uint64_t next_lives_ns_ = 0;
+  uint64_t next_refusal_ns_ = 0;
+  bool refusal_told_ = false;
   unsigned budget_ = 0;                       // of the present poll(), for frames that were waiting
   std::vector<std::unique_ptr<Peer>> peers_;  // by PeerId; null: nothing was ever exchanged
   uint32_t window_ = kWindow;                 // most frames under way to a peer

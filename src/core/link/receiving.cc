@@ -27,22 +27,20 @@ bool LinkDriver::readable(const Packet& packet, Header* header) {
 
 // Is the frame from who it says it is from, and as it was sent? Nothing is kept for one that is
 // not. `tag`: what it ought to be, but for a payload under it, or null.
-bool LinkDriver::genuine(Packet& packet, const Header& header, const uint64_t* tag) {
-  const Peer* peer = find(packet.from);
+bool LinkDriver::genuine(Packet& packet, Header* header, const uint64_t* tag,
+                         std::span<const std::byte>* payload) {
   const std::span<const std::byte> frame = packet.frame;
-  const bool whole = checksum_is_right(frame);
-  bool right = false;
-  if (!whole || (whole_tags_ && !header.whole)) {
-    right = false;
-  } else if (!peer || !peer->process) {
-    right = header.kind == Kind::hello && introduces(packet, header);
-  } else {
-    right = tag && !header.whole ? tag_is_right(frame, *tag)
-                                 : tag_is_right(frame, header, peer->process->from);
+  *payload = frame.subspan(kHeaderBytes);
+  const bool whole = header->sealed || checksum_is_right(frame);
+  if (whole) {
+    const Peer* const peer = find(packet.from);
+    const bool known = peer && peer->process;
+    if (known ? proves(frame, header, *peer->process, tag, payload)
+              : header->kind == Kind::hello && introduces(packet, *header))
+      return true;
   }
-  if (right) return true;
 
-  // Damage is commoner than malice.
+  // Damage is commoner than malice; under a cipher nobody can tell one from the other.
   if (whole) {
     counters_.link_forged++;
   } else {
@@ -52,33 +50,23 @@ bool LinkDriver::genuine(Packet& packet, const Header& header, const uint64_t* t
   return false;
 }
 
+// Is it sealed as this link's frames are, by that process? *payload becomes what was encrypted.
+bool LinkDriver::proves(std::span<const std::byte> frame, Header* header, const Process& process,
+                        const uint64_t* tag, std::span<const std::byte>* payload) {
+  if (header->sealed != (cipher_ && carries_frames(header->kind))) return false;
+  if (whole_tags_ && !header->whole) return false;
+  if (tag && !header->whole) return TagSeal::has(frame.data(), *tag);
+  Opening opening = opening_of(frame, *header, process.from);
+  if (!header->sealed) return tag_.open(opening);
+  opening.out = opened_.get();
+  if (payload->size() > opened_max_ || !cipher_->open(opening)) return false;
+  *payload = {opened_.get(), payload->size() - cipher_->growth()};
+  return parse_payload(*payload, header);
+}
+
 // Whoever cannot make a tag leaves nothing behind.
 void LinkDriver::forget_later(PeerId from) {
   if (from != kNoPeer && !find(from)) strangers_.push_back(from);
-}
-
-// A hello from who was not connected: is it a member of the job, which the driver below knows at
-// that address as the sender, or not at all? Then it is known from now on.
-bool LinkDriver::introduces(Packet& packet, const Header& header) {
-  const Hello hello = read_hello(packet.frame.subspan(kHeaderBytes));
-  if (!members_ || hello.address.size() != caps_.address_bytes) return false;
-  PublicKey key;
-  std::ranges::copy(hello.address.last(kPublicKeyBytes), key.begin());
-  if (key == keys_->own() || !members_->admits(hello.who, hello.address)) return false;
-  const Process* const process = process_of(key);
-  if (!process || process->ended || process->peer != kNoPeer ||
-      !tag_is_right(packet.frame, header, process->from))
-    return false;
-  PeerId id = kNoPeer;
-  std::string why;
-  const auto address = hello.address.first(hello.address.size() - kPublicKeyBytes);
-  if (below_->connect(address, &id, &why) != Status::ok) return false;
-  if ((id == packet.from || packet.from == kNoPeer) && join(id, key)) {
-    packet.from = id;
-    return true;
-  }
-  if (!find(id)) below_->disconnect(id);
-  return false;
 }
 
 void LinkDriver::packet(PeerId from, std::span<const std::byte> frame) {
@@ -100,7 +88,9 @@ void LinkDriver::packets(std::span<Packet> all) {
 
 void LinkDriver::take_one(Packet& packet) {
   Header header;
-  if (readable(packet, &header) && genuine(packet, header, nullptr)) take_genuine(packet, header);
+  std::span<const std::byte> payload;
+  if (readable(packet, &header) && genuine(packet, &header, nullptr, &payload))
+    take_genuine(packet, header, payload);
 }
 
 // At most kSipLanes. Their tags are computed side by side, which takes little longer than one.
@@ -108,28 +98,31 @@ void LinkDriver::take_together(std::span<Packet> all) {
   Packet* packets[kSipLanes];
   Header headers[kSipLanes];
   const uint64_t* right[kSipLanes] = {};
-  Numbered numbered[kSipLanes];
+  Opening openings[kSipLanes];
   uint64_t tags[kSipLanes];
   size_t count = 0, known = 0;
   for (Packet& packet : all) {
     Header& header = headers[count];
     if (!readable(packet, &header)) continue;
     const Peer* const peer = find(packet.from);
-    if (peer && peer->process && !whole_tags_) {
-      numbered[known] = {packet.frame.data(), header.seq, header.ack, &peer->process->from};
+    if (peer && peer->process && !whole_tags_ && !header.sealed) {
+      openings[known] = opening_of(packet.frame, header, peer->process->from);
       right[count] = &tags[known++];
     }
     packets[count++] = &packet;
   }
-  if (known > 0) tags_of({numbered, known}, tags);
+  if (known > 0) TagSeal::expect({openings, known}, tags);
   const uint32_t disconnected = disconnected_;
-  for (size_t i = 0; i < count && disconnected == disconnected_; i++)
-    if (genuine(*packets[i], headers[i], right[i])) take_genuine(*packets[i], headers[i]);
+  for (size_t i = 0; i < count && disconnected == disconnected_; i++) {
+    std::span<const std::byte> payload;
+    if (genuine(*packets[i], &headers[i], right[i], &payload))
+      take_genuine(*packets[i], headers[i], payload);
+  }
 }
 
-void LinkDriver::take_genuine(Packet& packet, const Header& header) {
+void LinkDriver::take_genuine(Packet& packet, const Header& header,
+                              std::span<const std::byte> payload) {
   const PeerId from = packet.from;
-  const std::span<const std::byte> frame = packet.frame;
   if (!looked_at_clock_) look_at_clock();
   Peer& peer = *find(from);
   if (peer.down != Status::ok) return;
@@ -139,12 +132,13 @@ void LinkDriver::take_genuine(Packet& packet, const Header& header) {
     return;
   }
   // What was recorded is no sign of life.
-  const bool news = is_new(peer, header);
+  const bool news = is_new(peer, header), first = !peer.heard;
   if (news) {
     packet.genuine = peer.heard = true;
     peer.waiting_since_ns = peer.heard_ns = now_ns_;
     peer.gone_since = 0;
   }
+  if (header.kind == Kind::hello && !agrees(from, peer, read_hello(payload))) return;
   if (!carries_frames(header.kind)) {
     if (!news) {
       counters_.link_duplicates++;
@@ -153,8 +147,7 @@ void LinkDriver::take_genuine(Packet& packet, const Header& header) {
     peer.words_heard = header.seq;
     peer.probed |= header.kind == Kind::probe;
   }
-  if (header.ack - peer.first <= kWindow)
-    acknowledged(peer, header, read_more(frame.subspan(kHeaderBytes)));
+  if (header.ack - peer.first <= kWindow) acknowledged(peer, header, read_more(payload));
   // What has arrived is told before the peer's next words, which may be its last.
   if (!completed_.empty()) told_ += tell_completed();
   if (header.kind == Kind::probe || header.kind == Kind::hello) owe_ack(peer, true);
@@ -162,7 +155,7 @@ void LinkDriver::take_genuine(Packet& packet, const Header& header) {
     watch(peer);
     owe_ack(peer, header.ask);
     if (news) {
-      received(from, peer, header, frame.subspan(kHeaderBytes));
+      received(from, peer, header, payload);
     } else {
       counters_.link_duplicates++;
       peer.ack_at_once = true;
@@ -174,7 +167,10 @@ void LinkDriver::take_genuine(Packet& packet, const Header& header) {
     hand_up_waiting(from, peer);
     budget_ = left;
     if (header.ask)
-      troubles_.emplace_back(from, "its frames do not arrive here, and its own message says more");
+      troubles_.emplace_back(
+          from, first ? "it does not know this process: its launcher names another address of this "
+                        "rank, or none; its own message says more"
+                      : "its frames do not arrive here, and its own message says more");
     end(from, peer, header.ask ? Status::peer_dead : Status::peer_closed);
   }
   if (peer.down != Status::ok || peer.owes_ack || !peer.sent.empty()) activate(from, peer);

@@ -18,6 +18,7 @@ constexpr uint32_t kAcksPerWindow = 2;
 constexpr uint32_t kAskedLeast = 4;      // frames that share a question, if the window has room
 constexpr size_t kBatches = 4;           // in a window that is used in whole batches
 constexpr uint32_t kDoublingsMost = 12;  // of the time between hellos
+constexpr uint64_t kMs = 1000000;        // in nanoseconds
 constexpr uint64_t kShunNs = 200000000;
 constexpr uint64_t kBurstNs = 50000;  // longer between two frames: they are no burst
 
@@ -102,7 +103,9 @@ bool LinkDriver::join(Peer& peer, const Tx& tx) {
   return true;
 }
 
-void LinkDriver::set_crc(Sent* frame) {
+// A cipher needs none.
+void LinkDriver::set_crc(Sent* frame) const {
+  if (cipher_) return;
   const FrameMemory& memory = *frame->memory;
   frame->payload_crc = crc32c(0, memory.bytes + kHeaderBytes, memory.size - kHeaderBytes);
   if (frame->lent) frame->payload_crc = crc32c(frame->payload_crc, frame->lent, frame->lent_bytes);
@@ -210,12 +213,16 @@ size_t LinkDriver::room_for(Peer& peer, const Rail& rail, size_t at) const {
   return room;
 }
 
-// Says who this process is. The peer may not be listening yet.
+// Says who this process is. The peer may not be listening yet. After the deadline it is asked to
+// say so if it will never be.
 void LinkDriver::greet(PeerId id, Peer& peer) {
   if (greeting_rest(peer) > 0) return;
-  if (!send_control(id, peer, Kind::hello, static_cast<uint8_t>(peer.greetings % kRailsMax)))
+  const auto now_ms = static_cast<uint32_t>(now_ns_ / kMs);
+  const bool in_vain = peer.greetings && now_ms - peer.unheard_ms >= deadline_ns_ / kMs;
+  if (!send_control(id, peer, Kind::hello, static_cast<uint8_t>(peer.greetings % kRailsMax),
+                    in_vain))
     return;
-  peer.greetings++;
+  if (peer.greetings++ == 0) peer.unheard_ms = now_ms;
   peer.greeted_ns = now_ns_;
 }
 
@@ -252,16 +259,6 @@ void LinkDriver::send_waiting(PeerId id, Peer& peer, size_t most) {
   }
 }
 
-void LinkDriver::write_tags(Peer& peer, std::span<const Group> groups, const Numbered* headers) {
-  for (size_t at = 0; at < groups.size(); at += kSipLanes) {
-    const size_t count = std::min(kSipLanes, groups.size() - at);
-    uint64_t tags[kSipLanes];
-    tags_of({headers + at, count}, tags);
-    for (size_t i = 0; i < count; i++)
-      write_tag(tags[i], peer.sent[groups[at + i].first].memory->bytes);
-  }
-}
-
 // How many of these frames leave in one of the driver's below: parts of a long one, the first time.
 size_t LinkDriver::group_at(Peer& peer, Rail& rail, std::span<const size_t> indices) const {
   if (!peer.sent[indices[0]].part || !rail.long_frames.may_go(now_ns_)) return 1;
@@ -275,9 +272,9 @@ size_t LinkDriver::group_at(Peer& peer, Rail& rail, std::span<const size_t> indi
   return std::max<size_t>(count, 1);
 }
 
-// The header, and the frames as they leave: a head in the first one's memory, and a body that is
-// the rest of that memory, or lent.
-Header LinkDriver::prepare(Peer& peer, const Rail& rail, const Group& group, iovec* body) {
+// The frames as they leave: a header in the first one's memory, and a body that is in the rest of
+// that memory, and maybe lent.
+Sealing LinkDriver::prepare(Peer& peer, const Rail& rail, const Group& group) {
   Sent& frame = peer.sent[group.first];
   const Sent& last = peer.sent[group.first + group.count - 1];
   if (frame.part && !frame.memory) {
@@ -294,8 +291,10 @@ Header LinkDriver::prepare(Peer& peer, const Rail& rail, const Group& group, iov
     lent_bytes = static_cast<size_t>(static_cast<const std::byte*>(last.lent) -
                                      static_cast<const std::byte*>(frame.lent)) +
                  last.lent_bytes;
-    crc = crc32c(0, bytes + kHeaderBytes, frame.memory->size - kHeaderBytes);
-    crc = crc32c(crc, frame.lent, lent_bytes);
+    if (!cipher_) {
+      crc = crc32c(0, bytes + kHeaderBytes, frame.memory->size - kHeaderBytes);
+      crc = crc32c(crc, frame.lent, lent_bytes);
+    }
   } else if (frame.lent) {
     read_lent(&frame);
     crc = frame.payload_crc;
@@ -316,48 +315,61 @@ Header LinkDriver::prepare(Peer& peer, const Rail& rail, const Group& group, iov
                (group.count > 1 && !rail.long_frames.proven()) ||
                (end - peer.first >= part && end - peer.asked >= part);
   if (header.ask) peer.asked = std::max(peer.asked, end);
-  if (whole_tags_) {
-    write_header(header, crc, peer.process->to,
-                 {bytes + kHeaderBytes, frame.memory->size - kHeaderBytes}, bytes);
-  } else {
-    write_untagged(header, crc, bytes);
-  }
-  const size_t head = std::min<size_t>(frame.memory->size, kHeadMax);
-  *body = {bytes + head, frame.memory->size - head};
-  if (frame.lent) *body = {const_cast<void*>(frame.lent), lent_bytes};
-  return header;
+  header.sealed = cipher_ != nullptr;
+  write_unsealed(header, crc, bytes);
+  Sealing out;
+  out.head = bytes;
+  out.unsent = unsent_of(header);
+  out.key = &peer.process->to;
+  out.body = {bytes + kHeaderBytes, frame.memory->size - kHeaderBytes};
+  if (frame.lent) out.rest = {static_cast<const std::byte*>(frame.lent), lent_bytes};
+  out.whole = whole_tags_;
+  return out;
 }
 
 // Hands frames of the window to the driver below; returns how many it took.
 size_t LinkDriver::transmit(PeerId id, Peer& peer, uint8_t number,
                             std::span<const size_t> indices) {
-  auto& [batch, groups, headers, pieces] = *outgoing_;
+  auto& [batch, groups, sealings, pieces, sealed] = *outgoing_;
   batch.clear();
   groups.clear();
-  headers.clear();
+  sealings.clear();
   Rail& rail = peer.rails[number];
   const DriverCaps& below = below_->caps();
   const uint64_t asked = peer.asked;
+  std::byte* room = sealed.get();
   for (size_t i = 0; i < indices.size();) {
-    const size_t at = batch.size();
     Group& group = groups.emplace_back(indices[i], group_at(peer, rail, indices.subspan(i)));
     i += group.count;
     if (group.count > 1) rail.long_frames.left();
-    const Header header = prepare(peer, rail, group, &pieces[at]);
+    Sealing& one = sealings.emplace_back(prepare(peer, rail, group));
     group.asked = peer.asked;
-    const FrameMemory& memory = *peer.sent[group.first].memory;
-    headers.emplace_back(memory.bytes, header.seq, header.ack, &peer.process->to);
+    one.out = room;
+    if (cipher_) room += one.body.size() + one.rest.size() + cipher_->growth();
+  }
+  seal().seal(sealings);
+  for (size_t at = 0; at < groups.size(); at++) {
+    const Sealing& one = sealings[at];
+    // A body that is sealed in its place follows the header, or is lent.
+    const size_t head =
+        cipher_ ? kHeaderBytes : std::min<size_t>(kHeaderBytes + one.body.size(), kHeadMax);
+    if (cipher_) {
+      pieces[at] = {one.out, one.body.size() + one.rest.size() + cipher_->growth()};
+    } else if (one.rest.data()) {
+      pieces[at] = {const_cast<std::byte*>(one.rest.data()), one.rest.size()};
+    } else {
+      pieces[at] = {one.head + head, kHeaderBytes + one.body.size() - head};
+    }
     Tx& tx = batch.emplace_back();
     tx.peer = id;
-    tx.head = memory.bytes;
-    tx.head_bytes = static_cast<uint32_t>(std::min<size_t>(memory.size, kHeadMax));
+    tx.head = one.head;
+    tx.head_bytes = static_cast<uint32_t>(head);
     tx.pieces = &pieces[at];
     tx.piece_count = pieces[at].iov_len ? 1 : 0;
     tx.body_bytes = static_cast<uint32_t>(pieces[at].iov_len);
     tx.rail = number;
-    if (group.count == 1 && tx.body_bytes > below.inline_max) tx.cookie = next_operation_++;
+    if (groups[at].count == 1 && tx.body_bytes > below.inline_max) tx.cookie = next_operation_++;
   }
-  if (!whole_tags_) write_tags(peer, groups, headers.data());
   const size_t taken = below_->send(batch);
   peer.asked = taken ? groups[taken - 1].asked : asked;
   size_t numbers = 0;
@@ -412,7 +424,7 @@ bool LinkDriver::send_control(PeerId id, Peer& peer, Kind kind, uint8_t rail, bo
   header.ask = ask;
   size_t size = kHeaderBytes;
   if (kind == Kind::hello) {
-    write_hello(members_ ? members_->self() : Who{}, payload);
+    write_hello(members_ ? members_->self() : Who{}, own_cipher(), payload);
     address(payload + kHelloBytes);
     size += kHelloBytes + caps_.address_bytes;
     header.whole = true;
@@ -428,14 +440,15 @@ bool LinkDriver::send_control(PeerId id, Peer& peer, Kind kind, uint8_t rail, bo
     }
   }
   const uint32_t crc = crc32c(0, payload, size - kHeaderBytes);
-  write_header(header, crc, peer.process->to, std::span(bytes, size).subspan(kHeaderBytes), bytes);
+  write_header(header, crc, peer.process->to.tag, std::span(bytes, size).subspan(kHeaderBytes),
+               bytes);
   Tx tx;
   tx.peer = id;
   tx.head = bytes;
   tx.head_bytes = static_cast<uint32_t>(size);
   tx.rail = rail;
   // A first word and its answer need no way that was found before.
-  tx.anywhere = kind == Kind::hello || kind == Kind::ack;
+  tx.anywhere = kind == Kind::hello || kind == Kind::ack || kind == Kind::bye;
   return below_->send({&tx, 1}) == 1;
 }
 

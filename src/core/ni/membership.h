@@ -28,6 +28,7 @@ class Directories {
   bool everybody_is_welcome() const { return welcome_ > 0; }
   // Not in Torii's own thread: a launcher's library may serve one thread only.
   void allow_questions(bool allowed) { may_ask_ = allowed; }
+  bool may_ask() const { return may_ask_; }
   // What the process has published; empty: it is not known.
   std::vector<std::byte> find(const Who& who) const;
 
@@ -46,6 +47,10 @@ class Membership final : public Members {
 
   Who self() const override { return self_; }
   bool admits(const Who& who, std::span<const std::byte> address) override;
+  // Other jobs may be welcome later.
+  bool excludes(const Who& who) const override {
+    return who.job == self_.job && directories_.may_ask();
+  }
 
  private:
   const Who self_;

@@ -17,6 +17,7 @@
 #include "core/base/param.h"
 #include "core/base/processors.h"
 #include "core/link/link.h"
+#include "core/trust/seal.h"
 
 namespace torii {
 
@@ -156,6 +157,11 @@ bool Ni::needless(const std::string& name) const {
 }
 
 bool Ni::open_drivers(std::string* why) {
+  Cipher cipher;
+  if (!find_cipher(params().link_cipher, &cipher, why)) {
+    *why = "TORII_LINK_CIPHER: " + *why;
+    return false;
+  }
   const std::vector<std::string> names = chosen_drivers();
   for (const std::string& name : names) {  // a slip of the pen must not cost a driver unnoticed
     if (check_driver(name, why)) continue;
@@ -179,8 +185,8 @@ bool Ni::open_drivers(std::string* why) {
     env.clock = config_.clock;
     env.clock_context = config_.clock_context;
     std::string reason;
-    if (!admit_members(name, &env, why)) return false;
-    std::unique_ptr<Driver> driver = open_with_link(name, env, &reason);
+    std::unique_ptr<Driver> driver;
+    if (admit_members(name, &env, &reason)) driver = open_with_link(name, env, &reason);
     if (driver) {
       on_network_ |= is_network(name);
       protocol_.add_driver(name, std::move(driver));
@@ -189,6 +195,9 @@ bool Ni::open_drivers(std::string* why) {
       reasons += " " + refused_.back() + ";";
     }
   }
+  if (on_network_ && params().report)
+    print_line("torii report: rank %u: encryption between nodes: %s", config_.self.rank,
+               cipher_name(cipher));
   if (!protocol_.drivers().empty()) return true;
   *why = "no driver could be opened (TORII_DRIVERS=" + params().drivers + "):" + reasons;
   return false;

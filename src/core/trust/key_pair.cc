@@ -12,17 +12,11 @@
 #include <cstring>
 
 #include "core/base/log.h"
+#include "core/trust/libcrypto.h"
 
 namespace torii {
 namespace {
 
-template <auto release>
-struct Release {
-  template <typename T>
-  void operator()(T* one) const {
-    release(one);
-  }
-};
 using Pkey = std::unique_ptr<EVP_PKEY, Release<EVP_PKEY_free>>;
 using PkeyContext = std::unique_ptr<EVP_PKEY_CTX, Release<EVP_PKEY_CTX_free>>;
 using Kdf = std::unique_ptr<EVP_KDF, Release<EVP_KDF_free>>;
@@ -35,11 +29,6 @@ constexpr unsigned char kEvenPoint = 2;  // SEC 1, section 2.3.3: compressed, y 
 // Of the last byte of a public key: an X25519 one never has it (RFC 7748, section 5), so those of
 // P-256 are drawn until theirs has.
 constexpr std::byte kP256Bit{0x80};
-
-unsigned char* chars(std::byte* bytes) { return reinterpret_cast<unsigned char*>(bytes); }
-const unsigned char* chars(const std::byte* bytes) {
-  return reinterpret_cast<const unsigned char*>(bytes);
-}
 
 // A public key of P-256 is the x of a point, big-endian. A point and its opposite have the same x,
 // and give the same secret.

@@ -22,7 +22,24 @@ namespace torii::test {
 
 inline constexpr uint64_t kDeadlineMs = 1600;  // so that the longest timeout is 100 ms
 
-class LinkTest : public testing::Test {
+// Each test runs without a cipher and with each. Its own class, so that members of tests find it
+// set.
+class WithCipher : public testing::TestWithParam<const char*> {
+ protected:
+  WithCipher() { use_cipher(GetParam()); }
+  ~WithCipher() override { use_cipher("none"); }
+  static void use_cipher(const std::string& name) {
+    std::string why;
+    EXPECT_EQ(param_set("link_cipher", name, "test", &why), Status::ok) << why;
+  }
+  static bool encrypted() { return cipher_in_use() != Cipher::none; }
+  // What the link adds to a frame.
+  static size_t overhead() { return link::kHeaderBytes + (encrypted() ? kCipherGrowth : 0); }
+  // Of networks: with a cipher the link needs those that copy frames.
+  static uint32_t inline_max() { return encrypted() ? 4096 : 1024; }
+};
+
+class LinkTest : public WithCipher {
  protected:
   static void SetUpTestSuite() {
     std::string why;
@@ -81,9 +98,7 @@ class LinkTest : public testing::Test {
     }
     return to_b;
   }
-  static link::Key key_of(const End& from, const End& to) {
-    return key_between(from.keys, to.keys);
-  }
+  static FrameKey key_of(const End& from, const End& to) { return key_between(from.keys, to.keys); }
   void kill(const End& end) { fabric.kill(below(end)); }
   // Polls until `end_ns`, in steps.
   void run(std::initializer_list<End*> ends, uint64_t end_ns, uint64_t step_ns = 100000) {
@@ -91,8 +106,25 @@ class LinkTest : public testing::Test {
       for (End* end : ends) end->driver->poll(now_ns, 1000);
   }
 
-  SimFabric fabric{{.flags = kWait | kPut | kGet, .latency_min_ns = 1000, .latency_max_ns = 1000}};
+  SimFabric fabric{{.flags = kWait | kPut | kGet,
+                    .inline_max = inline_max(),
+                    .latency_min_ns = 1000,
+                    .latency_max_ns = 1000}};
   uint64_t now_ns = kMs;
 };
 
+inline std::string cipher_of_test(const testing::TestParamInfo<const char*>& info) {
+  std::string name = info.param;
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+
 }  // namespace torii::test
+
+// Once for each suite.
+#define TORII_WITH_CIPHERS(suite)                                                       \
+  INSTANTIATE_TEST_SUITE_P(Ciphers, suite,                                              \
+                           testing::Values("none", "aes-128-gcm", "chacha20-poly1305"), \
+                           ::torii::test::cipher_of_test)
+#define TORII_WITHOUT_CIPHERS(suite) \
+  INSTANTIATE_TEST_SUITE_P(Without, suite, testing::Values("none"), ::torii::test::cipher_of_test)

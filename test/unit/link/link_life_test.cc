@@ -24,11 +24,14 @@ class LinkLifeTest : public LinkTest {
     lives_.kill(std::span(address).first(address.size() - kPublicKeyBytes));
   }
 
-  SimFabric lives_{
-      {.flags = kWait, .latency_min_ns = 1000, .latency_max_ns = 1000, .tells_lives = true}};
+  SimFabric lives_{{.flags = kWait,
+                    .inline_max = inline_max(),
+                    .latency_min_ns = 1000,
+                    .latency_max_ns = 1000,
+                    .tells_lives = true}};
 };
 
-TEST_F(LinkLifeTest, AProcessThatIsThereIsWaitedFor) {
+TEST_P(LinkLifeTest, AProcessThatIsThereIsWaitedFor) {
   const auto a = linked(), b = linked(), c = linked();
   const PeerId peer = a->connect(*b);
   a->connect(*c);
@@ -42,7 +45,7 @@ TEST_F(LinkLifeTest, AProcessThatIsThereIsWaitedFor) {
   EXPECT_EQ(a->sink.dones.size(), 2u);
 }
 
-TEST_F(LinkLifeTest, AProcessThatHasGoneIsMissedSoon) {
+TEST_P(LinkLifeTest, AProcessThatHasGoneIsMissedSoon) {
   for (const bool owing : {true, false}) {
     const auto a = linked(), b = linked();
     const PeerId peer = a->connect(*b);
@@ -72,7 +75,7 @@ class Slanderer final : public Decorator, private Paths {
   uint32_t long_max(PeerId) const override { return 0; }
 };
 
-TEST_F(LinkTest, ALivingPeerContradicts) {
+TEST_P(LinkTest, ALivingPeerContradicts) {
   End a([&](const DriverEnv& env) {
     return wrap_link(
         [&](const DriverEnv& inner) {
@@ -88,6 +91,37 @@ TEST_F(LinkTest, ALivingPeerContradicts) {
   EXPECT_TRUE(a.sink.downs.empty());
   EXPECT_GT(a.counters.link_probes, 0u);
 }
+
+// A process that polls says so after the deadline, one that cannot tell yet is waited for.
+TEST_P(LinkLifeTest, WhoIsNotAMemberIsToldAfterTheDeadline) {
+  for (const bool certain : {false, true}) {
+    const auto a = linked(), b = linked();
+    b->members.admit = false;
+    b->members.certain = certain;
+    const PeerId to_b = a->connect(*b);
+    ASSERT_TRUE(a->send(to_b, "does anybody know me?", {}, 7));
+    run({a.get(), b.get()}, now_ns + (kDeadlineMs - 10) * kMs, kMs);
+    EXPECT_TRUE(a->sink.downs.empty());
+    run({a.get(), b.get()}, now_ns + kDeadlineMs * kMs, kMs);
+    EXPECT_TRUE(b->sink.packets.empty());
+    EXPECT_TRUE(b->sink.downs.empty());
+    if (!certain) {
+      EXPECT_TRUE(a->sink.downs.empty());
+      b->members.admit = true;
+      run({a.get(), b.get()}, now_ns + kDeadlineMs * kMs, kMs);
+      EXPECT_EQ(b->sink.packets.size(), 1u);
+      continue;
+    }
+    ASSERT_EQ(a->sink.downs.size(), 1u);
+    EXPECT_EQ(a->sink.downs[0].status, Status::peer_dead);
+    ASSERT_EQ(a->sink.dones.size(), 1u);
+    EXPECT_EQ(a->sink.dones[0].status, Status::peer_dead);
+    const std::string why = a->driver->paths()->trouble(to_b);
+    EXPECT_NE(why.find("does not know this process"), std::string::npos) << why;
+  }
+}
+
+TORII_WITH_CIPHERS(LinkLifeTest);
 
 }  // namespace
 }  // namespace torii

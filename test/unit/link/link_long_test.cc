@@ -90,7 +90,7 @@ class LinkLongTest : public LinkTest {
                     .latency_max_ns = 1000}};
 };
 
-TEST_F(LinkLongTest, LongFramesLeaveAsOne) {
+TEST_P(LinkLongTest, LongFramesLeaveAsOne) {
   Way *at_a, *at_b;
   auto a = open(&at_a), b = open(&at_b);
   const PeerId to_b = meet(*a, *b);
@@ -112,7 +112,7 @@ TEST_F(LinkLongTest, LongFramesLeaveAsOne) {
 }
 
 // A way on which no long frame ever arrives: the first one is a trial, and goes again in parts.
-TEST_F(LinkLongTest, WhatIsTooLongForTheWayArrivesInParts) {
+TEST_P(LinkLongTest, WhatIsTooLongForTheWayArrivesInParts) {
   Way *at_a, *at_b;
   auto a = open(&at_a), b = open(&at_b);
   at_a->drop_ppm = 1000000;
@@ -150,7 +150,7 @@ TEST_F(LinkLongTest, WhatIsTooLongForTheWayArrivesInParts) {
 }
 
 // Where one in five is lost, parts are better; where one in fifty is, they are not.
-TEST_F(LinkLongTest, HowManyAreLostDecides) {
+TEST_P(LinkLongTest, HowManyAreLostDecides) {
   for (const uint32_t ppm : {20000u, 400000u}) {
     Way *at_a, *at_b;
     auto a = open(&at_a), b = open(&at_b);
@@ -176,7 +176,7 @@ TEST_F(LinkLongTest, HowManyAreLostDecides) {
 }
 
 // Everything that can happen to frames, with short ones in between.
-TEST_F(LinkLongTest, BadNetworksChangeNothing) {
+TEST_P(LinkLongTest, BadNetworksChangeNothing) {
   for (const uint64_t seed : {1, 2, 3}) {
     const std::string faults =
         "drop=5%,duplicate=5%,reorder=5%,corrupt=3%,truncate=2%,seed=" + std::to_string(seed);
@@ -202,7 +202,7 @@ TEST_F(LinkLongTest, BadNetworksChangeNothing) {
 }
 
 // The memory is the lender's again when all of it has arrived, and not before.
-TEST_F(LinkLongTest, TheMemoryIsKeptUntilAllPartsHaveArrived) {
+TEST_P(LinkLongTest, TheMemoryIsKeptUntilAllPartsHaveArrived) {
   Way *at_a, *at_b;
   auto a = open(&at_a), b = open(&at_b);
   at_a->drop_ppm = 1000000;
@@ -227,10 +227,10 @@ TEST_F(LinkLongTest, TheMemoryIsKeptUntilAllPartsHaveArrived) {
 }
 
 // Parts by hand, of somebody who does not keep to the rules: nothing of them is handed up.
-TEST_F(LinkLongTest, UnfinishedFramesAreDiscarded) {
+TEST_P(LinkLongTest, UnfinishedFramesAreDiscarded) {
   auto a = bare(), b = linked();
   const PeerId to_b = reach(*a, *b);
-  const link::Key key = key_of(*a, *b);
+  const FrameKey key = key_of(*a, *b);
   std::deque<std::string> frames, bodies;
   const auto part = [&](uint64_t seq, link::Parts parts, const std::string& payload) {
     link::Header header;
@@ -286,6 +286,8 @@ TEST(LinkParts, AreReadAsTheyWereWritten) {
     }
   }
 }
+
+TORII_WITH_CIPHERS(LinkLongTest);
 
 }  // namespace
 }  // namespace torii::test

@@ -14,13 +14,13 @@ namespace torii {
 namespace {
 
 using link::Header;
-using link::Key;
 using link::Kind;
 using test::believed;
 using test::frame_of;
 using test::kKey;
 using test::kMs;
 using test::parses;
+using test::tag_is_right;
 
 TEST(Crc32c, KnownValues) {
   // RFC 3720, B.4.
@@ -59,7 +59,7 @@ TEST(LinkHeader, GoldenBytes) {
     hex += "0123456789abcdef"[c >> 4];
     hex += "0123456789abcdef"[c & 15];
   }
-  EXPECT_EQ(hex.substr(0, 8), "4c4b0801");
+  EXPECT_EQ(hex.substr(0, 8), "4c4b0901");
   EXPECT_EQ(hex.substr(16, 32), "0c0b0a09100f0e0d1817161514131211");
 }
 
@@ -96,41 +96,39 @@ TEST(LinkHeader, TheTagNeedsTheKeyAndTheHighHalves) {
   ASSERT_TRUE(parses(frame, &header));
   EXPECT_EQ(header.seq, 5u);
   EXPECT_FALSE(believed(frame, &header)) << "a frame of 2^32 numbers ago";
-  const auto bytes = std::as_bytes(std::span(frame));
   header.seq = link::whole_number(3ull << 32 | 60, 5);
   header.ack = link::whole_number(8ull << 32 | 1, ~0u);
   EXPECT_EQ(header.ack, 7ull << 32 | 0xffffffff);
   header.ack = link::whole_number(7ull << 32, 9);
-  EXPECT_TRUE(link::tag_is_right(bytes, header, kKey));
-  Key other = kKey;
+  EXPECT_TRUE(tag_is_right(frame, header, kKey));
+  TagKey other = kKey;
   for (std::byte& b : other) {
     b ^= std::byte{1};
-    EXPECT_FALSE(link::tag_is_right(bytes, header, other));
+    EXPECT_FALSE(tag_is_right(frame, header, other));
     b ^= std::byte{1};
   }
 }
 
 TEST(LinkHeader, TagsSideBySideAreThoseOfEachAlone) {
   std::vector<std::string> frames;
-  std::vector<link::Numbered> numbered;
-  std::array<Key, link::kSipLanes> keys{};
+  std::vector<Opening> openings;
+  std::array<SealKey, kSipLanes> keys;
   Random random(2);
-  for (size_t i = 0; i < link::kSipLanes; i++) {
+  for (size_t i = 0; i < kSipLanes; i++) {
     Header header{Kind::data, random.next(), random.next(), random.next()};
     header.ask = i % 2;
-    keys[i][0] = static_cast<std::byte>(i);
-    frames.push_back(frame_of(header, std::string(i, 'x'), keys[i]));
-    numbered.push_back({nullptr, header.seq, header.ack, &keys[i]});
+    keys[i].tag[0] = static_cast<std::byte>(i);
+    frames.push_back(frame_of(header, std::string(i, 'x'), keys[i].tag));
+    openings.push_back({nullptr, link::unsent_of(header), &keys[i], {}, false, nullptr});
   }
   for (size_t i = 0; i < frames.size(); i++)
-    numbered[i].bytes = reinterpret_cast<const std::byte*>(frames[i].data());
-  for (size_t count = 1; count <= link::kSipLanes; count++) {
-    uint64_t tags[link::kSipLanes];
-    link::tags_of({numbered.data(), count}, tags);
+    openings[i].head = reinterpret_cast<const std::byte*>(frames[i].data());
+  for (size_t count = 1; count <= kSipLanes; count++) {
+    uint64_t tags[kSipLanes];
+    TagSeal::expect({openings.data(), count}, tags);
     for (size_t i = 0; i < count; i++) {
-      const auto frame = std::as_bytes(std::span(frames[i]));
-      EXPECT_TRUE(link::tag_is_right(frame, tags[i])) << i << " of " << count;
-      EXPECT_FALSE(link::tag_is_right(frame, tags[i] ^ 1));
+      EXPECT_TRUE(TagSeal::has(openings[i].head, tags[i])) << i << " of " << count;
+      EXPECT_FALSE(TagSeal::has(openings[i].head, tags[i] ^ 1));
     }
   }
 }
@@ -138,25 +136,25 @@ TEST(LinkHeader, TagsSideBySideAreThoseOfEachAlone) {
 TEST(SipHash, SideBySideInAllWays) {
   Random random(3);
   constexpr size_t kWords = 3;
-  std::array<std::array<std::byte, 8 * kWords>, link::kSipLanes> texts;
-  std::array<const std::byte*, link::kSipLanes> begins;
-  link::SipWords more;
-  std::array<Key, link::kSipLanes> own{};
-  link::SipKeys keys;
-  for (size_t lane = 0; lane < link::kSipLanes; lane++) {
+  std::array<std::array<std::byte, 8 * kWords>, kSipLanes> texts;
+  std::array<const std::byte*, kSipLanes> begins;
+  SipWords more;
+  std::array<TagKey, kSipLanes> own{};
+  SipKeys keys;
+  for (size_t lane = 0; lane < kSipLanes; lane++) {
     for (std::byte& b : texts[lane]) b = static_cast<std::byte>(random.next());
     begins[lane] = texts[lane].data();
     more[lane] = random.next();
     own[lane][lane] = static_cast<std::byte>(random.next());
     keys[lane] = &own[lane];
   }
-  link::SipWords best;
-  std::vector<link::SipWords> found(link::siphash_lanes_ways().size());
-  link::siphash_lanes(keys, begins, kWords, more, &best);
+  SipWords best;
+  std::vector<SipWords> found(siphash_lanes_ways().size());
+  siphash_lanes(keys, begins, kWords, more, &best);
   for (size_t way = 0; way < found.size(); way++)
-    link::siphash_lanes_ways()[way].tags(keys, begins, kWords, more, &found[way]);
-  for (size_t lane = 0; lane < link::kSipLanes; lane++) {
-    link::SipHash alone(own[lane]);
+    siphash_lanes_ways()[way].tags(keys, begins, kWords, more, &found[way]);
+  for (size_t lane = 0; lane < kSipLanes; lane++) {
+    SipHash alone(own[lane]);
     std::byte last[8];
     store_little<uint64_t>(last, more[lane]);
     alone.add(texts[lane]);
@@ -164,7 +162,7 @@ TEST(SipHash, SideBySideInAllWays) {
     const uint64_t tag = alone.finish();
     EXPECT_EQ(best[lane], tag);
     for (size_t way = 0; way < found.size(); way++)
-      EXPECT_EQ(found[way][lane], tag) << link::siphash_lanes_ways()[way].name;
+      EXPECT_EQ(found[way][lane], tag) << siphash_lanes_ways()[way].name;
   }
 }
 
@@ -181,24 +179,24 @@ TEST(LinkHeader, AWholeTagCoversThePayload) {
     same_checksum[one.size() - 1] ^= 1;
     Header header;
     ASSERT_TRUE(parses(same_checksum, &header));
-    EXPECT_EQ(link::tag_is_right(std::as_bytes(std::span(same_checksum)), header, kKey), !whole);
+    EXPECT_EQ(tag_is_right(same_checksum, header, kKey), !whole);
     EXPECT_NE(tag(one), tag(two));
   }
 }
 
 // The values of the paper's reference implementation: key 00 01 .. 0f, message 00 01 .. (n-1).
 TEST(SipHash, KnownValues) {
-  Key key;
+  TagKey key;
   std::byte message[16];
   for (size_t i = 0; i < 16; i++) key[i] = message[i] = static_cast<std::byte>(i);
   const auto hash = [&](size_t bytes) {
-    link::SipHash h(key);
+    SipHash h(key);
     h.add(std::span(message).first(bytes));
     return h.finish();
   };
   EXPECT_EQ(hash(0), 0x726fdb47dd0e0e31u);
   EXPECT_EQ(hash(15), 0xa129ca6149be45e5u);
-  link::SipHash parts(key);
+  SipHash parts(key);
   parts.add(std::span(message).first(8));
   parts.add(std::span(message).subspan(8, 7));
   EXPECT_EQ(parts.finish(), 0xa129ca6149be45e5u);

@@ -132,7 +132,7 @@ TEST(LinkSpeedTest, AnOldMeasurementGivesWayToANewOne) {
   EXPECT_LT(speed.end_ns(16), 4.1f * kMs) << "one of many";
 }
 
-TEST_F(LinkRailsTest, LongTransfersUseAllRailsAsFastAsTheyAre) {
+TEST_P(LinkRailsTest, LongTransfersUseAllRailsAsFastAsTheyAre) {
   ways_a[1].frame_ns = 30000;
   transfer(500);
   ways_a[0].taken = ways_a[1].taken = 0;
@@ -144,7 +144,7 @@ TEST_F(LinkRailsTest, LongTransfersUseAllRailsAsFastAsTheyAre) {
   EXPECT_LT(a->counters.link_retransmits, 100u) << "frames by different rails overtake nobody";
 }
 
-TEST_F(LinkRailsTest, SmallMessagesTakeTheFastestRail) {
+TEST_P(LinkRailsTest, SmallMessagesTakeTheFastestRail) {
   ways_a[0].frame_ns = 200000;
   transfer(1000);  // by both, so both are known
   ways_a[0].taken = ways_a[1].taken = 0;
@@ -157,7 +157,7 @@ TEST_F(LinkRailsTest, SmallMessagesTakeTheFastestRail) {
 }
 
 // The cable is cut; for a while the driver has not noticed.
-TEST_F(LinkRailsTest, ARailThatGoesSilentIsRoutedAround) {
+TEST_P(LinkRailsTest, ARailThatGoesSilentIsRoutedAround) {
   transfer(2000);
   ways_a[0].cut = ways_b[0].cut = true;
   EXPECT_LT(transfer(2000), 200 * kMs);
@@ -175,13 +175,13 @@ TEST_F(LinkRailsTest, ARailThatGoesSilentIsRoutedAround) {
 }
 
 // An acknowledgement goes back by the way that works.
-TEST_F(LinkRailsTest, SmallMessagesGetThroughWhenTheFirstRailIsCut) {
+TEST_P(LinkRailsTest, SmallMessagesGetThroughWhenTheFirstRailIsCut) {
   transfer(10);
   ways_a[0].cut = true;
   for (int i = 0; i < 20; i++) EXPECT_LT(transfer(1), 20 * kMs);
 }
 
-TEST_F(LinkRailsTest, ABrokenRailThatTheDriverNamesIsTriedSeldom) {
+TEST_P(LinkRailsTest, ABrokenRailThatTheDriverNamesIsTriedSeldom) {
   transfer(2000);
   ways_a[1].cut = true;
   transfer(2000);
@@ -189,6 +189,8 @@ TEST_F(LinkRailsTest, ABrokenRailThatTheDriverNamesIsTriedSeldom) {
   transfer(20000);
   EXPECT_LT(ways_a[1].taken, 20000u / 10);
 }
+
+TORII_WITH_CIPHERS(LinkRailsTest);
 
 }  // namespace
 }  // namespace torii

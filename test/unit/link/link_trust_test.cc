@@ -35,7 +35,7 @@ class LinkTrustTest : public LinkTest {
   PeerId to_a = connect(*evil);
 };
 
-TEST_F(LinkTrustTest, WithoutAKeyNothingIsHeardNorAnswered) {
+TEST_P(LinkTrustTest, WithoutAKeyNothingIsHeardNorAnswered) {
   EXPECT_EQ(forged(*evil, to_a, frame_of({Kind::data, 0, 0, 0}, "y")), 1u);
   EXPECT_EQ(forged(*evil, to_a, frame_of({Kind::bye, 1, 0, 0})), 1u);
   EXPECT_EQ(forged(*evil, to_a, frame_of({Kind::data, 0, 0, 0}, "y", key_of(*evil, *a))), 1u)
@@ -50,7 +50,7 @@ TEST_F(LinkTrustTest, WithoutAKeyNothingIsHeardNorAnswered) {
   EXPECT_TRUE(evil->sink.packets.empty()) << "a forgery is answered";
 }
 
-TEST_F(LinkTrustTest, WhoIsNoMemberIsNotHeard) {
+TEST_P(LinkTrustTest, WhoIsNoMemberIsNotHeard) {
   a->members.admit = false;
   EXPECT_EQ(forged(*evil, to_a, hello(*evil)), 1u);
   EXPECT_EQ(forged(*evil, to_a, frame_of({Kind::data, 0, 0, 0}, "y", key_of(*evil, *a))), 1u);
@@ -62,7 +62,7 @@ TEST_F(LinkTrustTest, WhoIsNoMemberIsNotHeard) {
 }
 
 // A process that this one has connected needs no word of the launcher.
-TEST_F(LinkTrustTest, WhoWasConnectedIsHeard) {
+TEST_P(LinkTrustTest, WhoWasConnectedIsHeard) {
   a->members.admit = false;
   const auto b = linked();
   b->members.admit = false;
@@ -77,7 +77,7 @@ TEST_F(LinkTrustTest, WhoWasConnectedIsHeard) {
 }
 
 // What was recorded on its way, from where it came or from elsewhere.
-TEST_F(LinkTrustTest, RecordedFramesHaveNoEffect) {
+TEST_P(LinkTrustTest, RecordedFramesHaveNoEffect) {
   const auto good = bare();
   const PeerId to_a_of_good = connect(*good);
   const std::string hello_frame = hello(*good);
@@ -98,13 +98,13 @@ TEST_F(LinkTrustTest, RecordedFramesHaveNoEffect) {
 }
 
 // A frame of this process's own, sent back to it.
-TEST_F(LinkTrustTest, EachDirectionHasAKeyOfItsOwn) {
+TEST_P(LinkTrustTest, EachDirectionHasAKeyOfItsOwn) {
   const PeerId peer = reach(*evil, *a);
   EXPECT_EQ(forged(*evil, peer, frame_of({Kind::data, 0, 0, 0}, "x", key_of(*a, *evil))), 1u);
   EXPECT_TRUE(a->sink.packets.empty());
 }
 
-TEST_F(LinkTrustTest, AProcessThatHasEndedDoesNotComeBack) {
+TEST_P(LinkTrustTest, AProcessThatHasEndedDoesNotComeBack) {
   auto b = linked();
   ASSERT_TRUE(b->send(b->connect(*a), "x"));
   run({a.get(), b.get()}, now_ns + kMs);
@@ -126,7 +126,7 @@ TEST_F(LinkTrustTest, AProcessThatHasEndedDoesNotComeBack) {
 }
 
 // Else a recording would keep a dead process alive for those who wait for it.
-TEST_F(LinkTrustTest, RecordedFramesAreNoSignOfLife) {
+TEST_P(LinkTrustTest, RecordedFramesAreNoSignOfLife) {
   const PeerId peer = reach(*evil, *a);
   const std::string data = frame_of({Kind::data, 0, 0, 0}, "y", key_of(*evil, *a));
   const std::string ack = frame_of({Kind::ack, 2, 0, 0}, "", key_of(*evil, *a));
@@ -139,7 +139,7 @@ TEST_F(LinkTrustTest, RecordedFramesAreNoSignOfLife) {
   EXPECT_EQ(a->sink.downs[0].status, Status::peer_dead);
 }
 
-TEST_F(LinkTrustTest, AddressesWithoutAKeyAreRefused) {
+TEST_P(LinkTrustTest, AddressesWithoutAKeyAreRefused) {
   auto address = linked()->address();
   PeerId peer = kNoPeer;
   std::string why;
@@ -157,6 +157,8 @@ TEST_F(LinkTrustTest, AddressesWithoutAKeyAreRefused) {
   EXPECT_EQ(a->driver->connect(mixed, &peer, &why), Status::invalid);
   EXPECT_NE(a->connect(*c), kNoPeer);
 }
+
+TORII_WITH_CIPHERS(LinkTrustTest);
 
 }  // namespace
 }  // namespace torii::test

@@ -25,7 +25,7 @@ class WatchTest : public LinkTest {
   SimFabric network{{.flags = kFlags, .latency_min_ns = 1000, .latency_max_ns = 1000}};
 };
 
-TEST_F(WatchTest, KeepsWhatTheDriverCanDoAndItsFrames) {
+TEST_P(WatchTest, KeepsWhatTheDriverCanDoAndItsFrames) {
   const auto a = watched(), b = watched();
   EXPECT_EQ(a->driver->caps().flags, kFlags | kPeerDown);
   EXPECT_EQ(a->driver->caps().mtu, 4096u);
@@ -45,7 +45,7 @@ TEST_F(WatchTest, KeepsWhatTheDriverCanDoAndItsFrames) {
   EXPECT_EQ(a->sink.dones[1].cookie, 8u);
 }
 
-TEST_F(WatchTest, AnIdlePairIsAskedSeldomAndLives) {
+TEST_P(WatchTest, AnIdlePairIsAskedSeldomAndLives) {
   const auto a = watched(), b = watched();
   a->connect(*b);
   run({a.get(), b.get()}, now_ns + 20 * kDeadlineMs * kMs, kMs);
@@ -56,7 +56,7 @@ TEST_F(WatchTest, AnIdlePairIsAskedSeldomAndLives) {
   EXPECT_EQ(b->counters.link_probes, 0u) << "it has not connected";
 }
 
-TEST_F(WatchTest, AProcessThatComputesItselfHearsNoSilence) {
+TEST_P(WatchTest, AProcessThatComputesItselfHearsNoSilence) {
   const auto a = watched(), b = watched();
   a->connect(*b);
   run({a.get(), b.get()}, now_ns + 10 * kMs);
@@ -65,7 +65,7 @@ TEST_F(WatchTest, AProcessThatComputesItselfHearsNoSilence) {
   EXPECT_TRUE(a->sink.downs.empty());
 }
 
-TEST_F(WatchTest, APeerThatVanishesIsDeadAtTheDeadline) {
+TEST_P(WatchTest, APeerThatVanishesIsDeadAtTheDeadline) {
   const auto a = watched(), b = watched();
   const PeerId peer = a->connect(*b);
   ASSERT_TRUE(a->send(peer, "x"));
@@ -87,7 +87,7 @@ TEST_F(WatchTest, APeerThatVanishesIsDeadAtTheDeadline) {
 }
 
 // The driver still has the operation when its peer is given up.
-TEST_F(WatchTest, PendingOperationsEndBeforeTheirPeer) {
+TEST_P(WatchTest, PendingOperationsEndBeforeTheirPeer) {
   SimFabric slow({.flags = kFlags,
                   .latency_min_ns = 100 * kDeadlineMs * kMs,
                   .latency_max_ns = 100 * kDeadlineMs * kMs,
@@ -121,7 +121,7 @@ TEST_F(WatchTest, PendingOperationsEndBeforeTheirPeer) {
   EXPECT_EQ(a->sink.dones.size(), 1u) << "told once";
 }
 
-TEST_F(WatchTest, APeerThatClosesSaysSo) {
+TEST_P(WatchTest, APeerThatClosesSaysSo) {
   const auto a = watched();
   auto b = watched();
   const PeerId peer = a->connect(*b);
@@ -133,7 +133,7 @@ TEST_F(WatchTest, APeerThatClosesSaysSo) {
   EXPECT_EQ(a->sink.downs[0].status, Status::peer_closed);
 }
 
-TEST_F(WatchTest, FramesThatAreNoSignsGoUp) {
+TEST_P(WatchTest, FramesThatAreNoSignsGoUp) {
   const auto a = watched();
   auto evil = std::make_unique<End>([&](const DriverEnv& env) { return open_sim(network, env); });
   const PeerId peer = evil->connect(*a);
@@ -145,7 +145,7 @@ TEST_F(WatchTest, FramesThatAreNoSignsGoUp) {
   for (size_t i = 0; i < frames.size(); ++i) EXPECT_EQ(a->sink.packets[i].bytes, frames[i]);
 }
 
-TEST_F(WatchTest, AProcessThatIsThereIsWaitedFor) {
+TEST_P(WatchTest, AProcessThatIsThereIsWaitedFor) {
   SimFabric telling({.flags = kFlags, .tells_lives = true});
   const auto a = watched(telling), b = watched(telling);
   a->connect(*b);
@@ -155,6 +155,8 @@ TEST_F(WatchTest, AProcessThatIsThereIsWaitedFor) {
   run({a.get()}, now_ns + 2 * kDeadlineMs * kMs, kMs);
   EXPECT_EQ(a->sink.downs.size(), 1u);
 }
+
+TORII_WITHOUT_CIPHERS(WatchTest);
 
 }  // namespace
 }  // namespace torii

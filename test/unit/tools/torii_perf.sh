@@ -62,6 +62,15 @@ out=$( (trap '' XFSZ; ulimit -f 0; timeout 60 $perf --fork 2 $quick --test rate 
 case $out in *"no driver reaches rank "*"; not open: shm: "*"ulimit -f unlimited"*1) ;; *) fail "without shm: $out" ;; esac
 out=$(TORII_DRIVERS=self,smh timeout 60 $perf --fork 2 $quick --test rate 2>&1) && fail "TORII_DRIVERS=self,smh"
 case $out in *"TORII_DRIVERS=self,smh: there is no driver 'smh'; known are "*) ;; *) fail "without smh: $out" ;; esac
+# Where libcrypto gives no key, a network is left out, and nothing else.
+config=$(mktemp) || exit 99
+printf '%s\n' 'openssl_conf = all' '[all]' 'providers = list' '[list]' 'base = only' '[only]' 'activate = 1' >"$config"
+out=$(OPENSSL_CONF=$config TORII_DRIVERS=self,shm,udp timeout 60 $perf --fork 2 $quick --test latency --max 8 2>&1) ||
+  fail "without keys: $out"
+case $out in *"# path: rank 1 on "*" by shm"*) ;; *) fail "without keys: $out" ;; esac
+out=$(OPENSSL_CONF=$config TORII_DRIVERS=udp timeout 60 $perf --fork 2 $quick --test rate 2>&1) && fail "udp without keys"
+case $out in *"no driver could be opened"*"udp: libcrypto "*" gives no key of P-256"*) ;; *) fail "udp without keys: $out" ;; esac
+rm -f "$config"
 
 wrong() {
   expected=$1

@@ -32,7 +32,7 @@ TEST(UdpNumbers, ComeOnce) {
 
 // Processes that have the same secret for all of them.
 struct Secret final : Trust {
-  static uint64_t of(std::span<const std::byte> text) { return link::siphash(test::kKey, text); }
+  static uint64_t of(std::span<const std::byte> text) { return siphash(test::kKey, text); }
   bool tag(PeerId, std::span<const std::byte> text, uint64_t* out) const override {
     *out = of(text);
     return true;

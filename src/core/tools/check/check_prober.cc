@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/link/siphash.h"
 #include "core/tools/check/check_plan.h"
+#include "core/trust/siphash.h"
 
 namespace torii::check {
 namespace {
@@ -27,7 +27,7 @@ const std::byte* load(const std::byte* in, T* value) {
 }
 
 uint64_t tag_of(const Secret& secret, const std::byte* probe) {
-  link::SipHash hash(secret);
+  SipHash hash(secret);
   hash.add({probe, kTagged});
   return hash.finish();
 }
@@ -137,7 +137,7 @@ bool Prober::join(std::string* why) {
   }
   // A name that nobody else has, of at most 16 bytes.
   std::byte name[8];
-  link::SipHash hash(secret_);
+  SipHash hash(secret_);
   hash.add(std::as_bytes(std::span("torii-check", 11)));
   store(name, hash.finish());
   const Status status = driver_->join(name, &all_);

@@ -144,6 +144,7 @@ std::vector<std::string> caps_cells(const Look& look) {
   cells.push_back(look.registers_local ? "yes" : "-");
   cells.push_back(look.tells_changes ? "yes" : "-");
   cells.push_back(caps.eager_advice ? std::to_string(caps.eager_advice) : "one frame");
+  cells.push_back(caps.flags & kReliable ? "-" : params().link_cipher);
   cells.push_back(std::to_string(look.info->latency_ns));
   cells.push_back(std::to_string(look.info->mbytes_per_s));
   return cells;
@@ -190,7 +191,7 @@ Table driver_table(const std::vector<Look>& looks) {
         "pieces of a body", "frames of a batch", "address, bytes", "memory key, bytes",
         "most peers", "largest remote transfer, bytes", "remote transfers pay from, bytes",
         "bodies moved by the card from, bytes", "one registration pays from, bytes",
-        "registers local memory", "tells of remapped memory", "eager advice, bytes",
+        "registers local memory", "tells of remapped memory", "eager advice, bytes", "encrypted by",
         "latency hint, ns", "bandwidth hint, MB/s"}) {
     table.columns.push_back(name);
   }

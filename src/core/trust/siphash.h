@@ -13,13 +13,13 @@
 
 #include "core/base/little_endian.h"
 
-namespace torii::link {
+namespace torii {
 
-using Key = std::array<std::byte, 16>;
+using TagKey = std::array<std::byte, 16>;
 
 class SipHash {
  public:
-  explicit SipHash(const Key& key) {
+  explicit SipHash(const TagKey& key) {
     const uint64_t k0 = word(key.data()), k1 = word(key.data() + 8);
     v_[0] = k0 ^ 0x736f6d6570736575;
     v_[1] = k1 ^ 0x646f72616e646f6d;
@@ -72,7 +72,7 @@ class SipHash {
   size_t size_ = 0;
 };
 
-inline uint64_t siphash(const Key& key, std::span<const std::byte> text) {
+inline uint64_t siphash(const TagKey& key, std::span<const std::byte> text) {
   SipHash hash(key);
   hash.add(text);
   return hash.finish();
@@ -82,7 +82,7 @@ inline uint64_t siphash(const Key& key, std::span<const std::byte> text) {
 // and one more: they take little longer than one, whose steps wait for each other.
 inline constexpr size_t kSipLanes = 8;
 using SipWords = std::array<uint64_t, kSipLanes>;
-using SipKeys = std::array<const Key*, kSipLanes>;
+using SipKeys = std::array<const TagKey*, kSipLanes>;
 void siphash_lanes(const SipKeys& keys, const std::array<const std::byte*, kSipLanes>& texts,
                    size_t words, const SipWords& more, SipWords* tags);
 // All that this processor can do, the best first, for tests.
@@ -92,4 +92,4 @@ struct SipLanesWay {
 };
 std::span<const SipLanesWay> siphash_lanes_ways();
 
-}  // namespace torii::link
+}  // namespace torii

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
-#include "core/link/siphash.h"
+#include "core/trust/siphash.h"
 
 #include <cstring>
 #include <vector>
 
-namespace torii::link {
+namespace torii {
 namespace {
 
 using Lanes = uint64_t __attribute__((vector_size(sizeof(SipWords))));
@@ -104,4 +104,4 @@ void siphash_lanes(const SipKeys& keys, const Texts& texts, size_t words, const 
   best(keys, texts, words, more, tags);
 }
 
-}  // namespace torii::link
+}  // namespace torii
