@@ -2,6 +2,7 @@
 // Copyright (c) 2026, the Torii authors
 #include <sstream>
 
+#include "core/base/hardware.h"
 #include "core/base/log.h"
 #include "core/base/param.h"
 #include "drivers/driver.h"
@@ -19,7 +20,7 @@ constexpr DriverInfo kDrivers[] = {
     {"self", "this process itself: one copy in memory", open_self, false, 50, 10000},
     {"shm", "processes on the same node, through shared memory", open_shm, false, 150, 8000},
     {"ucx", "processes on other nodes, over InfiniBand, RoCE and other fabrics that UCX drives",
-     open_ucx, true, 1500, 10000, ucx_has_hardware},
+     open_ucx, true, 1500, 10000, [] { return !rdma_devices().empty(); }},
     {"udp", "processes on any node, by UDP datagrams over Ethernet", open_udp, true, 10000, 1000},
     {"sim", "simulated endpoints inside this process, for tests and trials", open_sim, false, 500,
      1000},

@@ -12,6 +12,7 @@ fuzz_programs = \
 	test/fuzz/protocol_fuzz \
 	test/fuzz/shm_fuzz \
 	test/fuzz/tune_fuzz \
+	test/fuzz/ucx_fuzz \
 	test/fuzz/udp_fuzz \
 	test/fuzz/wire_fuzz
 check_PROGRAMS += test/fuzz/seeds $(fuzz_programs)

@@ -15,6 +15,7 @@
 #include "core/base/tune_file.h"
 #include "core/ni/ni.h"
 #include "core/protocol/wire.h"
+#include "drivers/ucx/wire.h"
 #include "drivers/udp/wire.h"
 
 using namespace torii;
@@ -170,6 +171,22 @@ void udp_seeds() {
   }
 }
 
+// Right ones of every kind, unchanged and changed.
+void ucx_seeds() {
+  const std::string filling(120, 'f');
+  for (const char what : {1, 2, 3}) {
+    write_seed("ucx", what + filling);
+    write_seed("ucx", what + filling.substr(0, 50) + std::string("\4\0abcd\1\3\0\1", 10));
+  }
+  const std::string_view worker = "UCX's address";
+  const auto address = ucx::write_address({}, std::as_bytes(std::span(worker)));
+  const auto key = ucx::write_key({}, std::as_bytes(std::span(worker)));
+  for (const std::span<const std::byte> bytes :
+       {std::span(address), std::span<const std::byte>(key)})
+    write_seed("ucx",
+               '\0' + std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+}
+
 void param_seeds() {
   for (size_t i = 0; i < param_count(); ++i)
     write_seed("param", std::string(param_info(i).name) + "=" + param_info(i).default_text);
@@ -197,6 +214,7 @@ int main(int argc, char** argv) {
   address_seeds();
   shm_seeds();
   udp_seeds();
+  ucx_seeds();
   param_seeds();
   tune_seeds();
   return g_failed ? 1 : 0;

@@ -2,6 +2,7 @@
 // Copyright (c) 2026, the Torii authors
 #include "core/base/hardware.h"
 
+#include <glob.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -163,6 +164,17 @@ std::string signature_of(const Hardware& machine) {
                      (machine.processors == 1 ? "" : "s") + ", caches";
   for (const uint64_t bytes : machine.caches) text += " " + size_text(bytes);
   return text + (machine.attach ? ", attach" : ", no attach");
+}
+
+std::vector<std::string> rdma_devices() {
+  constexpr char kFolder[] = "/sys/class/infiniband/";
+  std::vector<std::string> names;
+  glob_t found{};
+  if (glob((std::string(kFolder) + "*").c_str(), 0, nullptr, &found) == 0)
+    for (size_t i = 0; i < found.gl_pathc; i++)
+      names.push_back(found.gl_pathv[i] + sizeof(kFolder) - 1);
+  globfree(&found);
+  return names;
 }
 
 std::string size_text(uint64_t bytes) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace torii {
 
@@ -29,6 +30,9 @@ Hardware read_hardware(const std::string& root, unsigned processors, bool attach
 
 // One line that tells machines apart whose measurements differ. Contains no brackets.
 std::string signature_of(const Hardware& machine);
+
+// The RDMA devices of this machine, as the kernel names them ("mlx5_0"), sorted.
+std::vector<std::string> rdma_devices();
 
 // Bytes with the largest suffix k, m or g that leaves a whole number, as parameters are written.
 std::string size_text(uint64_t bytes);

@@ -17,10 +17,10 @@
 #include <fstream>
 #include <sstream>
 
+#include "core/base/hardware.h"
 #include "core/base/log.h"
 #include "core/base/param.h"
 #include "core/ni/ni_lock.h"
-#include "drivers/ucx/devices.h"
 
 namespace torii {
 namespace {
@@ -162,7 +162,7 @@ std::string shared_memory_fact() {
 
 std::string rdma_fact() {
   std::string names;
-  for (const std::string& name : ucx::rdma_devices()) names += (names.empty() ? "" : ", ") + name;
+  for (const std::string& name : rdma_devices()) names += (names.empty() ? "" : ", ") + name;
   return names.empty() ? "none" : names;
 }
 
@@ -172,7 +172,7 @@ std::string locked_memory_fact() {
   if (getrlimit(RLIMIT_MEMLOCK, &limit)) return format_text("unknown: %s", strerror(errno));
   if (limit.rlim_cur == RLIM_INFINITY) return "unlimited";
   const std::string size = size_with_unit(static_cast<double>(limit.rlim_cur));
-  if (limit.rlim_cur >= kEnough || ucx::rdma_devices().empty()) return size;
+  if (limit.rlim_cur >= kEnough || rdma_devices().empty()) return size;
   return size + "; RDMA devices reach no other memory: raise memlock in /etc/security/limits.conf";
 }
 

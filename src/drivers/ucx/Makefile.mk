@@ -1,17 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Torii is built with UCX's headers and opens its library at run time; without them it has no driver.
 libtorii_internal_la_SOURCES += \
-	src/drivers/ucx/devices.cc \
-	src/drivers/ucx/devices.h \
 	src/drivers/ucx/ucx.h \
 	src/drivers/ucx/wire.cc \
 	src/drivers/ucx/wire.h
 if HAVE_UCX
 libtorii_internal_la_SOURCES += \
 	src/drivers/ucx/contact.cc \
-	src/drivers/ucx/library.cc \
-	src/drivers/ucx/library.h \
-	src/drivers/ucx/memory.cc \
 	src/drivers/ucx/nic.cc \
 	src/drivers/ucx/nic.h \
 	src/drivers/ucx/worker.cc \

@@ -4,63 +4,46 @@
 
 #include <poll.h>
 #include <stdlib.h>
-#include <sys/random.h>
-#include <sys/timerfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
+#include "core/base/hardware.h"
 #include "core/base/log.h"
 #include "core/base/param.h"
-#include "drivers/ucx/devices.h"
 #include "drivers/ucx/ucx.h"
 
 namespace torii {
 
 std::unique_ptr<Driver> open_ucx(const DriverEnv& env, std::string* why) {
   const std::string& wanted = params().ucx_tls;
-  if (wanted.empty() && ucx::rdma_devices().empty()) {
+  if (wanted.empty() && rdma_devices().empty()) {
     *why =
         "ucx: this node has no RDMA device (/sys/class/infiniband); TORII_UCX_TLS=tcp tries it "
         "without one";
     return nullptr;
   }
-  const ucx::Transports transports(wanted.empty() ? "ib" : wanted);
-  auto driver = std::make_unique<ucx::UcxDriver>(env, transports);
-  if (!driver->open(why)) return nullptr;
-  return driver;
+  auto driver = std::make_unique<ucx::UcxDriver>(env, wanted.empty() ? "ib" : wanted);
+  return driver->open(why) ? std::move(driver) : nullptr;
 }
 
 namespace ucx {
 namespace {
 
-constexpr size_t kGatheredMax = 2048;  // longer messages UCX gathers itself
-constexpr uint32_t kPeersMax = 1 << 20;
+constexpr uint32_t kOpenMax = 16;           // messages of a peer that UCX keeps
 constexpr uint64_t kRemoteMin = 256 << 10;  // registering costs more than copying less
-constexpr uint64_t kRemoteMax = 1 << 30;
-constexpr unsigned kEagerPolls = 64;  // after a message: more may be coming
-constexpr unsigned kSkippedPolls = 7;
-constexpr unsigned kVainWakes = 4;
-constexpr long kNapNs = 500000;
-
-uint64_t draw_seed() {
-  uint64_t number = 0;
-  while (getrandom(&number, sizeof(number), 0) != sizeof(number)) continue;
-  return number;
-}
 
 }  // namespace
 
-UcxDriver::UcxDriver(const DriverEnv& env, const Transports& transports)
+UcxDriver::UcxDriver(const DriverEnv& env, const std::string& transports)
     : sink_(*env.sink),
       counters_(*env.counters),
       transports_(transports),
+      has_memory_(has_remote_memory(transports)),
       keys_(env.keys),
       members_(env.members),
-      purpose_("ucx hello " + env.name),
-      random_(draw_seed()) {
+      purpose_("ucx hello " + env.name) {
   remote_min = kRemoteMin;
 }
 
@@ -70,102 +53,51 @@ bool UcxDriver::open(std::string* why) {
     return false;
   }
   if (!ucx_.open(transports_, static_cast<uint64_t>(params().peer_deadline_ms), why)) return false;
-  timer_ = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-  const std::pair<Id, ucp_am_recv_callback_t> handlers[] = {
-      {kFrame, on_frame}, {kBye, on_bye}, {kHello, on_hello}};
-  bool ready = timer_ >= 0 && create_data_type();
-  for (const auto& [id, handler] : handlers) {
-    ucp_am_handler_param_t param{};
-    param.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
+  ucp_am_handler_param_t handler{};
+  handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
                        UCP_AM_HANDLER_PARAM_FIELD_ARG;
-    param.id = id;
-    param.cb = handler;
-    param.arg = this;
-    ready = ready && ucx_->worker_set_am_recv_handler(ucx_.handle(), &param) == UCS_OK;
-  }
-  if (!ready) {
-    *why = "ucx: UCX takes no handlers of messages; use another version of it";
+  handler.id = kMessageId;
+  handler.cb = on_message;
+  handler.arg = this;
+  if (ucx_->worker_set_am_recv_handler(ucx_.handle, &handler) != UCS_OK) {
+    *why = "ucx: UCX takes no handler of messages; use another version of it";
     return false;
   }
-  own_.resize(kAddressMax);
-  own_.resize(write_address({keys_->own(), ucx_.version(), ucx_.address()}, own_.data()));
+  AddressHead head;
+  head.version = ucx_.version;
+  head.key = keys_->own();
+  own_ = write_address(head, ucx_.address);
   caps_.flags = kReliable | kPeerDown | kWait;
   caps_.mtu = caps_.inline_max = kMtu;
   caps_.pieces_max = 16;
   caps_.address_bytes = static_cast<uint32_t>(own_.size());
-  caps_.peers_max = kPeersMax;
-  if (transports_.remote_memory) {
+  caps_.peers_max = 1 << 20;
+  if (has_memory_) {
     caps_.flags |= kPut | kGet;
     caps_.key_bytes = kKeyMax;
-    caps_.remote_max = kRemoteMax;
+    caps_.remote_max = 1 << 30;
   }
   return true;
 }
 
 UcxDriver::~UcxDriver() {
   closing_ = true;
-  if (ucx_.handle()) say_bye();
-  for (const Kept& one : kept_)
-    one.lent ? ucx_->am_data_release(ucx_.handle(), one.data) : free(one.data);
-  if (data_type_) ucx_->dt_destroy(data_type_);
-  if (timer_ >= 0) close(timer_);
+  if (ucx_.handle) say_bye();
 }
 
 // --- sending -----------------------------------------------------------------------------------
 
-// UCX gathers a long message straight into its own buffer, now or, if it has no room, later. Then
-// the message was copied meanwhile.
-bool UcxDriver::create_data_type() {
-  ucp_generic_dt_ops_t ops{};
-  ops.start_pack = [](void*, const void* message, size_t) { return const_cast<void*>(message); };
-  ops.start_unpack = [](void*, void*, size_t) -> void* { return nullptr; };
-  ops.packed_size = [](void* message) { return static_cast<Message*>(message)->size; };
-  ops.pack = [](void* message, size_t offset, void* out, size_t most) {
-    const Message& from = *static_cast<Message*>(message);
-    const size_t bytes = std::min(most, from.size - offset);
-    pack(from, offset, static_cast<std::byte*>(out), bytes);
-    return bytes;
-  };
-  ops.unpack = [](void*, size_t, const void*, size_t) { return UCS_ERR_UNSUPPORTED; };
-  ops.finish = [](void*) {};
-  return ucx_->dt_create_generic(&ops, nullptr, &data_type_) == UCS_OK;
-}
-
-// Copies that part of a message to `out`.
-void UcxDriver::pack(const Message& message, size_t offset, std::byte* out, size_t bytes) {
-  const auto add = [&](const void* from, size_t size) {
-    if (offset >= size) {
-      offset -= size;
-      return;
-    }
-    const size_t n = std::min(bytes, size - offset);
-    if (n > 0) std::memcpy(out, static_cast<const std::byte*>(from) + offset, n);
-    out += n;
-    bytes -= n;
-    offset = 0;
-  };
-  if (!message.tx) return add(message.bytes.data(), message.size);
-  add(message.bytes.data(), kPrefixBytes);
-  add(message.tx->head, message.tx->head_bytes);
-  for (uint32_t i = 0; i < message.tx->piece_count && bytes > 0; i++)
-    add(message.tx->pieces[i].iov_base, message.tx->pieces[i].iov_len);
-}
-
-UcxDriver::Message* UcxDriver::new_message(PeerId peer) {
-  if (free_messages_.empty()) {
-    messages_.push_back(std::make_unique<Message>());
-    free_messages_.push_back(messages_.back().get());
-  }
-  Message* const message = free_messages_.back();
-  free_messages_.pop_back();
-  message->driver = this;
-  message->peer = peer;
-  message->tx = nullptr;
+UcxDriver::Message* UcxDriver::new_message(Peer& peer) {
+  Message* const message = spare_ ? spare_.release() : new Message;
+  message->peer = &peer;
   return message;
 }
 
-// Hands a message to UCX, which may keep it. One that it refuses is lost, and so is the peer.
-void UcxDriver::post(Message* message, Id id) {
+void UcxDriver::recycle(Message* message) { spare_.reset(message); }
+
+// Hands a message to UCX, which may keep it. If it refuses, the peer is lost.
+void UcxDriver::post(Message* message, size_t size) {
+  Peer& peer = *message->peer;
   ucp_request_param_t param{};
   param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK |
                        UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
@@ -173,53 +105,42 @@ void UcxDriver::post(Message* message, Id id) {
   param.cb.send = on_sent;
   param.user_data = message;
   param.memory_type = UCS_MEMORY_TYPE_HOST;
-  const void* buffer = message->bytes.data();
-  size_t count = message->size;
-  if (message->tx) {
-    param.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
-    param.datatype = data_type_;
-    buffer = message;
-    count = 1;
-  }
-  Peer& peer = *peers_[message->peer];
-  void* const request = ucx_->am_send_nbx(peer.ep, id, nullptr, 0, buffer, count, &param);
+  void* const request =
+      ucx_->am_send_nbx(peer.ep, kMessageId, nullptr, 0, message->bytes.data(), size, &param);
   if (UCS_PTR_IS_ERR(request)) on_error(&peer, peer.ep, UCS_PTR_STATUS(request));
-  if (!UCS_PTR_IS_PTR(request)) return free_messages_.push_back(message);
-  if (message->tx) {
-    pack(*message, kPrefixBytes, message->bytes.data() + kPrefixBytes,
-         message->size - kPrefixBytes);
-    message->tx = nullptr;
-  }
+  if (!UCS_PTR_IS_PTR(request)) return recycle(message);
   peer.open++;
   open_++;
 }
 
 void UcxDriver::on_sent(void* request, ucs_status_t, void* sent) {
   Message* const message = static_cast<Message*>(sent);
-  UcxDriver& driver = *message->driver;
+  UcxDriver& driver = *message->peer->driver;
   driver.ucx_->request_free(request);
-  driver.peers_[message->peer]->open--;
+  message->peer->open--;
   driver.open_--;
-  driver.free_messages_.push_back(message);
+  driver.recycle(message);
 }
 
-// UCX queues without bounds: while it keeps something of a peer's nothing more is handed to it.
+// UCX queues without bounds.
 size_t UcxDriver::send(std::span<const Tx> batch) {
   size_t taken = 0;
   for (const Tx& tx : batch) {
     Peer& peer = *peers_[tx.peer];
     TORII_ASSERT(tx.head_bytes <= kHeadMax && tx.head_bytes + tx.body_bytes <= caps_.mtu);
-    if (!peer.heard || peer.open > 0 || peer.end != Status::ok) break;
-    Message* const message = new_message(tx.peer);
-    message->size = kPrefixBytes + tx.head_bytes + tx.body_bytes;
-    message->tx = &tx;
-    write_prefix({peer.number, peer.seq++}, message->bytes.data());
-    if (message->size <= kGatheredMax) {
-      pack(*message, kPrefixBytes, message->bytes.data() + kPrefixBytes,
-           message->size - kPrefixBytes);
-      message->tx = nullptr;
-    }
-    post(message, kFrame);
+    if (!peer.heard || peer.open >= kOpenMax || peer.end != Status::ok) break;
+    Message* const message = new_message(peer);
+    std::byte* to = message->bytes.data();
+    const auto add = [&to](const void* from, size_t bytes) {
+      if (bytes > 0) std::memcpy(to, from, bytes);
+      to += bytes;
+    };
+    const Prefix prefix{peer.number, peer.seq++};
+    add(&prefix, sizeof(prefix));
+    add(tx.head, tx.head_bytes);
+    for (const iovec& piece : std::span(tx.pieces, tx.piece_count))
+      add(piece.iov_base, piece.iov_len);
+    post(message, static_cast<size_t>(to - message->bytes.data()));
     if (tx.cookie) done_.push_back({tx.cookie, Status::ok});
     taken++;
   }
@@ -228,121 +149,191 @@ size_t UcxDriver::send(std::span<const Tx> batch) {
 
 // --- receiving -----------------------------------------------------------------------------------
 
-// Is this the next message of a peer that was heard? UCX loses none, so behind a gap there is only
-// what no good peer has sent.
-bool UcxDriver::accept(std::span<const std::byte> message, Peer** from) {
-  Prefix prefix;
-  Peer* const peer = parse_prefix(message, &prefix) ? find(prefix.to) : nullptr;
-  if (!peer || !peer->heard || peer->end != Status::ok || prefix.seq != peer->expected) {
-    counters_.ucx_foreign++;
-    return false;
-  }
-  peer->expected++;
-  peer->connected = true;
-  *from = peer;
-  return true;
-}
-
-ucs_status_t UcxDriver::on_frame(void* self, const void*, size_t, void* data, size_t size,
-                                 const ucp_am_recv_param_t* param) {
+ucs_status_t UcxDriver::on_message(void* self, const void*, size_t, void* data, size_t size,
+                                   const ucp_am_recv_param_t* param) {
   UcxDriver& driver = *static_cast<UcxDriver*>(self);
   if (driver.closing_) return UCS_OK;
   const bool announced = param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV;  // `data` is no memory
-  Peer* peer = nullptr;
-  if (!driver.accept({static_cast<std::byte*>(data), announced ? 0 : size}, &peer)) return UCS_OK;
-  if (driver.room_ == 0 || !driver.kept_.empty())
-    return driver.keep(*peer, data, size, param->recv_attr & UCP_AM_RECV_ATTR_FLAG_DATA);
-  driver.hand_up(peer->id, {static_cast<std::byte*>(data), size});
+  if (announced || !driver.accept({static_cast<std::byte*>(data), size}))
+    driver.counters_.ucx_foreign++;
   return UCS_OK;
 }
 
-ucs_status_t UcxDriver::keep(const Peer& peer, void* data, size_t size, bool lent) {
-  Kept one{peer.id, static_cast<std::byte*>(data), size, lent};
-  if (!lent) {
-    one.data = static_cast<std::byte*>(malloc(size));
-    TORII_ASSERT(one.data);
-    std::memcpy(one.data, data, size);
+// Is it a good hello, or the next message of a peer that was heard? UCX loses none, so behind a
+// gap there is only what no good peer has sent.
+bool UcxDriver::accept(std::span<const std::byte> message) {
+  Prefix prefix;
+  if (message.size() < sizeof(prefix)) return false;
+  std::memcpy(&prefix, message.data(), sizeof(prefix));
+  Peer* const peer = find(prefix.to & ~kBye);
+  if (!peer) return take_hello(message);
+  if (!peer->heard || peer->end != Status::ok || prefix.seq != peer->expected) return false;
+  peer->expected++;
+  peer->connected = true;
+  const auto frame = message.subspan(sizeof(prefix));
+  if (prefix.to & kBye) {
+    end(*peer, Status::peer_closed);
+  } else if (events_ >= budget_) {
+    kept_.emplace_back(peer->id, std::vector(frame.begin(), frame.end()));
+  } else {
+    hand_up(peer->id, frame);
   }
-  kept_.push_back(one);
-  return lent ? UCS_INPROGRESS : UCS_OK;
+  return true;
 }
 
-void UcxDriver::hand_up(PeerId from, std::span<const std::byte> message) {
-  handed_up_++;
-  if (room_ > 0) room_--;
-  sink_.packet(from, message.subspan(kPrefixBytes));
+void UcxDriver::hand_up(PeerId from, std::span<const std::byte> frame) {
+  events_++;
+  sink_.packet(from, frame);
 }
 
-void UcxDriver::hand_up_kept() {
-  while (room_ > 0 && !kept_.empty()) {
-    const Kept one = kept_.front();
-    hand_up(one.from, {one.data, one.size});
-    one.lent ? ucx_->am_data_release(ucx_.handle(), one.data) : free(one.data);
-    kept_.pop_front();
-  }
-}
-
-unsigned UcxDriver::tell_done() {
-  if (done_.empty()) return 0;
-  const auto now = std::exchange(done_, {});
-  for (const auto& [cookie, status] : now) sink_.done(cookie, status);
-  return static_cast<unsigned>(now.size());
+void UcxDriver::tell_done() {
+  done_.swap(telling_);
+  for (const auto& [cookie, status] : telling_) sink_.done(cookie, status);
+  events_ += static_cast<unsigned>(telling_.size());
+  telling_.clear();
 }
 
 unsigned UcxDriver::poll(uint64_t now_ns, unsigned budget) {
-  const bool moved = now_ns != now_ns_;
   now_ns_ = now_ns;
-  handed_up_ = 0;
-  room_ = budget;
-  unsigned told = tell_done();
-  hand_up_kept();
-  const bool skip = transports_.sockets && !moved && polls_to_skip_ > 0 && polls_to_skip_--;
-  if (kept_.empty() && !skip) {
-    const unsigned events = ucx_->worker_progress(ucx_.handle());
-    empty_polls_ = events ? 0 : empty_polls_ + 1;
-    if (events) vain_wakes_ = 0;
-    if (empty_polls_ > kEagerPolls) polls_to_skip_ = kSkippedPolls;
-    if (!to_flush_.empty()) flush_written();
-    if (!hellos_.empty()) take_hellos();
-    if (!greeting_.empty()) greet_again();
-    if (!ending_.empty() && kept_.empty()) report_ends();
+  events_ = 0;
+  tell_done();
+  budget_ = events_ + budget;  // for frames
+  for (; !kept_.empty() && events_ < budget_; kept_.pop_front())
+    hand_up(kept_.front().first, kept_.front().second);
+  if (!kept_.empty()) return events_;
+  ucx_->worker_progress(ucx_.handle);
+  if (now_ns_ >= greet_at_ns_) greet_again();
+  if (ends_ && kept_.empty()) report_ends();
+  return events_;
+}
+
+// --- memory
+// ----------------------------------------------------------------------------------------
+
+// Everything about a key is checked before UCX sees it.
+Status UcxDriver::reg(void* base, uint64_t bytes, uint32_t access, Region* out) {
+  if (!has_memory_ || (access & ~(kRemoteRead | kRemoteWrite))) return Status::unsupported;
+  if (!base && bytes) return Status::invalid;
+  ucp_mem_map_params_t params{};
+  params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH |
+                      UCP_MEM_MAP_PARAM_FIELD_PROT | UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE;
+  params.address = base;
+  params.length = std::max<uint64_t>(bytes, 1);
+  params.prot = UCP_MEM_MAP_PROT_LOCAL_READ | UCP_MEM_MAP_PROT_LOCAL_WRITE |
+                (access & kRemoteRead ? UCP_MEM_MAP_PROT_REMOTE_READ : 0) |
+                (access & kRemoteWrite ? UCP_MEM_MAP_PROT_REMOTE_WRITE : 0);
+  params.memory_type = UCS_MEMORY_TYPE_HOST;
+  ucp_mem_h memory = nullptr;
+  if (ucx_->mem_map(ucx_.context, &params, &memory) != UCS_OK) return Status::no_memory;
+  *out = Region{base, bytes, access, {}, reinterpret_cast<uintptr_t>(memory), out->label};
+  void* rkey = nullptr;
+  size_t size = 0;
+  const bool packed = ucx_->rkey_pack(ucx_.context, memory, &rkey, &size) == UCS_OK;
+  const bool fits = packed && size <= kRkeyMax;
+  KeyHead head;
+  head.access = access;
+  head.base = reinterpret_cast<uintptr_t>(base);
+  head.bytes = bytes;
+  if (fits) out->key = write_key(head, {static_cast<const std::byte*>(rkey), size});
+  if (packed) ucx_->rkey_buffer_release(rkey);
+  if (!fits) dereg(*out);
+  return fits ? Status::ok : Status::unsupported;
+}
+
+void UcxDriver::dereg(Region& region) {
+  (void)ucx_->mem_unmap(ucx_.context, reinterpret_cast<ucp_mem_h>(region.driver_data));
+  region = Region{};
+}
+
+Status UcxDriver::import(PeerId id, std::span<const std::byte> bytes, uint32_t* remote) {
+  if (!has_memory_) return Status::unsupported;
+  Import import{id, nullptr, {}};
+  const Peer* const peer = find(id);
+  if (!peer || !peer->ep || !parse_key(bytes, &import.key) ||
+      ucx_->ep_rkey_unpack(peer->ep, bytes.data() + sizeof(KeyHead), &import.rkey) != UCS_OK)
+    return Status::invalid;
+  *remote = next_import_++;
+  imports_[*remote] = import;
+  return Status::ok;
+}
+
+void UcxDriver::drop(uint32_t remote) {
+  ucx_->rkey_destroy(imports_[remote].rkey);
+  imports_.erase(remote);
+}
+
+// A flush behind the pieces tells that they have reached the peer.
+Status UcxDriver::move(const Rma& rma, Cap cap) {
+  if (!has_memory_) return Status::unsupported;
+  const auto found = imports_.find(rma.remote);
+  if (found == imports_.end()) return Status::invalid;
+  const auto& [id, rkey, key] = found->second;
+  Peer& peer = *peers_[id];
+  if (!(key.access & (cap == kPut ? kRemoteWrite : kRemoteRead)) || rma.remote_offset > key.bytes ||
+      rma.bytes > key.bytes - rma.remote_offset)
+    return Status::invalid;
+  if (peer.end != Status::ok) return peer.end;
+  if (rma.bytes == 0) return Status::ok;
+  if (rma.cookie == 0) return Status::again;
+  auto* const move = new Move{&peer, rma.cookie};
+  ucp_request_param_t param{};
+  param.op_attr_mask =
+      UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  param.cb.send = on_moved;
+  param.user_data = move;
+  param.memory_type = UCS_MEMORY_TYPE_HOST;
+  const auto began = [move](void* request) {
+    if (UCS_PTR_IS_ERR(request)) move->status = Status::denied;
+    move->open += UCS_PTR_IS_PTR(request);
+  };
+  uint64_t at = key.base + rma.remote_offset;
+  for (const auto& [base, bytes] : std::span(rma.pieces, rma.piece_count)) {
+    if (bytes > 0)
+      began(cap == kPut ? ucx_->put_nbx(peer.ep, base, bytes, at, rkey, &param)
+                        : ucx_->get_nbx(peer.ep, base, bytes, at, rkey, &param));
+    at += bytes;
   }
-  room_ = 0;
-  return told + handed_up_;
+  began(ucx_->ep_flush_nbx(peer.ep, &param));
+  const Status status = move->open > 0 ? Status::pending : move->status;
+  if (status == Status::pending) {
+    peer.moves++;
+    open_++;
+  } else {
+    delete move;
+  }
+  return status;
+}
+
+void UcxDriver::on_moved(void* request, ucs_status_t status, void* moved) {
+  Move* const move = static_cast<Move*>(moved);
+  UcxDriver& driver = *move->peer->driver;
+  driver.ucx_->request_free(request);
+  if (status != UCS_OK) move->status = Status::peer_dead;
+  if (--move->open > 0) return;
+  driver.done_.push_back({move->cookie, move->status});
+  move->peer->moves--;
+  driver.open_--;
+  delete move;
 }
 
 // --- sleeping ------------------------------------------------------------------------------------
 
-// The descriptor of UCX's tcp may stay readable though there is nothing to do. After some sleeps
-// that ended at once because of that, one sleeps by time.
+// UCX's tcp arms itself though something has come.
 Status UcxDriver::arm(int* fd) {
-  if (!done_.empty() || !kept_.empty() || !hellos_.empty() || !ending_.empty() ||
-      !to_flush_.empty())
+  if (!done_.empty() || !kept_.empty() || ends_ || ucx_->worker_arm(ucx_.handle) != UCS_OK)
     return Status::again;
-  polls_to_skip_ = 0;
-  if (ucx_->worker_arm(ucx_.handle()) != UCS_OK) return Status::again;
-  *fd = ucx_.descriptor();
+  *fd = ucx_.descriptor;
   pollfd set{*fd, POLLIN, 0};
-  if (::poll(&set, 1, 0) != 1) {
-    vain_wakes_ = 0;
-    return Status::ok;
-  }
-  if (++vain_wakes_ <= kVainWakes) return Status::again;
-  vain_wakes_ = 0;
-  const itimerspec nap{{0, 0}, {0, kNapNs}};
-  if (timerfd_settime(timer_, 0, &nap, nullptr) != 0) return Status::again;
-  *fd = timer_;
-  return Status::ok;
+  return ::poll(&set, 1, 0) == 0 ? Status::ok : Status::again;
 }
 
 std::string UcxDriver::text(PeerId id) const {
-  if (peers_[id]->end != Status::ok) return peers_[id]->path;
-  const ucp_ep_h ep = peers_[id]->ep;
+  const Peer& peer = *peers_[id];
   char* printed = nullptr;
   size_t bytes = 0;
-  FILE* const out = ep ? open_memstream(&printed, &bytes) : nullptr;
-  if (!out) return "";
-  ucx_->ep_print_info(ep, out);
+  FILE* const out = peer.ep ? open_memstream(&printed, &bytes) : nullptr;
+  if (!out) return peer.path;
+  ucx_->ep_print_info(peer.ep, out);
   fclose(out);
   std::string path = transports_in({printed, bytes});
   free(printed);

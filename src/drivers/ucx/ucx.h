@@ -13,7 +13,5 @@ namespace torii {
 
 // Opens an endpoint. Null with the reason in *why: no RDMA device, no UCX, or UCX cannot use it.
 std::unique_ptr<Driver> open_ucx(const DriverEnv& env, std::string* why);
-// Has this node an RDMA device?
-bool ucx_has_hardware();
 
 }  // namespace torii

@@ -5,123 +5,64 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/base/little_endian.h"
-
 namespace torii::ucx {
 namespace {
 
-constexpr uint16_t kAddressMagic = 0x4155;
-constexpr uint16_t kHelloMagic = 0x4855;
-constexpr uint16_t kKeyMagic = 0x4b55;
-constexpr uint8_t kVersion = 1;
-constexpr size_t kSumAt = 8;  // of the 8 bytes of a checksum
-
-bool all_zeros(std::span<const std::byte> bytes) {
-  return std::ranges::all_of(bytes, [](std::byte b) { return b == std::byte{0}; });
-}
-
 // FNV-1a of all bytes but those of the checksum. A change of one byte always changes it.
+template <typename Head>
 uint64_t checksum_of(std::span<const std::byte> bytes) {
   uint64_t hash = 0xcbf29ce484222325;
   for (size_t i = 0; i < bytes.size(); i++)
-    if (i < kSumAt || i >= kSumAt + 8)
+    if (i < offsetof(Head, checksum) || i >= offsetof(Head, checksum) + sizeof(uint64_t))
       hash = (hash ^ static_cast<uint8_t>(bytes[i])) * 0x100000001b3;
   return hash;
 }
 
-void seal(std::span<std::byte> bytes) {
-  store_little<uint64_t>(bytes.data() + kSumAt, checksum_of(bytes));
+// Puts the head before the tail, which stands there already.
+template <typename Head>
+void write_sealed(Head head, std::span<std::byte> out) {
+  std::memcpy(out.data(), &head, sizeof(head));
+  head.checksum = checksum_of<Head>(out);
+  std::memcpy(out.data(), &head, sizeof(head));
 }
 
-bool is_sealed(std::span<const std::byte> bytes) {
-  return load_little<uint64_t>(bytes.data() + kSumAt) == checksum_of(bytes);
+template <typename Head>
+bool parse_sealed(std::span<const std::byte> bytes, size_t most, Head* head) {
+  if (bytes.size() <= sizeof(Head) || bytes.size() > most) return false;
+  std::memcpy(head, bytes.data(), sizeof(Head));
+  return head->magic == Head{}.magic && head->checksum == checksum_of<Head>(bytes);
 }
 
 }  // namespace
 
-void write_prefix(const Prefix& prefix, std::byte* out) {
-  store_little<uint32_t>(out, prefix.to);
-  store_little<uint32_t>(out + 4, prefix.seq);
+std::vector<std::byte> write_address(const AddressHead& head, std::span<const std::byte> worker) {
+  std::vector<std::byte> out(sizeof(head) + worker.size());
+  std::ranges::copy(worker, out.begin() + sizeof(head));
+  write_sealed(head, out);
+  return out;
 }
 
-bool parse_prefix(std::span<const std::byte> message, Prefix* out) {
-  if (message.size() < kPrefixBytes) return false;
-  *out = {load_little<uint32_t>(message.data()), load_little<uint32_t>(message.data() + 4)};
-  return true;
+std::array<std::byte, kKeyMax> write_key(const KeyHead& head, std::span<const std::byte> rkey) {
+  std::array<std::byte, kKeyMax> out{};
+  std::ranges::copy(rkey, out.begin() + sizeof(head));
+  write_sealed(head, out);
+  return out;
 }
 
-size_t write_address(const Address& address, std::byte* out) {
-  const size_t bytes = kAddressHead + address.worker.size();
-  std::memset(out, 0, kAddressHead);
-  store_little<uint16_t>(out, kAddressMagic);
-  store_little<uint8_t>(out + 2, kVersion);
-  store_little<uint8_t>(out + 3, static_cast<uint8_t>(address.worker.size()));
-  store_little<uint16_t>(out + 4, address.version);
-  std::ranges::copy(address.key, out + 16);
-  std::ranges::copy(address.worker, out + kAddressHead);
-  seal({out, bytes});
-  return bytes;
+bool parse_address(std::span<const std::byte> bytes, AddressHead* head) {
+  return parse_sealed(bytes, kAddressMax, head) && head->zero == 0;
 }
 
-bool parse_address(std::span<const std::byte> bytes, Address* out) {
-  if (bytes.size() <= kAddressHead || bytes.size() > kAddressMax) return false;
-  const std::byte* const in = bytes.data();
-  if (load_little<uint16_t>(in) != kAddressMagic || load_little<uint8_t>(in + 2) != kVersion)
-    return false;
-  if (load_little<uint8_t>(in + 3) != bytes.size() - kAddressHead ||
-      !all_zeros(bytes.subspan(6, 2)) || !is_sealed(bytes))
-    return false;
-  out->version = load_little<uint16_t>(in + 4);
-  std::copy_n(in + 16, kPublicKeyBytes, out->key.begin());
-  out->worker = bytes.subspan(kAddressHead);
-  return true;
+bool parse_key(std::span<const std::byte> bytes, KeyHead* head) {
+  return bytes.size() == kKeyMax && parse_sealed(bytes, kKeyMax, head) &&
+         !(head->access & ~(kRemoteRead | kRemoteWrite)) && head->base + head->bytes >= head->base;
 }
 
-size_t write_hello(const Hello& hello, std::byte* out) {
-  store_little<uint16_t>(out, kHelloMagic);
-  store_little<uint16_t>(out + 2, kVersion);
-  store_little<uint32_t>(out + 4, hello.number);
-  store_little<uint32_t>(out + 8, hello.first);
-  store_little<uint32_t>(out + 12, hello.who.rank);
-  store_little<uint64_t>(out + 16, hello.who.job);
-  std::ranges::copy(hello.address, out + kHelloHead);
-  return kHelloHead + hello.address.size();
-}
-
-bool parse_hello(std::span<const std::byte> message, Hello* out, Address* address) {
-  if (message.size() <= kHelloHead + kTagBytes || message.size() > kHelloMax) return false;
-  const std::byte* const in = message.data();
-  if (load_little<uint16_t>(in) != kHelloMagic || load_little<uint16_t>(in + 2) != kVersion)
-    return false;
-  out->number = load_little<uint32_t>(in + 4);
-  out->first = load_little<uint32_t>(in + 8);
-  out->who = {load_little<uint64_t>(in + 16), load_little<uint32_t>(in + 12)};
-  out->address = message.subspan(kHelloHead, message.size() - kHelloHead - kTagBytes);
-  return parse_address(out->address, address);
-}
-
-void write_key(const MemoryKey& key, KeyBytes* out) {
-  out->fill(std::byte{0});
-  std::byte* const at = out->data();
-  store_little<uint16_t>(at, kKeyMagic);
-  store_little<uint8_t>(at + 2, static_cast<uint8_t>(key.rkey.size()));
-  store_little<uint8_t>(at + 3, static_cast<uint8_t>(key.access));
-  store_little<uint64_t>(at + 16, key.base);
-  store_little<uint64_t>(at + 24, key.bytes);
-  std::ranges::copy(key.rkey, at + kKeyHead);
-  seal(*out);
-}
-
-bool parse_key(std::span<const std::byte> bytes, MemoryKey* out) {
-  if (bytes.size() != kKeyMax || load_little<uint16_t>(bytes.data()) != kKeyMagic) return false;
-  const size_t rkey = load_little<uint8_t>(bytes.data() + 2);
-  if (rkey == 0 || rkey > kRkeyMax || !is_sealed(bytes)) return false;
-  out->access = load_little<uint8_t>(bytes.data() + 3);
-  out->base = load_little<uint64_t>(bytes.data() + 16);
-  out->bytes = load_little<uint64_t>(bytes.data() + 24);
-  out->rkey = bytes.subspan(kKeyHead, rkey);
-  return !(out->access & ~(kRemoteRead | kRemoteWrite)) && all_zeros(bytes.subspan(4, 4)) &&
-         all_zeros(bytes.subspan(kKeyHead + rkey)) && out->base + out->bytes >= out->base;
+bool parse_hello(std::span<const std::byte> message, Hello* hello, AddressHead* address) {
+  if (message.size() < sizeof(Hello) + kTagBytes) return false;
+  std::memcpy(hello, message.data(), sizeof(Hello));
+  const auto bytes = message.first(message.size() - kTagBytes).subspan(sizeof(Hello));
+  return hello->magic == Hello{}.magic && hello->zero == 0 && parse_address(bytes, address);
 }
 
 }  // namespace torii::ucx

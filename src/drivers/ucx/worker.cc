@@ -2,151 +2,151 @@
 // Copyright (c) 2026, the Torii authors
 #include "drivers/ucx/worker.h"
 
-#include <pthread.h>
+#include <dlfcn.h>
 #include <signal.h>
-#include <sys/resource.h>
+#include <stdlib.h>
 
 #include <algorithm>
 #include <sstream>
 
 #include "core/base/log.h"
-#include "drivers/ucx/devices.h"
 #include "drivers/ucx/wire.h"
 
 namespace torii::ucx {
 namespace {
 
-constexpr uint64_t kRetries = 5;
+constexpr char kLibraryFile[] = "libucp.so.0";  // of all versions 1.x
+constexpr unsigned kRetries = 5;
 
-// Signals are for the program's threads, not for the one that UCX begins.
-class NoSignals {
- public:
-  NoSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~NoSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  NoSignals(const NoSignals&) = delete;
-
- private:
-  sigset_t before_;
-};
-
-// What UCX is to be told, but for what the user's UCX_NAME says. It warns of names that none of its
-// open transports knows.
-std::vector<std::pair<std::string, std::string>> settings(const Transports& transports,
-                                                          uint64_t deadline_ms) {
-  const uint64_t quarter = deadline_ms / 4;
-  const auto ms = [](uint64_t value) {
-    return std::to_string(std::max<uint64_t>(value, 1)) + "ms";
+// UCX reads its environment while it is loaded.
+bool load(Library* out) {
+  const std::pair<const char*, const char*> wanted[] = {
+      {"UCX_MEM_EVENTS", "n"},
+      {"UCX_HANDLE_ERRORS", "none"},
+      {"UCX_LOG_LEVEL", log_level() >= LogLevel::info ? "warn" : "fatal"}};
+  std::vector<const char*> set;
+  for (const auto& [name, value] : wanted)
+    if (!getenv(name) && setenv(name, value, 0) == 0) set.push_back(name);
+  void* const library = dlopen(kLibraryFile, RTLD_NOW | RTLD_LOCAL);
+  for (const char* const name : set) unsetenv(name);
+  if (!library) return false;
+  bool all = true;
+  const auto find = [&](const char* name, auto* function) {
+    *function = reinterpret_cast<std::remove_pointer_t<decltype(function)>>(dlsym(library, name));
+    all &= *function != nullptr;
   };
-  std::vector<std::pair<std::string, std::string>> out = {
-      {"KEEPALIVE_INTERVAL", ms(quarter)},
-      {"KEEPALIVE_NUM_EPS", "inf"},
-  };
-  if (transports.rc) {
-    out.insert(out.end(), {{"RC_TIMEOUT", ms(quarter / (kRetries + 1))},
-                           {"RC_RETRY_COUNT", std::to_string(kRetries)},
-                           {"RC_RX_QUEUE_LEN", "512"}});
-  }
-  if (transports.infiniband) {
-    out.insert(out.end(), {{"UD_TIMEOUT", ms(2 * quarter)}, {"UD_RX_QUEUE_LEN", "1024"}});
-    // UCX takes the kind of a packet from a field that only mlx5 fills, and drops all that come to
-    // other devices with IPv4 addresses, unless it does not look.
-    if (!std::ranges::all_of(rdma_devices(), is_mlx5)) out.push_back({"UD_ETH_DGID_CHECK", "n"});
-  }
-  return out;
+#define TORII_UCX_FUNCTION(name) find("ucp_" #name, &out->name);
+  TORII_UCX_FUNCTIONS(TORII_UCX_FUNCTION)
+#undef TORII_UCX_FUNCTION
+  find("ucs_status_string", &out->status_string);
+  return all;
 }
 
-std::string locked_memory() {
-  rlimit limit{};
-  getrlimit(RLIMIT_MEMLOCK, &limit);
-  if (limit.rlim_cur == RLIM_INFINITY) return "unlimited";
-  return std::to_string(limit.rlim_cur >> 10) + " KiB";
+const Library* loaded_library() {
+  static Library library;
+  static const bool loaded = load(&library);
+  return loaded ? &library : nullptr;
+}
+
+// Of the driver, but for what the user's UCX_NAME says.
+void configure(const Library& ucx, ucp_config_t* config, const std::string& transports,
+               uint64_t deadline_ms) {
+  const auto ms = [](uint64_t time) { return std::to_string(std::max<uint64_t>(time, 1)) + "ms"; };
+  const std::pair<const char*, std::string> settings[] = {
+      {"KEEPALIVE_INTERVAL", ms(deadline_ms / 4)},
+      {"KEEPALIVE_NUM_EPS", "inf"},
+      {"RC_TIMEOUT", ms(deadline_ms / 4 / (kRetries + 1))},
+      {"RC_RETRY_COUNT", std::to_string(kRetries)},
+      {"RC_RX_QUEUE_LEN", "512"},
+      {"UD_TIMEOUT", ms(deadline_ms / 2)},
+      {"UD_RX_QUEUE_LEN", "1024"},
+      // UCX takes the kind of a packet from a field that only mlx5 fills, and drops all that come
+      // to other devices with IPv4 addresses, unless it does not look.
+      {"UD_ETH_DGID_CHECK", "n"}};
+  (void)ucx.config_modify(config, "TLS", transports.c_str());
+  for (const auto& [name, value] : settings)
+    if (!getenv((std::string("UCX_") + name).c_str()))
+      (void)ucx.config_modify(config, name, value.c_str());
+}
+
+ucs_status_t open_worker(const std::string& transports, uint64_t deadline_ms, Worker* out) {
+  const Library& ucx = *out->ucx;
+  unsigned major = 0, minor = 0, release = 0;
+  ucx.get_version(&major, &minor, &release);
+  out->version = static_cast<uint16_t>(major << 8 | (minor & 0xff));
+  ucp_config_t* config = nullptr;
+  ucs_status_t status = ucx.config_read(nullptr, nullptr, &config);
+  if (status != UCS_OK) return status;
+  configure(ucx, config, transports, deadline_ms);
+  ucp_params_t params{};
+  params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME;
+  params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
+  if (has_remote_memory(transports)) params.features |= UCP_FEATURE_RMA;
+  params.name = "torii";
+  status = ucx.init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config, &out->context);
+  ucx.config_release(config);
+  if (status != UCS_OK) return status;
+  ucp_worker_params_t wanted{};
+  wanted.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+  wanted.thread_mode = UCS_THREAD_MODE_SERIALIZED;
+  status = ucx.worker_create(out->context, &wanted, &out->handle);
+  ucp_address_t* address = nullptr;
+  size_t bytes = 0;
+  if (status == UCS_OK) status = ucx.worker_get_efd(out->handle, &out->descriptor);
+  if (status == UCS_OK) status = ucx.worker_get_address(out->handle, &address, &bytes);
+  if (status != UCS_OK) return status;
+  const auto* const first = reinterpret_cast<const std::byte*>(address);
+  out->address.assign(first, first + bytes);
+  ucx.worker_release_address(out->handle, address);
+  return UCS_OK;
 }
 
 }  // namespace
 
-Transports::Transports(const std::string& list) : names(list) {
-  bool others = false, cards = false;
-  std::istringstream in(list);
-  for (std::string name; std::getline(in, name, ',');) {
-    const auto is = [&](std::string_view family) {
-      return name == family || name.starts_with(std::string(family) + "_");
-    };
-    rc |= name == "ib" || is("rc");
-    cards |= name == "ib" || is("rc") || is("dc");
-    infiniband |= cards || is("ud");
-    sockets |= name == "tcp";
-    others |= !(name == "ib" || is("rc") || is("dc") || is("ud"));
-  }
-  remote_memory = cards && !others;
-}
-
 Worker::~Worker() {
-  if (worker_) ucx_->worker_destroy(worker_);
-  if (context_) ucx_->cleanup(context_);
+  if (handle) ucx->worker_destroy(handle);
+  if (context) ucx->cleanup(context);
 }
 
-bool Worker::open(const Transports& transports, uint64_t deadline_ms, std::string* why) {
-  const NoSignals quiet;
-  ucx_ = open_library(why);
-  return ucx_ && open_context(transports, deadline_ms, why) && open_worker(why);
-}
-
-bool Worker::open_context(const Transports& transports, uint64_t deadline_ms, std::string* why) {
-  unsigned major = 0, minor = 0, release = 0;
-  ucx_->get_version(&major, &minor, &release);
-  version_ = static_cast<uint16_t>(major << 8 | (minor & 0xff));
-  ucp_config_t* config = nullptr;
-  ucs_status_t status = ucx_->config_read(nullptr, nullptr, &config);
-  if (status == UCS_OK) {
-    (void)ucx_->config_modify(config, "TLS", transports.names.c_str());
-    for (const auto& [name, value] : settings(transports, deadline_ms))
-      if (!getenv(("UCX_" + name).c_str()))
-        (void)ucx_->config_modify(config, name.c_str(), value.c_str());
-    ucp_params_t params{};
-    params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME;
-    params.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
-    if (transports.remote_memory) params.features |= UCP_FEATURE_RMA;
-    params.name = "torii";
-    status = ucx_->init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config, &context_);
-    ucx_->config_release(config);
-  }
-  if (status == UCS_OK) return true;
-  context_ = nullptr;
-  *why = format_text(
-      "ucx: UCX opens none of the transports '%s' (%s; locked memory is limited to %s); see what "
-      "ucx_info -d lists, and raise ulimit -l",
-      transports.names.c_str(), ucx_->status_string(status), locked_memory().c_str());
-  return false;
-}
-
-bool Worker::open_worker(std::string* why) {
-  ucp_worker_params_t params{};
-  params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
-  params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
-  ucs_status_t status = ucx_->worker_create(context_, &params, &worker_);
-  if (status != UCS_OK) worker_ = nullptr;
-  if (status == UCS_OK) status = ucx_->worker_get_efd(worker_, &fd_);
-  ucp_address_t* address = nullptr;
-  size_t bytes = 0;
-  if (status == UCS_OK) status = ucx_->worker_get_address(worker_, &address, &bytes);
-  if (status != UCS_OK) {
+// Signals are for the program's threads, not for the one that UCX begins.
+bool Worker::open(const std::string& transports, uint64_t deadline_ms, std::string* why) {
+  ucx = loaded_library();
+  if (!ucx) {
     *why = format_text(
-        "ucx: UCX makes no endpoint (%s; locked memory is limited to %s); raise ulimit -l",
-        ucx_->status_string(status), locked_memory().c_str());
+        "ucx: %s with the functions of UCX 1.13 or newer cannot be opened; install it (Debian: "
+        "libucx0)",
+        kLibraryFile);
     return false;
   }
-  const auto* const first = reinterpret_cast<const std::byte*>(address);
-  address_.assign(first, first + bytes);
-  ucx_->worker_release_address(worker_, address);
-  if (bytes <= kWorkerMax) return true;
-  *why = format_text(
-      "ucx: UCX's address has %zu bytes, %zu is the most; name fewer devices (UCX_NET_DEVICES)",
-      bytes, kWorkerMax);
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const ucs_status_t status = open_worker(transports, deadline_ms, this);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (status != UCS_OK) {
+    *why = format_text(
+        "ucx: UCX cannot use the transports '%s' (%s); see what ucx_info -d lists, and raise the "
+        "limit of locked memory (ulimit -l)",
+        transports.c_str(), ucx->status_string(status));
+  } else if (address.size() > kWorkerMax) {
+    *why = format_text(
+        "ucx: UCX's address has %zu bytes, %zu is the most; name fewer devices (UCX_NET_DEVICES)",
+        address.size(), kWorkerMax);
+  } else {
+    return true;
+  }
   return false;
+}
+
+bool has_remote_memory(const std::string& transports) {
+  bool cards = false;
+  std::istringstream in(transports);
+  for (std::string name; std::getline(in, name, ',');) {
+    const std::string family = name.substr(0, name.find('_'));
+    if (family != "ib" && family != "rc" && family != "dc" && family != "ud") return false;
+    cards |= family != "ud";
+  }
+  return cards;
 }
 
 // " lane[0]:  1:tcp/lo.0 md[0] ...": the transport stands between the second colon and a dot.

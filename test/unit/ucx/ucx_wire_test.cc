@@ -4,6 +4,8 @@
 // What ucx publishes and sends: nothing that was changed is taken.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
 #include <functional>
 #include <vector>
 
@@ -30,9 +32,10 @@ PublicKey some_key() {
 }
 
 Bytes address_of(std::span<const std::byte> worker) {
-  Bytes out(kAddressMax);
-  out.resize(write_address({some_key(), 0x10d, worker}, out.data()));
-  return out;
+  AddressHead head;
+  head.version = 0x10d;
+  head.key = some_key();
+  return write_address(head, worker);
 }
 
 // With each bit flipped, cut, or longer, and as random bytes.
@@ -56,70 +59,75 @@ TEST(UcxWire, AddressesComeBack) {
   const Bytes worker = random_bytes(1, kWorkerMax);
   for (const size_t size : {size_t{1}, size_t{70}, kWorkerMax}) {
     const Bytes bytes = address_of(std::span(worker).first(size));
-    EXPECT_EQ(bytes.size(), kAddressHead + size);
-    Address out;
+    AddressHead out;
     ASSERT_TRUE(parse_address(bytes, &out));
     EXPECT_EQ(out.key, some_key());
     EXPECT_EQ(out.version, 0x10d);
-    EXPECT_TRUE(std::ranges::equal(out.worker, std::span(worker).first(size)));
+    EXPECT_TRUE(
+        std::ranges::equal(std::span(bytes).subspan(sizeof(out)), std::span(worker).first(size)));
   }
 }
 
 TEST(UcxWire, ChangedAddressesAreRefused) {
   refuses_changes(address_of(random_bytes(1, 64)), [](std::span<const std::byte> bytes) {
-    Address out;
+    AddressHead out;
     return parse_address(bytes, &out);
   });
 }
 
 TEST(UcxWire, HellosComeBack) {
   const Bytes address = address_of(random_bytes(1, 64));
-  Bytes message(kHelloMax);
-  message.resize(write_hello({7, 8, {9, 10}, address}, message.data()) + kTagBytes);
   Hello hello;
-  Address from;
-  ASSERT_TRUE(parse_hello(message, &hello, &from));
-  EXPECT_EQ(hello.number, 7u);
-  EXPECT_EQ(hello.first, 8u);
-  EXPECT_EQ(hello.who.job, 9u);
-  EXPECT_EQ(hello.who.rank, 10u);
-  EXPECT_TRUE(std::ranges::equal(hello.address, address));
+  hello.number = 7;
+  hello.first = 8;
+  hello.job = 9;
+  hello.rank = 10;
+  Bytes message(sizeof(hello) + address.size() + kTagBytes);
+  std::memcpy(message.data(), &hello, sizeof(hello));
+  std::ranges::copy(address, message.begin() + sizeof(hello));
+  Hello out;
+  AddressHead from;
+  ASSERT_TRUE(parse_hello(message, &out, &from));
+  EXPECT_EQ(std::memcmp(&out, &hello, sizeof(hello)), 0);
   EXPECT_EQ(from.key, some_key());
   for (size_t size = 0; size < message.size(); size++)
-    EXPECT_FALSE(parse_hello(std::span(message).first(size), &hello, &from)) << size << " bytes";
+    EXPECT_FALSE(parse_hello(std::span(message).first(size), &out, &from)) << size << " bytes";
+}
+
+KeyHead some_memory() {
+  KeyHead head;
+  head.base = 0x7f0012345000;
+  head.bytes = 1 << 20;
+  head.access = kRemoteRead;
+  return head;
 }
 
 TEST(UcxWire, ChangedKeysAreRefused) {
   const Bytes rkey = random_bytes(2, 27);
-  KeyBytes key;
-  write_key({0x7f0012345000, 1 << 20, kRemoteRead, rkey}, &key);
-  MemoryKey out;
+  const auto key = write_key(some_memory(), rkey);
+  KeyHead out;
   ASSERT_TRUE(parse_key(key, &out));
   EXPECT_EQ(out.base, 0x7f0012345000u);
   EXPECT_EQ(out.bytes, 1u << 20);
   EXPECT_EQ(out.access, kRemoteRead);
-  EXPECT_TRUE(std::ranges::equal(out.rkey, rkey));
+  EXPECT_TRUE(std::ranges::equal(std::span(key).subspan(sizeof(out), rkey.size()), rkey));
   refuses_changes({key.begin(), key.end()}, [](std::span<const std::byte> bytes) {
-    MemoryKey changed;
+    KeyHead changed;
     return parse_key(bytes, &changed);
   });
 }
 
 TEST(UcxWire, KeysBeyondTheEndOfMemoryAreRefused) {
-  KeyBytes key;
-  write_key({~uint64_t{0} - 9, 11, kRemoteRead, random_bytes(2, 9)}, &key);
-  MemoryKey out;
-  EXPECT_FALSE(parse_key(key, &out));
+  KeyHead head = some_memory(), out;
+  head.base = ~uint64_t{0} - 9;
+  head.bytes = 11;
+  EXPECT_FALSE(parse_key(write_key(head, random_bytes(2, 9)), &out));
 }
 
-TEST(UcxWire, ShortMessagesHaveNoPrefix) {
-  std::byte bytes[kPrefixBytes];
-  write_prefix({3, 4}, bytes);
-  Prefix out;
-  ASSERT_TRUE(parse_prefix(bytes, &out));
-  EXPECT_EQ(out.to, 3u);
-  EXPECT_EQ(out.seq, 4u);
-  EXPECT_FALSE(parse_prefix(std::span(bytes).first(kPrefixBytes - 1), &out));
+TEST(UcxWire, KeysWithOtherRightsAreRefused) {
+  KeyHead head = some_memory(), out;
+  head.access |= kGuarded;
+  EXPECT_FALSE(parse_key(write_key(head, random_bytes(2, 9)), &out));
 }
 
 }  // namespace
