@@ -35,5 +35,8 @@ libtorii_nic_la_SOURCES = \
 	src/nic/trace.cc \
 	src/nic/trace.h
 EXTRA_DIST += src/nic/README.md
+bin_PROGRAMS += torii-fabric
+torii_fabric_SOURCES = src/nic/torii_fabric.cc
+torii_fabric_LDADD = libtorii_nic.la $(LDADD)
 include src/nic/skeleton/Makefile.mk
 include src/nic/tnet/Makefile.mk

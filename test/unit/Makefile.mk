@@ -216,6 +216,7 @@ unit_scripts = \
 	test/unit/tools/torii_perf.sh \
 	test/unit/tools/torii_check.sh \
 	test/unit/tools/torii_env.sh \
+	test/unit/tools/torii_fabric.sh \
 	test/unit/tools/torii_info.sh
 dist_check_SCRIPTS += $(unit_scripts)
 test_scripts += $(unit_scripts)
