@@ -110,6 +110,8 @@ class CardPeers {
     return count;
   }
 
+  // This process's own card has ended for it: nothing more will be done.
+  bool cut_off() const { return liveness_.life(info_.name) == nic::Life::dead; }
   // Is there anything for report_ends() to do?
   bool changed() const { return liveness_.changes() != seen_; }
   // Peers whose end is to be reported: all that ended and have no cookies left. Returns how many.

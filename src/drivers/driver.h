@@ -35,6 +35,7 @@
 
 #include "core/base/atomics.h"
 #include "core/base/counters.h"
+#include "core/base/emulated.h"
 #include "core/base/status.h"
 #include "drivers/trust.h"
 
@@ -201,6 +202,8 @@ struct DriverEnv {
   Members* members = nullptr;  // null: nobody talks to this process whom it has not connected
   // What the driver itself says is tagged by this. Null: everybody on the network is believed.
   const Trust* trust = nullptr;
+  // Under torii-fabric: the emulated node that this process is on (core/base/emulated.h).
+  uint32_t emulated_node = kNoEmulatedNode;
 };
 
 class Paths;  // interfaces.h
@@ -293,7 +296,8 @@ struct DriverInfo {
   bool (*has_hardware)() = nullptr;
 };
 
-// All drivers built in.
+// All drivers built in. Those of emulated cards only under torii-fabric: without it none of them
+// opens.
 std::span<const DriverInfo> driver_list();
 // The names in TORII_DRIVERS, in its order.
 std::vector<std::string> chosen_drivers();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
+#include <algorithm>
 #include <sstream>
 
 #include "core/base/hardware.h"
@@ -7,14 +8,40 @@
 #include "core/base/param.h"
 #include "drivers/driver.h"
 #include "drivers/fault/fault.h"
+#include "drivers/process/process_card.h"
 #include "drivers/self/self.h"
 #include "drivers/shm/shm.h"
 #include "drivers/sim/sim.h"
+#include "drivers/skeleton/skeleton.h"
+#include "drivers/tnet/tnet.h"
 #include "drivers/ucx/ucx.h"
 #include "drivers/udp/udp.h"
 
 namespace torii {
 namespace {
+
+// Drivers of emulated cards, with the card that torii-fabric gives this process.
+template <size_t n>
+struct CardName {
+  consteval CardName(const char (&name)[n]) { std::copy_n(name, n, text); }
+  char text[n];
+};
+
+template <auto open, CardName card>
+std::unique_ptr<Driver> open_emulated(const DriverEnv& env, std::string* why) {
+  std::unique_ptr<nic::Card> made = attach_card(card.text, env.emulated_node, why);
+  return made ? open(std::move(made), env, why) : nullptr;
+}
+
+template <auto open, CardName card>
+constexpr DriverInfo emulated() {
+  return {card.text,
+          "other emulated nodes, by the card of torii-fabric with that name",
+          open_emulated<open, card>,
+          true,
+          50000,
+          50};
+}
 
 constexpr DriverInfo kDrivers[] = {
     {"self", "this process itself: one copy in memory", open_self, false, 50, 10000},
@@ -24,7 +51,11 @@ constexpr DriverInfo kDrivers[] = {
     {"udp", "processes on any node, by UDP datagrams over Ethernet", open_udp, true, 10000, 1000},
     {"sim", "simulated endpoints inside this process, for tests and trials", open_sim, false, 500,
      1000},
+    emulated<open_skeleton, "skeleton">(),
+    emulated<open_tnet, "tnet">(),
 };
+// Those of emulated cards come last.
+constexpr size_t kRealDrivers = 5;
 constexpr std::string_view kFaultPrefix = "fault:";
 
 std::unique_ptr<Driver> open_fault(const std::string& below, const DriverEnv& env,
@@ -37,7 +68,10 @@ std::unique_ptr<Driver> open_fault(const std::string& below, const DriverEnv& en
 
 }  // namespace
 
-std::span<const DriverInfo> driver_list() { return kDrivers; }
+std::span<const DriverInfo> driver_list() {
+  const std::span<const DriverInfo> all(kDrivers);
+  return on_emulated_cluster() ? all : all.first(kRealDrivers);
+}
 
 std::vector<std::string> chosen_drivers() {
   std::vector<std::string> names;

@@ -1,19 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Emulated cards are no part of libtorii: tests link them.
-check_LTLIBRARIES = libtorii_nic.la
+# Emulated cards are no part of libtorii: torii-fabric and tests link them.
+noinst_LTLIBRARIES += libtorii_nic.la
 libtorii_nic_la_CXXFLAGS = $(TORII_CXXFLAGS)
 libtorii_nic_la_SOURCES = \
 	src/nic/bus.cc \
 	src/nic/bus.h \
 	src/nic/card.h \
+	src/nic/channel.h \
 	src/nic/crossbar.cc \
 	src/nic/crossbar.h \
+	src/nic/emulator.cc \
+	src/nic/emulator.h \
 	src/nic/engine.cc \
 	src/nic/engine.h \
 	src/nic/fabric.cc \
 	src/nic/fabric.h \
 	src/nic/faults.cc \
 	src/nic/faults.h \
+	src/nic/guest.cc \
+	src/nic/guest.h \
 	src/nic/hosts.cc \
 	src/nic/hosts.h \
 	src/nic/kinds.cc \
@@ -30,6 +35,9 @@ libtorii_nic_la_SOURCES = \
 	src/nic/trace.cc \
 	src/nic/trace.h
 EXTRA_DIST += src/nic/README.md
+bin_PROGRAMS += torii-fabric
+torii_fabric_SOURCES = src/nic/torii_fabric.cc
+torii_fabric_LDADD = libtorii_nic.la $(LDADD)
 include src/nic/myrinet/Makefile.mk
 include src/nic/skeleton/Makefile.mk
 include src/nic/tnet/Makefile.mk

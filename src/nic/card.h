@@ -60,6 +60,11 @@ class Liveness {
   std::span<const Word> words_;
 };
 
+// Of the words for that many endpoints, in whole pages.
+inline constexpr size_t liveness_bytes(uint32_t endpoints) {
+  return ((1 + size_t{endpoints}) * sizeof(Liveness::Word) + 4095) / 4096 * 4096;
+}
+
 struct CardInfo {
   uint64_t fabric = 0;          // random; the same for all cards that reach each other
   Name name = kNobody;          // of this process

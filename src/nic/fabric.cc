@@ -13,8 +13,6 @@
 namespace torii::nic {
 namespace {
 
-constexpr uint64_t kClosingStepNs = 1000;
-constexpr unsigned kClosingSteps = 10000;
 // Of the 16 bits of a destination; those of the nodes come first.
 constexpr uint32_t kDestinations = 1 << 16;
 
@@ -136,7 +134,8 @@ Model& Fabric::model(uint32_t node) { return *nodes_[node]->model; }
 
 // --- processes -------------------------------------------------------------------------------
 
-std::unique_ptr<Card> Fabric::open(uint32_t node, std::string* why, Host* host) {
+std::unique_ptr<Card> Fabric::open(uint32_t node, std::string* why, Host* host,
+                                   ProcessMemory* memory) {
   const uint32_t first = node == kAnyNode ? next_endpoint_ : node * kind_.contexts;
   const uint32_t count = node == kAnyNode ? endpoints() : kind_.contexts;
   for (uint32_t i = 0; i < count && first < endpoints(); i++) {
@@ -147,7 +146,7 @@ std::unique_ptr<Card> Fabric::open(uint32_t node, std::string* why, Host* host) 
     Node& owner = *nodes_[endpoint / kind_.contexts];
     const unsigned context = endpoint % kind_.contexts;
     if (owner.contexts[context].state != Node::Context::State::free) continue;
-    if (owner.open(context, host, why) != Status::ok) return nullptr;
+    if (owner.open(context, host, memory, why) != Status::ok) return nullptr;
     if (node == kAnyNode) next_endpoint_ = (at + 1) % endpoints();
     publish(endpoint);
     return std::make_unique<DirectCard>(owner, context);
@@ -159,6 +158,19 @@ std::unique_ptr<Card> Fabric::open(uint32_t node, std::string* why, Host* host) 
   return nullptr;
 }
 
+Lending Fabric::lending(Name name) const {
+  const uint32_t endpoint = endpoint_of(name);
+  const Node::Lent& lent =
+      *nodes_[endpoint / kind_.contexts]->contexts[endpoint % kind_.contexts].lent;
+  return {lent.file.get(), lent.event.get()};
+}
+
+bool Fabric::is_closing(uint32_t node) const {
+  return node < nodes() && std::ranges::any_of(nodes_[node]->contexts, [](const auto& context) {
+           return context.state == Node::Context::State::closing;
+         });
+}
+
 void Fabric::kill(Name name) {
   const uint32_t endpoint = endpoint_of(name);
   if (endpoint >= endpoints()) return;
@@ -168,13 +180,16 @@ void Fabric::kill(Name name) {
     end(endpoint, Life::dead);
 }
 
-// Others hear of the end when all has arrived; at last anyway.
-void Fabric::watch_closing(uint32_t endpoint, unsigned tries) {
+// Others hear of the end when all has arrived; at last anyway. Each step is longer than the one
+// before: it has waited about as long as the next one.
+void Fabric::watch_closing(uint32_t endpoint, uint64_t step_ns) {
   const Node& node = *nodes_[endpoint / kind_.contexts];
   const unsigned context = endpoint % kind_.contexts;
-  if ((node.model->idle(context) && *node.contexts[context].flights == 0) || tries == kClosingSteps)
+  if ((node.model->idle(context) && *node.contexts[context].flights == 0) ||
+      step_ns > options_.closing_ns / 4)
     return end(endpoint, Life::closed);
-  engine_.after(kClosingStepNs, [this, endpoint, tries] { watch_closing(endpoint, tries + 1); });
+  engine_.after(step_ns,
+                [this, endpoint, step_ns] { watch_closing(endpoint, step_ns + step_ns / 4 + 1); });
 }
 
 void Fabric::end(uint32_t endpoint, Life life) {

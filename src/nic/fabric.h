@@ -33,6 +33,25 @@ struct FabricOptions {
   std::string faults{};  // see faults.h; its seed is that of the whole run
   std::vector<std::pair<std::string, std::string>> parameters{};  // see set_parameter()
   uint64_t settle_ns = 50000;  // from a cable's end until the manager has made new routes
+  // As long as this what a process has sent before it closed may take until it counts as lost.
+  uint64_t closing_ns = 10000000;
+};
+
+// Memory of a process that is not this one, by its addresses there. The process outlives this, or
+// its end is an error: `peer_dead`.
+class ProcessMemory {
+ public:
+  virtual Status read(uintptr_t at, std::span<std::byte> to) = 0;
+  virtual Status write(uintptr_t at, std::span<const std::byte> from) = 0;
+
+ protected:
+  ~ProcessMemory() = default;
+};
+
+// Descriptors by which another process has the use of a card; the card's until its end.
+struct Lending {
+  int memory;  // sealed: liveness_bytes() of the manager, then what is lent
+  int event;   // of interrupts
 };
 
 class Node;
@@ -50,9 +69,14 @@ class Fabric final : private Manager {
   uint32_t endpoints() const { return nodes() * kind_.contexts; }
 
   // A context of the card of a node; kAnyNode: of the one that was not used for longest. Accesses
-  // take no time, or that of the host's program. Null with the reason in *why.
+  // take no time, or that of the host's program. `memory`: that of the process which uses the card,
+  // if it is another one. Null with the reason in *why.
   static constexpr uint32_t kAnyNode = ~0u;
-  std::unique_ptr<Card> open(uint32_t node, std::string* why, Host* host = nullptr);
+  std::unique_ptr<Card> open(uint32_t node, std::string* why, Host* host = nullptr,
+                             ProcessMemory* memory = nullptr);
+  Lending lending(Name name) const;  // of a process that is there
+  // Will a context of that node be free soon, because its process has closed?
+  bool is_closing(uint32_t node) const;
   // The process dies suddenly; its Card becomes inert.
   void kill(Name name);
 
@@ -84,7 +108,8 @@ class Fabric final : private Manager {
   void route_again();
   void end(uint32_t endpoint, Life life);
   void publish(uint32_t endpoint);
-  void watch_closing(uint32_t endpoint, unsigned tries);
+  static constexpr uint64_t kClosingStepNs = 1000;
+  void watch_closing(uint32_t endpoint, uint64_t step_ns);
 
   std::vector<uint8_t> route(uint32_t from, uint32_t to) override;
   Status join(std::span<const std::byte> name, uint32_t endpoint, uint32_t* group) override;

@@ -65,6 +65,12 @@ const CardKind* find_card_kind(std::string_view name, std::string* why) {
   return nullptr;
 }
 
+std::vector<std::string> parameter_names() {
+  std::vector<std::string> names;
+  for (const Parameter& parameter : kParameters) names.emplace_back(parameter.name);
+  return names;
+}
+
 Status set_parameter(CardKind* kind, std::string_view name, std::string_view value,
                      std::string* why) {
   std::string names;

@@ -160,7 +160,7 @@ void Link::watch() {
       deadline_ns_ = engine_.now_ns() + 2 * options_.delay_ns + options_.timeout_ns;
       pump();
     }
-    watch();
+    if (sent_ > 0) watch();  // else transmit() will
   });
 }
 

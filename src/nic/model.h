@@ -109,6 +109,7 @@ struct CardKind {
 std::span<const CardKind> card_kinds();
 // Null with the names that there are in *why.
 const CardKind* find_card_kind(std::string_view name, std::string* why);
+std::vector<std::string> parameter_names();
 // Sets a parameter such as "link.rate". `invalid` with the reason in *why.
 Status set_parameter(CardKind* kind, std::string_view name, std::string_view value,
                      std::string* why);

@@ -3,7 +3,6 @@
 #include "nic/node.h"
 
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstring>
@@ -27,7 +26,7 @@ Node::Node(Fabric& owner, uint32_t n)
       number(n),
       contexts(owner.kind().contexts),
       bus(owner.engine(), owner.kind().bus, *this, format_text("bus%u", n)),
-      words_(1 + owner.endpoints()),
+      words_(owner.endpoints()),
       lost_(owner.endpoints()) {
   bus.changed = [this] {
     for (const Context& context : contexts)
@@ -51,19 +50,18 @@ uint64_t Node::shared_address(unsigned context) const {
   return kSharedAt + (2 * context + contexts[context].opened % 2) * (each + kPage);
 }
 
-Node::Lent::Lent(size_t n) : bytes(n), event(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  void* const at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (at != MAP_FAILED) base = static_cast<std::byte*>(at);
+Node::Lent::Lent(uint32_t all, size_t n)
+    : endpoints(all),
+      bytes(n),
+      file(make_sealed(liveness_bytes(all) + n, "torii-card")),
+      event(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (file) static_cast<void>(memory.map(file.get(), 0, liveness_bytes(all) + n));
 }
 
-Node::Lent::~Lent() {
-  if (base) munmap(base, bytes);
-}
-
-Status Node::open(unsigned context, Host* host, std::string* why) {
+Status Node::open(unsigned context, Host* host, ProcessMemory* memory, std::string* why) {
   Context& c = contexts[context];
-  auto lent = std::make_shared<Lent>(fabric.kind().shared_bytes);
-  if (!lent->base || !lent->event) {
+  auto lent = std::make_shared<Lent>(fabric.endpoints(), fabric.kind().shared_bytes);
+  if (!*lent) {
     *why = format_text(
         "node %u: no memory of %zu bytes or no event descriptor for another process "
         "(%m); raise the limits of memory or of open files",
@@ -73,10 +71,12 @@ Status Node::open(unsigned context, Host* host, std::string* why) {
   c.state = Context::State::open;
   c.opened = c.opened % 0xffff + 1;
   c.life = Life::there;
+  for (uint32_t i = 0; i < words_.size(); i++) lent->words()[1 + i].store(words_[i]);
   c.lent = std::move(lent);
   c.host = host;
-  mapped_[shared_address(context)] = {c.lent->base, c.lent->bytes, kCardReads | kCardWrites,
-                                      context};
+  c.memory = memory;
+  mapped_[shared_address(context)] = {reinterpret_cast<uintptr_t>(c.lent->shared()), c.lent->bytes,
+                                      kCardReads | kCardWrites, context, nullptr};
   model->open(context, name(context), shared_address(context));
   return Status::ok;
 }
@@ -89,26 +89,31 @@ void Node::free(unsigned context) {
   c.state = Context::State::free;
   c.lent.reset();
   c.host = nullptr;
+  c.memory = nullptr;
 }
 
 void Node::publish(uint32_t endpoint, uint32_t word, bool lost) {
   lost_[endpoint] = lost;
-  if (words_[1 + endpoint].exchange(word) != word) tell();
+  if (std::exchange(words_[endpoint], word) == word) return;
+  for (const Context& context : contexts)
+    if (context.lent) context.lent->words()[1 + endpoint].store(word);
+  tell();
 }
 
 void Node::tell() {
-  words_[0].fetch_add(1);
-  for (unsigned i = 0; i < contexts.size(); i++)
+  for (unsigned i = 0; i < contexts.size(); i++) {
+    if (contexts[i].lent) contexts[i].lent->words()[0].fetch_add(1);
     if (contexts[i].state == Context::State::open) interrupt(i);
+  }
   bus.changed();
 }
 
 // --- memory ----------------------------------------------------------------------------------
 
-Status Node::map(unsigned context, void* base, size_t n, uint32_t rights, uint64_t* address) {
+Status Node::map(unsigned context, uintptr_t base, size_t n, uint32_t rights, uint64_t* address) {
   if (n == 0 || n > kMappedEnd - kMappedAt) return Status::invalid;
   // The first gap that is long enough; a page stays free behind each.
-  const uint64_t in_page = reinterpret_cast<uintptr_t>(base) % kPage;
+  const uint64_t in_page = base % kPage;
   const uint64_t bytes = (in_page + n + kPage - 1) / kPage * kPage + kPage;
   uint64_t at = kMappedAt;
   for (auto it = mapped_.lower_bound(kMappedAt); it != mapped_.end(); ++it) {
@@ -117,7 +122,7 @@ Status Node::map(unsigned context, void* base, size_t n, uint32_t rights, uint64
   }
   if (at + bytes > kMappedEnd) return Status::no_memory;
   *address = at + in_page;
-  mapped_[*address] = {static_cast<std::byte*>(base), n, rights, context};
+  mapped_[*address] = {base, n, rights, context, contexts[context].memory};
   return Status::ok;
 }
 
@@ -127,28 +132,49 @@ void Node::unmap(unsigned context, uint64_t address) {
     mapped_.erase(it);
 }
 
-std::byte* Node::find(uint64_t address, size_t bytes, uint32_t rights) {
+void Node::unmap_process(unsigned context) {
+  std::erase_if(mapped_,
+                [&](const auto& m) { return m.second.context == context && m.second.memory; });
+  contexts[context].memory = nullptr;
+}
+
+const Node::Mapped* Node::find(uint64_t address, size_t bytes, uint32_t rights,
+                               uintptr_t* base) const {
   auto it = mapped_.upper_bound(address);
   if (it == mapped_.begin()) return nullptr;
   const Mapped& mapped = (--it)->second;
   const uint64_t offset = address - it->first;
   if (offset > mapped.bytes || bytes > mapped.bytes - offset) return nullptr;
-  return (mapped.rights & rights) == rights ? mapped.base + offset : nullptr;
+  *base = mapped.base + offset;
+  return (mapped.rights & rights) == rights ? &mapped : nullptr;
 }
 
 Status Node::read(uint64_t address, std::span<std::byte> to) {
   if (to.empty()) return Status::ok;
-  const std::byte* const from = find(address, to.size(), kCardReads);
-  if (!from) return Status::denied;
-  std::memcpy(to.data(), from, to.size());
+  uintptr_t from;
+  const Mapped* const mapped = find(address, to.size(), kCardReads, &from);
+  if (!mapped) return Status::denied;
+  if (mapped->memory) return mapped->memory->read(from, to);
+  std::memcpy(to.data(), reinterpret_cast<const void*>(from), to.size());
   return Status::ok;
 }
 
 Status Node::write(uint64_t address, std::span<const std::byte> from) {
   if (from.empty()) return Status::ok;
-  std::byte* const to = find(address, from.size(), kCardWrites);
-  if (!to) return Status::denied;
-  std::memcpy(to, from.data(), from.size());
+  uintptr_t to;
+  const Mapped* const mapped = find(address, from.size(), kCardWrites, &to);
+  if (!mapped) return Status::denied;
+  if (mapped->memory) return mapped->memory->write(to, from);
+  // A process on another processor may be looking at the last word.
+  uint32_t last = 0;
+  const size_t before = from.size() >= sizeof(last) ? from.size() - sizeof(last) : 0;
+  if (from.size() < sizeof(last) || (to + before) % sizeof(last) != 0) {
+    std::memcpy(reinterpret_cast<void*>(to), from.data(), from.size());
+    return Status::ok;
+  }
+  std::memcpy(&last, &from[before], sizeof(last));
+  if (before) std::memcpy(reinterpret_cast<void*>(to), from.data(), before);
+  __atomic_store_n(reinterpret_cast<uint32_t*>(to + before), last, __ATOMIC_RELEASE);
   return Status::ok;
 }
 
@@ -200,7 +226,8 @@ DirectCard::~DirectCard() {
   if (!alive()) return;
   node_.contexts[context_].state = Node::Context::State::closing;
   node_.contexts[context_].host = nullptr;
-  node_.fabric.watch_closing(endpoint_of(info_.name), 0);
+  node_.unmap_process(context_);
+  node_.fabric.watch_closing(endpoint_of(info_.name), Fabric::kClosingStepNs);
 }
 
 bool DirectCard::alive() const {
@@ -244,7 +271,8 @@ void DirectCard::read(uint32_t at, void* to, size_t n) {
 std::span<const std::byte> DirectCard::window() const { return node_.model->memory(); }
 
 Status DirectCard::map(void* base, size_t n, uint32_t rights, uint64_t* address) {
-  return alive() ? node_.map(context_, base, n, rights, address) : Status::no_memory;
+  return alive() ? node_.map(context_, reinterpret_cast<uintptr_t>(base), n, rights, address)
+                 : Status::no_memory;
 }
 
 void DirectCard::unmap(uint64_t address) {

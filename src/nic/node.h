@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/base/descriptor.h"
+#include "core/base/sealed_memory.h"
 #include "nic/fabric.h"
 
 namespace torii::nic {
@@ -21,13 +22,20 @@ class Node final : public HostMemory, public Port, public LinkSource, public Lin
   Node(Fabric& fabric, uint32_t number);
   ~Node() override;
 
-  // What a process and its card share; both keep it.
+  // What a process and its card share; both keep it. The manager's words for this process come
+  // first, so that no process can spoil those of another.
   struct Lent {
-    explicit Lent(size_t n);
-    ~Lent();
-    Lent(const Lent&) = delete;
-    std::byte* base = nullptr;  // null: no memory
-    const size_t bytes;
+    Lent(uint32_t endpoints, size_t bytes);
+    explicit operator bool() const { return memory && event; }  // false, with errno: none to be had
+    std::span<Liveness::Word> words() const {
+      return {reinterpret_cast<Liveness::Word*>(memory.base()), 1 + size_t{endpoints}};
+    }
+    std::byte* shared() const { return memory.base() + liveness_bytes(endpoints); }
+
+    const uint32_t endpoints;
+    const size_t bytes;  // of shared()
+    Descriptor file;
+    Mapping memory;
     Descriptor event;
   };
   // One process, from open() until its card has nothing more of it.
@@ -38,20 +46,21 @@ class Node final : public HostMemory, public Port, public LinkSource, public Lin
     Life life = Life::never;
     std::shared_ptr<Lent> lent;
     Host* host = nullptr;
+    ProcessMemory* memory = nullptr;  // null: its memory is this process's
     std::shared_ptr<uint32_t> flights = std::make_shared<uint32_t>(0);  // packets under way
   };
 
-  Status open(unsigned context, Host* host, std::string* why);
+  Status open(unsigned context, Host* host, ProcessMemory* memory, std::string* why);
   void free(unsigned context);
   Name name(unsigned context) const;
   uint64_t shared_address(unsigned context) const;
-  Status map(unsigned context, void* base, size_t n, uint32_t rights, uint64_t* address);
+  Status map(unsigned context, uintptr_t base, size_t n, uint32_t rights, uint64_t* address);
   void unmap(unsigned context, uint64_t address);
+  void unmap_process(unsigned context);  // what is in the memory of another process
   // Tells this node's processes; `lost`: there is no way to that endpoint, for good.
   void publish(uint32_t endpoint, uint32_t word, bool lost);
   void tell();  // that something has changed
   bool has_lost(uint32_t endpoint) const { return lost_[endpoint]; }
-  Liveness liveness() const { return Liveness(words_); }
   void connect(Link* in, Link* out);
 
   Status read(uint64_t address, std::span<std::byte> to) override;
@@ -74,17 +83,19 @@ class Node final : public HostMemory, public Port, public LinkSource, public Lin
 
  private:
   struct Mapped {
-    std::byte* base;
+    uintptr_t base;
     size_t bytes;
     uint32_t rights;
     unsigned context;
+    ProcessMemory* memory;  // null: of this process
   };
-  std::byte* find(uint64_t address, size_t bytes, uint32_t rights);
+  // Null: that is not mapped, or not for this. *base is what is at that address on the bus.
+  const Mapped* find(uint64_t address, size_t bytes, uint32_t rights, uintptr_t* base) const;
 
   Link* in_ = nullptr;
   Link* out_ = nullptr;
   std::map<uint64_t, Mapped> mapped_;  // by bus address
-  std::vector<Liveness::Word> words_;
+  std::vector<uint32_t> words_;        // by endpoint, as its processes see them
   std::vector<bool> lost_;
 };
 
@@ -95,7 +106,7 @@ class DirectCard final : public Card {
   ~DirectCard() override;
 
   const CardInfo& info() const override { return info_; }
-  Liveness liveness() const override { return node_.liveness(); }
+  Liveness liveness() const override { return Liveness(lent_->words()); }
   void write32(uint32_t at, uint32_t value) override { write(at, &value, sizeof(value)); }
   void write(uint32_t at, const void* from, size_t n) override;
   uint32_t read32(uint32_t at) override;
@@ -103,7 +114,7 @@ class DirectCard final : public Card {
   std::span<const std::byte> window() const override;
   Status map(void* base, size_t n, uint32_t rights, uint64_t* address) override;
   void unmap(uint64_t address) override;
-  std::span<std::byte> shared() override { return {lent_->base, lent_->bytes}; }
+  std::span<std::byte> shared() override { return {lent_->shared(), lent_->bytes}; }
   Status control(const Control& in, Control* out) override;
   int interrupt() override { return lent_->event.get(); }
 

@@ -7,6 +7,8 @@ dist_check_SCRIPTS += test/fuzz/run
 if FUZZERS
 fuzz_programs = \
 	test/fuzz/address_fuzz \
+	test/fuzz/attach_fuzz \
+	test/fuzz/card_fuzz \
 	test/fuzz/link_fuzz \
 	test/fuzz/param_fuzz \
 	test/fuzz/protocol_fuzz \
@@ -18,6 +20,7 @@ fuzz_programs = \
 check_PROGRAMS += test/fuzz/seeds $(fuzz_programs)
 $(call objects_of,$(fuzz_programs)): AM_CXXFLAGS += $(COVERAGE_FLAGS) -fno-rtti
 $(fuzz_programs): private AM_LDFLAGS = -fsanitize=fuzzer,address,undefined
+test_fuzz_card_fuzz_LDADD = libtorii_nic.la $(LDADD)
 test_fuzz_protocol_fuzz_SOURCES = test/fuzz/protocol_fuzz.cc test/fuzz/world.cc test/fuzz/world_memory.cc \
 	test/fuzz/world_user.cc
 endif

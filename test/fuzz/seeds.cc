@@ -106,7 +106,8 @@ void wire_seeds() {
   write_seed("wire", encoded(updated));
 }
 
-// Steps of protocol_fuzz (every kind of them often, over every kind of driver) or of link_fuzz.
+// Steps of protocol_fuzz (every kind of them often, over every kind of driver), link_fuzz,
+// card_fuzz.
 void step_seeds(const std::string& target) {
   uint64_t random = 1;
   for (unsigned shape = 0; shape < 64; ++shape) {
@@ -211,6 +212,8 @@ int main(int argc, char** argv) {
   wire_seeds();
   step_seeds("protocol");
   step_seeds("link");
+  step_seeds("card");
+  step_seeds("attach");
   address_seeds();
   shm_seeds();
   udp_seeds();

@@ -35,13 +35,15 @@ unit_programs = \
 	test/unit/link_tests \
 	test/unit/link_peers_test \
 	test/unit/memory_tests \
+	test/unit/nic_emulator_test \
 	test/unit/nic_tests \
 	test/unit/portals_tests \
 	test/unit/protocol_tests \
 	test/unit/base_tests \
 	test/unit/param_test \
 	test/unit/tools_tests
-plain_programs += test/unit/threads_tests test/unit/waiting_tests test/unit/shm_tests
+plain_programs += test/unit/threads_tests test/unit/waiting_tests test/unit/shm_tests \
+	test/unit/nic_emulator_test
 if !SANITIZED
 unit_programs += test/unit/hotpath_test
 plain_programs += test/unit/hotpath_test
@@ -53,7 +55,7 @@ endif
 check_PROGRAMS += $(unit_programs)
 gtest_programs += $(unit_programs)
 test_programs += $(unit_programs)
-threaded_programs += test/unit/threads_tests test/unit/boot_test
+threaded_programs += test/unit/threads_tests test/unit/boot_test test/unit/nic_emulator_test
 
 test_unit_base_tests_SOURCES = \
 	test/unit/base/buffers_test.cc \
@@ -97,6 +99,8 @@ test_unit_memory_tests_SOURCES = \
 	test/unit/memory/exports_posted_test.cc \
 	test/unit/memory/exports_test.cc \
 	test/unit/memory/memory_registered_test.cc
+test_unit_nic_emulator_test_SOURCES = test/unit/nic/nic_emulator_test.cc
+test_unit_nic_emulator_test_LDADD = libtorii_nic.la $(LDADD)
 test_unit_nic_tests_SOURCES = \
 	test/unit/nic/nic_bus_test.cc \
 	test/unit/nic/nic_cards_test.cc \
@@ -217,6 +221,7 @@ unit_scripts = \
 	test/unit/tools/torii_perf.sh \
 	test/unit/tools/torii_check.sh \
 	test/unit/tools/torii_env.sh \
+	test/unit/tools/torii_fabric.sh \
 	test/unit/tools/torii_info.sh
 dist_check_SCRIPTS += $(unit_scripts)
 test_scripts += $(unit_scripts)

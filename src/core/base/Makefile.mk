@@ -3,6 +3,8 @@ libtorii_internal_la_SOURCES += \
 	src/core/base/abstract_socket.cc \
 	src/core/base/abstract_socket.h \
 	src/core/base/atomics.h \
+	src/core/base/attach.cc \
+	src/core/base/attach.h \
 	src/core/base/buffers.cc \
 	src/core/base/buffers.h \
 	src/core/base/counters.def \
@@ -12,6 +14,8 @@ libtorii_internal_la_SOURCES += \
 	src/core/base/data.cc \
 	src/core/base/data.h \
 	src/core/base/descriptor.h \
+	src/core/base/emulated.cc \
+	src/core/base/emulated.h \
 	src/core/base/forked.cc \
 	src/core/base/forked.h \
 	src/core/base/hardware.cc \

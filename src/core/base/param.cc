@@ -10,6 +10,7 @@
 #include <cstring>
 #include <vector>
 
+#include "core/base/emulated.h"
 #include "core/base/hardware.h"
 #include "core/base/log.h"
 #include "core/base/tune_file.h"
@@ -20,8 +21,9 @@ namespace torii {
 namespace {
 
 // Variables with the prefix that are no parameters: the start-up of jobs reads them (core/boot).
-constexpr const char* kBootVariables[] = {"TORII_RANK", "TORII_SIZE",       "TORII_JOB",
-                                          "TORII_NODE", "TORII_LOCAL_RANK", "TORII_LOCAL_SIZE"};
+constexpr const char* kBootVariables[] = {"TORII_RANK",   "TORII_SIZE",       "TORII_JOB",
+                                          "TORII_NODE",   "TORII_LOCAL_RANK", "TORII_LOCAL_SIZE",
+                                          kFabricVariable};
 
 struct Row {
   const char* name;

@@ -182,6 +182,7 @@ bool Ni::open_drivers(std::string* why) {
     env.counters = &counters_;
     env.local_peers = config_.local_size;
     env.take_turns = wait_policy_.scarce;
+    env.emulated_node = emulated_node(config_.self.rank, config_.size);
     env.clock = config_.clock;
     env.clock_context = config_.clock_context;
     std::string reason;

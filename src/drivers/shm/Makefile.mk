@@ -2,8 +2,6 @@
 libtorii_internal_la_SOURCES += \
 	src/drivers/shm/arena.cc \
 	src/drivers/shm/arena.h \
-	src/drivers/shm/attach.cc \
-	src/drivers/shm/attach.h \
 	src/drivers/shm/frame.h \
 	src/drivers/shm/layout.h \
 	src/drivers/shm/nic.cc \

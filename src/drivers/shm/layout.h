@@ -17,6 +17,7 @@
 #include <cstdint>
 
 #include "core/base/atomics.h"
+#include "core/base/attach.h"
 
 namespace torii::shm {
 
@@ -43,10 +44,7 @@ inline constexpr uint32_t kFirstPosition = 0u - 512u;
 static_assert(std::atomic<uint32_t>::is_always_lock_free);
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
-struct Cookie {
-  uint64_t words[2];
-  bool operator==(const Cookie&) const = default;
-};
+using Cookie = AttachCookie;
 
 // A driver's address.
 struct Address {

@@ -49,7 +49,7 @@ ShmDriver::ShmDriver(const DriverEnv& env)
   caps_.mtu = shm::kMtu;
   caps_.long_max = shm::kLongMtu;
   caps_.inline_max = shm::kLongMtu;
-  caps_.pieces_max = shm::kAttachPieces;
+  caps_.pieces_max = kAttachPieces;
   caps_.batch_max = 16;
   caps_.address_bytes = sizeof(shm::Address);
   caps_.peers_max = shm::kPeersMax;

@@ -9,8 +9,8 @@
 #include <cstring>
 #include <new>
 
+#include "core/base/attach.h"
 #include "core/base/log.h"
-#include "drivers/shm/attach.h"
 #include "drivers/shm/peers.h"
 
 namespace torii::shm {
@@ -60,7 +60,10 @@ void RingList::promote(Peer& peer) {
 }
 
 Peers::Peers(const DriverEnv& env, const SwitchPoints& points)
-    : counters_(*env.counters), local_peers_(env.local_peers), points_(points) {
+    : counters_(*env.counters),
+      local_peers_(env.local_peers),
+      emulated_node_(env.emulated_node),
+      points_(points) {
   all_.reserve(kPeersMax);
 }
 
@@ -68,7 +71,8 @@ bool Peers::start(std::string* why) {
   const uint64_t ring_bytes = ring_bytes_for(local_peers_, params().shm_ring, points_.ring_most);
   const uint32_t claims = claims_for(local_peers_);
   giver_.listen(static_cast<uint32_t>(getpid()));
-  if (!create_segment(claims, ring_bytes, giver_.token(), &segment_, why)) return false;
+  if (!create_segment(claims, ring_bytes, giver_.token(), emulated_node_, &segment_, why))
+    return false;
   header_ = &segment_.header();
   claim_peer_.resize(claims);
   claim_position_.resize(claims, kFirstPosition);

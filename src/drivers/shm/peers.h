@@ -317,6 +317,7 @@ class Peers {
 
   Counters& counters_;
   const uint32_t local_peers_;
+  const uint32_t emulated_node_;
   const SwitchPoints& points_;
   Segment segment_;
   bool attaches_ = false;

@@ -122,14 +122,15 @@ Status RemoteMemory::move_mapped(const Rma& rma, Peer& peer, bool write) {
 
 // A proof that the pid is the peer's holds for a moment: it names nobody else before the peer has
 // ended, was waited for, and all other pids have been given out.
-[[gnu::hot]] Status RemoteMemory::attach(Peer& peer, bool write, Ranges local, Ranges remote,
-                                         uint64_t bytes) {
+[[gnu::hot]] Status RemoteMemory::attach(Peer& peer, bool write, AttachRanges local,
+                                         AttachRanges remote, uint64_t bytes) {
   if (!peer.there || peer.closed()) return Status::peer_dead;
   const uint64_t moment = attach_moment();
   const bool proved = moment != 0 && moment == peer.proved;
   const Segment& segment = peer.details->segment;
-  const Target target{static_cast<pid_t>(peer.pid()), proved ? nullptr : &segment.address.cookie,
-                      segment.self_address + kCookieOffset};
+  const AttachTarget target{static_cast<pid_t>(peer.pid()),
+                            proved ? nullptr : &segment.address.cookie,
+                            segment.self_address + kCookieOffset};
   int error = 0;
   const Status status = attach_move(target, write, local, remote, bytes, &error);
   if (status == Status::ok) peer.proved = moment;

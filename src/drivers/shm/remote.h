@@ -11,9 +11,9 @@
 #include <span>
 #include <vector>
 
+#include "core/base/attach.h"
 #include "drivers/interfaces.h"
 #include "drivers/shm/arena.h"
-#include "drivers/shm/attach.h"
 #include "drivers/shm/peers.h"
 #include "drivers/shm/switch_points.h"
 
@@ -62,7 +62,7 @@ class RemoteMemory {
   // Makes a put or get that was checked.
   Status move(const Rma& rma, Peer& peer, bool write);
   // By cross-memory attach. `denied`: the peer is not reached in this way any more.
-  Status attach(Peer& peer, bool write, Ranges local, Ranges remote, uint64_t bytes);
+  Status attach(Peer& peer, bool write, AttachRanges local, AttachRanges remote, uint64_t bytes);
   Status attach(Peer& peer, bool write, const iovec& local, uint64_t remote) {
     const iovec there{reinterpret_cast<void*>(remote), local.iov_len};
     return attach(peer, write, {&local, 1}, {&there, 1}, local.iov_len);

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "core/base/abstract_socket.h"
+#include "core/base/emulated.h"
 #include "core/base/log.h"
 #include "core/base/small_file.h"
 
@@ -88,7 +89,9 @@ bool identify(Address* out, std::string* why) {
 // A process in another place must never be taken for one here that has the same pid.
 bool same_place(const Address& there, const Address& here, std::string* why) {
   if (there.boot != here.boot) {
-    *why = "shm: the process runs on another host; a network driver is needed to reach it";
+    *why =
+        "shm: the process runs on another host, or on another emulated node; a network driver is "
+        "needed to reach it";
     return false;
   }
   if (there.pid_space != here.pid_space) {
@@ -103,7 +106,6 @@ bool same_place(const Address& there, const Address& here, std::string* why) {
 }
 
 constexpr int kAnswersMax = 64;  // in one answer()
-constexpr int kGivenMax = 2;     // descriptors in an answer
 
 AbstractAddress address_of(uint32_t pid, uint32_t token) {
   return AbstractAddress(format_text("torii-shm-%u-%08x", pid, token));
@@ -111,41 +113,6 @@ AbstractAddress address_of(uint32_t pid, uint32_t token) {
 
 Descriptor make_socket() {
   return Descriptor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-}
-
-// One message: the magic number with the descriptors. The buffer of a new connection has room.
-void give(const Descriptor& to, const int* descriptors, size_t count) {
-  uint32_t magic = kMagic;
-  iovec bytes{&magic, sizeof(magic)};
-  alignas(cmsghdr) char control[CMSG_SPACE(kGivenMax * sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &bytes;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = CMSG_SPACE(count * sizeof(int));
-  cmsghdr* rights = CMSG_FIRSTHDR(&message);
-  rights->cmsg_level = SOL_SOCKET;
-  rights->cmsg_type = SCM_RIGHTS;
-  rights->cmsg_len = CMSG_LEN(count * sizeof(int));
-  std::memcpy(CMSG_DATA(rights), descriptors, count * sizeof(int));
-  if (sendmsg(to.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-    TORII_DEBUG("shm: handing a segment over failed: %m; it will be asked for again");
-}
-
-// Takes every descriptor out of a message, so that none is leaked.
-size_t take_descriptors(msghdr* message, Descriptor (&out)[kGivenMax]) {
-  size_t count = 0;
-  for (cmsghdr* c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
-    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-    const size_t here = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (size_t i = 0; i < here; i++) {
-      int fd;
-      std::memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
-      Descriptor taken(fd);
-      if (count < kGivenMax) out[count++] = std::move(taken);
-    }
-  }
-  return count;
 }
 
 }  // namespace
@@ -160,9 +127,10 @@ uint32_t claims_for(uint32_t local_peers) {
   return local_peers * 2 < 1024 ? 1024 : local_peers * 2;
 }
 
-bool create_segment(uint32_t claims, uint64_t ring_bytes, uint32_t socket, Segment* out,
-                    std::string* why) {
+bool create_segment(uint32_t claims, uint64_t ring_bytes, uint32_t socket, uint32_t emulated_node,
+                    Segment* out, std::string* why) {
   if (!identify(&out->address, why)) return false;
+  if (emulated_node != kNoEmulatedNode) out->address.boot += 1 + emulated_node;
   out->fd = make_memory();
   if (!out->fd) {
     *why = format_text(
@@ -316,7 +284,7 @@ bool Giver::listen(uint32_t pid) {
 }
 
 void Giver::answer(int segment, int pipe) {
-  const int descriptors[kGivenMax] = {segment, pipe};
+  const int descriptors[] = {segment, pipe};
   for (int n = 0; n < kAnswersMax; n++) {
     const Descriptor asker(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!asker) {
@@ -327,7 +295,11 @@ void Giver::answer(int segment, int pipe) {
           "open files (ulimit -n)");
       return;
     }
-    if (same_user(asker.get())) give(asker, descriptors, pipe < 0 ? 1 : kGivenMax);
+    if (!same_user(asker.get())) continue;
+    // The buffer of a new connection has room.
+    if (!send_message(asker.get(), &kMagic, sizeof(kMagic),
+                      std::span(descriptors).first(pipe < 0 ? 1 : 2)))
+      TORII_DEBUG("shm: handing a segment over failed: %m; it will be asked for again");
   }
 }
 
@@ -365,20 +337,11 @@ Status ask(const Address& address, Descriptor* request, std::string* why) {
 
 Status receive(const Descriptor& request, Given* out) {
   uint32_t magic = 0;
-  iovec bytes{&magic, sizeof(magic)};
-  alignas(cmsghdr) char control[CMSG_SPACE(kGivenMax * sizeof(int))];
-  msghdr message{};
-  message.msg_iov = &bytes;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof(control);
-  const ssize_t n = recvmsg(request.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  if (n < 0) return errno == EAGAIN || errno == EINTR ? Status::again : Status::io_error;
-  Descriptor given[kGivenMax];
-  const size_t count = take_descriptors(&message, given);
-  if (n != sizeof(magic) || magic != kMagic || count == 0 ||
-      (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
-    return Status::io_error;
+  Descriptor given[kPassedMax];
+  size_t count;
+  const ssize_t n = receive_message(request.get(), &magic, sizeof(magic), given, &count);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return Status::again;
+  if (n != sizeof(magic) || magic != kMagic || count == 0 || count > 2) return Status::io_error;
   out->segment = std::move(given[0]);
   if (count > 1) out->pipe = open_pipe(format_text("/proc/self/fd/%d", given[1].get()));
   return Status::ok;

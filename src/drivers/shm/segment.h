@@ -39,9 +39,9 @@ struct Segment {
 uint32_t claims_for(uint32_t local_peers);
 
 // Makes this process's segment, or says in *why what forbids it and what helps. `socket` goes into
-// its address.
-bool create_segment(uint32_t claims, uint64_t ring_bytes, uint32_t socket, Segment* out,
-                    std::string* why);
+// its address. Processes of other emulated nodes count as those of other hosts.
+bool create_segment(uint32_t claims, uint64_t ring_bytes, uint32_t socket, uint32_t emulated_node,
+                    Segment* out, std::string* why);
 
 // Opens and proves the segment at `address`, which comes from outside. `self` is this process's
 // own address. Not ok: *why holds the reason and the remedy. `peer_dead`, `peer_closed`: as of

@@ -39,6 +39,7 @@ class SkeletonDriver final : public CardDriver {
     uint64_t cookie;
   };
 
+  bool end_send(Status status);
   // The next completion, if there is one.
   const Completion* next() const {
     const Completion& completion = shared_.completions[consumed_ % kCompletions];
@@ -79,10 +80,7 @@ unsigned SkeletonDriver::poll(uint64_t, unsigned budget) {
     if (!completion) break;
     const uint32_t entry = consumed_++ % kCompletions;
     if (completion->from == nic::kNobody) {
-      const Sent sent = sent_[done_++ % kSends];
-      peers_[sent.peer].pending--;
-      if (!sent.cookie) continue;
-      sink_.done(sent.cookie, Status::ok);
+      if (!end_send(Status::ok)) continue;
     } else {
       const PeerId from = peers_.number_of(completion->from);
       if (from == kNoPeer) continue;
@@ -92,8 +90,20 @@ unsigned SkeletonDriver::poll(uint64_t, unsigned budget) {
     count++;
   }
   if (consumed_ != before) card_->write32(kConsumed, consumed_);
-  if (peers_.changed() && !next()) count += peers_.report_ends(sink_);
+  if (peers_.changed() && !next()) {
+    while (peers_.cut_off() && done_ != written_) count += end_send(Status::io_error);
+    count += peers_.report_ends(sink_);
+  }
   return count;
+}
+
+// The oldest one is over. False: there was none, or nobody is to be told.
+bool SkeletonDriver::end_send(Status status) {
+  if (done_ == written_) return false;
+  const Sent sent = sent_[done_++ % kSends];
+  peers_[sent.peer].pending--;
+  if (sent.cookie) sink_.done(sent.cookie, status);
+  return sent.cookie != 0;
 }
 
 Status SkeletonDriver::arm(int* fd) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
-#include "drivers/shm/attach.h"
+#include "core/base/attach.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 
 #include "core/base/log.h"
 
-namespace torii::shm {
+namespace torii {
 namespace {
 
 Status status_of(int error) {
@@ -37,10 +37,10 @@ iovec remote_range(uint64_t address, uint64_t bytes) {
 
 }  // namespace
 
-Status attach_move(const Target& target, bool write, Ranges local, Ranges remote, uint64_t bytes,
-                   int* error) {
+Status attach_move(const AttachTarget& target, bool write, AttachRanges local, AttachRanges remote,
+                   uint64_t bytes, int* error) {
   TORII_ASSERT(local.count <= kAttachPieces && remote.count <= kAttachPieces);
-  Cookie seen{};
+  AttachCookie seen{};
   iovec here[kAttachPieces + 1], there[kAttachPieces + 1];
   const bool prove = target.cookie && !write;
   if (prove) {
@@ -75,8 +75,8 @@ uint64_t attach_moment() {
 #endif
 }
 
-Status attach_prove(pid_t pid, uint64_t address, const Cookie& cookie, int* error) {
-  Cookie seen{};
+Status attach_prove(pid_t pid, uint64_t address, const AttachCookie& cookie, int* error) {
+  AttachCookie seen{};
   const iovec local{&seen, sizeof(seen)};
   const iovec remote = remote_range(address, sizeof(seen));
   const ssize_t n = process_vm_readv(pid, &local, 1, &remote, 1, 0);
@@ -96,4 +96,4 @@ void attach_permit() {
   if (n == 1 && scope == '1') prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 }
 
-}  // namespace torii::shm
+}  // namespace torii

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026, the Torii authors
+#
+# Sourced by test/mpi/run: programs over the emulated cards of torii-fabric.
+
+# on_fabric OPTIONS...: mpirun is started by torii-fabric from now on.
+on_fabric() {
+  printf '#!/bin/sh\necho $$ >%s\nexec %s -- %s "$@"\n' "$work/emulator" "$(tool torii-fabric) $*" \
+    "$launcher" >"$work/on_fabric"
+  chmod +x "$work/on_fabric"
+  MPIRUN=$work/on_fabric
+}
+
+# Programs over emulated cards: a rank on each node, and two of them. Then a rank dies, and then the
+# emulator.
+emulated_cards() {
+  local launcher=$MPIRUN card nodes np program
+  chosen emulated-cards || return 0
+  if ! tool torii-fabric >/dev/null; then
+    report SKIP emulated-cards "no torii-fabric beside $components"
+    return
+  fi
+  while read -r card nodes np program; do
+    if ! build "$program"; then
+      report FAIL emulated-cards "$program.c does not compile"
+      continue
+    fi
+    on_fabric --card "$card" --nodes "$nodes" --faults ber=1e-8,seed=1
+    judge "emulated-$card-$nodes-$program" "$np" 60 -x TORII_REPORT=1 -- "$work/$program"
+    grep -q "torii report: rank 0 -> rank $((np - 1)) .* by $card" "$work/output" ||
+      report FAIL "emulated-$card-$nodes-$program" "rank 0 reaches rank $((np - 1)) in another way"
+    [ "$np" -eq "$nodes" ] || grep -q 'torii report: rank 0 -> rank 1 .* by shm' "$work/output" ||
+      report FAIL "emulated-$card-$nodes-$program" "ranks of one node do not share memory"
+    grep -q '^node1: [1-9][0-9]* .*interrupts' "$work/output" ||
+      report FAIL "emulated-$card-$nodes-$program" "torii-fabric says nothing of its cards"
+  done <<END
+tnet 2 2 pingpong
+tnet 4 4 collectives
+tnet 4 8 requests
+skeleton 4 4 modes
+END
+  on_fabric --card tnet --nodes 4
+  killed emulated-cards 4 "${recovery[@]}"
+  emulator_dies
+  MPIRUN=$launcher
+}
+
+# Every rank hears of it, and mpirun ends.
+emulator_dies() {
+  local before left job emulator mpirun try
+  if ! build turns; then report FAIL emulator-dies "turns.c does not compile"; return; fi
+  before=$(leftovers)
+  rm -f "$work/emulator"
+  launch 60 2 -- "$work/turns" 40 &
+  job=$!
+  for try in $(seq 100); do # until both ranks have a card
+    sleep 0.2
+    emulator=$(cat "$work/emulator" 2>/dev/null) &&
+      [ "$(grep -c "torii-fabric-$emulator-" /proc/net/unix)" -ge 3 ] && break
+  done
+  sleep 0.5
+  mpirun=$(pgrep -P "$emulator")
+  mpirun=${mpirun:-none}
+  kill -KILL "$emulator"
+  wait "$job"
+  for try in $(seq 100); do
+    [ -d "/proc/$mpirun" ] || break
+    sleep 0.2
+  done
+  left=$(new_leftovers "$before")
+  if [ -d "/proc/$mpirun" ]; then
+    kill "$mpirun"
+    report FAIL emulator-dies "mpirun does not end"
+  elif ! grep -q "torii-fabric (pid $emulator) has ended" "$work/output"; then
+    report FAIL emulator-dies "nobody names the emulator: $(first_complaint)"
+  elif ! grep -q 'rank . on .* died' "$work/output"; then
+    report FAIL emulator-dies "nobody names the peer: $(first_complaint)"
+  elif [ -n "$left" ]; then
+    report FAIL emulator-dies "left behind: $left"
+  else
+    report PASS emulator-dies
+  fi
+}

@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// Cards in another process: attaching, frames, DMA to a process's own memory, sleeping; the end of
+// a process and of the emulator; processes that write nonsense.
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "core/base/abstract_socket.h"
+#include "core/base/emulated.h"
+#include "core/base/log.h"
+#include "drivers/process/process_card.h"
+#include "drivers/skeleton/skeleton.h"
+#include "nic/channel.h"
+#include "nic/emulator.h"
+#include "nic/skeleton/regs.h"
+#include "recorder.h"
+
+namespace torii::nic {
+namespace {
+
+using test::End;
+using test::Recorder;
+
+constexpr int64_t kSoonMs = 10000;
+
+int64_t now_ms() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return int64_t(t.tv_sec) * 1000 + t.tv_nsec / 1000000;
+}
+
+// An emulator in a thread of this process, and the variable that leads to it.
+class Fixture {
+ public:
+  explicit Fixture(uint32_t nodes = 2) {
+    FabricOptions options;
+    options.nodes = nodes;
+    std::string why;
+    emulator = Emulator::make(options, &why);
+    if (!emulator) ADD_FAILURE() << why;
+    publish();
+    thread_ = std::thread([this] { emulator->serve(stop_.get(), [] { return false; }); });
+  }
+  ~Fixture() {
+    const uint64_t one = 1;
+    EXPECT_EQ(write(stop_.get(), &one, sizeof(one)), ssize_t(sizeof(one)));
+    thread_.join();
+    unsetenv(kFabricVariable);
+  }
+  void publish() const {
+    const std::string text =
+        emulated_cluster_text({emulator->socket(), emulator->fabric().nodes()});
+    setenv(kFabricVariable, text.c_str(), 1);
+  }
+  uint64_t cpu_ns() {
+    clockid_t clock;
+    timespec t{};
+    EXPECT_EQ(pthread_getcpuclockid(thread_.native_handle(), &clock), 0);
+    clock_gettime(clock, &t);
+    return uint64_t(t.tv_sec) * 1000000000u + uint64_t(t.tv_nsec);
+  }
+
+  std::unique_ptr<Emulator> emulator;
+
+ private:
+  Descriptor stop_{eventfd(0, EFD_CLOEXEC)};
+  std::thread thread_;
+};
+
+End::Open on(uint32_t node) {
+  return [node](const DriverEnv& env) -> std::unique_ptr<Driver> {
+    std::string why;
+    std::unique_ptr<Card> card = attach_card("skeleton", node, &why);
+    EXPECT_TRUE(card) << why;
+    return card ? open_skeleton(std::move(card), env, &why) : nullptr;
+  };
+}
+
+// Polls until that holds. False: it never did.
+bool run(std::initializer_list<End*> ends, const std::function<bool()>& until) {
+  const int64_t deadline = now_ms() + kSoonMs;
+  while (!until()) {
+    if (now_ms() > deadline) return false;
+    for (End* end : ends) end->driver->poll(uint64_t(now_ms()) * 1000000u, 64);
+    sched_yield();
+  }
+  return true;
+}
+
+std::string refusal(const char* card, uint32_t node) {
+  std::string why;
+  EXPECT_FALSE(attach_card(card, node, &why));
+  return why;
+}
+
+TEST(NicEmulator, FramesPassAndCardsAreGivenBack) {
+  Fixture fixture(3);
+  End a(on(0)), b(on(2));
+  ASSERT_TRUE(a.driver && b.driver);
+  const PeerId to_b = a.connect(b), to_a = b.connect(a);
+  ASSERT_NE(to_b, kNoPeer);
+  for (int i = 0; i < 500; i++) {
+    const std::string body(size_t(i * 7 % 2000), char('a' + i % 26));
+    ASSERT_TRUE(run({&a, &b}, [&] { return a.send(to_b, "head", body); }));
+  }
+  ASSERT_TRUE(run({&a, &b}, [&] { return b.sink.packets.size() == 500; }));
+  for (int i = 0; i < 500; i++)
+    ASSERT_EQ(b.sink.packets[size_t(i)].bytes,
+              "head" + std::string(size_t(i * 7 % 2000), char('a' + i % 26)));
+  // What was sent before the end arrives before it.
+  ASSERT_TRUE(b.send(to_a, "last"));
+  b.driver.reset();
+  ASSERT_TRUE(run({&a}, [&] { return !a.sink.downs.empty(); }));
+  EXPECT_EQ(a.sink.downs[0].status, Status::peer_closed);
+  ASSERT_EQ(a.sink.packets.size(), 1u);
+  End again(on(2));
+  ASSERT_TRUE(again.driver) << "its context is not free";
+  EXPECT_NE(a.connect(again), kNoPeer);
+}
+
+TEST(NicEmulator, AttachingIsRefusedWithTheRemedy) {
+  Fixture fixture(2);
+  std::string why;
+  const std::unique_ptr<Card> card = attach_card("skeleton", 1, &why);
+  ASSERT_TRUE(card) << why;
+  EXPECT_EQ(card->info().node, 1u);
+  EXPECT_NE(refusal("skeleton", 1).find("use more nodes"), why.npos);
+  EXPECT_NE(refusal("tnet", 0).find("torii-fabric --card tnet"), why.npos);
+  EXPECT_NE(refusal("skeleton", 2).find("no emulated node 2; use 0 to 1"), why.npos);
+  setenv(kFabricVariable, "torii-fabric-nobody,2", 1);
+  EXPECT_NE(refusal("skeleton", 0).find("@torii-fabric-nobody"), why.npos);
+  for (const char* wrong : {"", "x", "x,", "x,0", "x,2y", ",2", "x,99999999"}) {
+    setenv(kFabricVariable, wrong, 1);
+    EXPECT_NE(refusal("skeleton", 0).find("expected SOCKET,NODES"), why.npos) << wrong;
+  }
+  unsetenv(kFabricVariable);
+  EXPECT_NE(refusal("skeleton", 0).find("under torii-fabric"), why.npos);
+  fixture.publish();
+  EXPECT_TRUE(attach_card("skeleton", kNoEmulatedNode, &why)) << why;
+}
+
+TEST(NicEmulator, RanksAreSpreadInBlocks) {
+  EXPECT_EQ(emulated_node(3, 8), kNoEmulatedNode);
+  setenv(kFabricVariable, "x,4", 1);
+  const auto nodes = [](uint32_t size) {
+    std::string out;
+    for (uint32_t rank = 0; rank < size; rank++) out += std::to_string(emulated_node(rank, size));
+    return out;
+  };
+  EXPECT_EQ(nodes(8), "00112233");
+  EXPECT_EQ(nodes(4), "0123");
+  EXPECT_EQ(nodes(2), "02");
+  EXPECT_EQ(nodes(1), "0");
+  EXPECT_EQ(nodes(6), "001223");
+  unsetenv(kFabricVariable);
+}
+
+// Its own memory, mapped for the card, and not the memory lent to it.
+TEST(NicEmulator, TheCardReadsTheMemoryOfItsProcess) {
+  Fixture fixture(2);
+  End b(on(1));
+  std::string why, text = "text in memory of the process";
+  const std::unique_ptr<Card> card = attach_card("skeleton", 0, &why);
+  ASSERT_TRUE(card) << why;
+  uint64_t address = 0;
+  const Status status = card->map(text.data(), text.size(), kCardReads, &address);
+  if (status == Status::no_memory) GTEST_SKIP() << "no cross-memory attach here";
+  ASSERT_EQ(status, Status::ok);
+  Name to;
+  std::memcpy(&to, b.address().data() + 8, sizeof(to));
+  auto& shared = *reinterpret_cast<skeleton::Shared*>(card->shared().data());
+  const auto bytes = uint32_t(text.size());
+  shared.descriptors[0] = {uint32_t(address), bytes, to, 0};
+  shared.descriptors[1] = {uint32_t(address) + 8, bytes, to, 0};  // beyond what is mapped
+  card->write32(skeleton::kDoorbell, 2);
+  ASSERT_TRUE(run({&b}, [&] { return shared.completions[1].number == 2; }));
+  ASSERT_TRUE(run({&b}, [&] { return !b.sink.packets.empty(); }));
+  card->unmap(address);
+  shared.descriptors[2] = {uint32_t(address), bytes, to, 0};
+  card->write32(skeleton::kDoorbell, 3);
+  ASSERT_TRUE(run({&b}, [&] { return shared.completions[2].number == 3; }));
+  EXPECT_EQ(b.sink.packets.size(), 1u) << "memory that is not mapped was read";
+  EXPECT_EQ(b.sink.packets[0].bytes, text);
+}
+
+TEST(NicEmulator, ProcessesAndTheEmulatorSleep) {
+  Fixture fixture(2);
+  End a(on(0)), b(on(1));
+  const PeerId to_b = a.connect(b);
+  int fd = -1;
+  ASSERT_TRUE(run({&a, &b}, [&] { return b.driver->arm(&fd) == Status::ok; }));
+  pollfd arrival{fd, POLLIN, 0};
+  const uint64_t before = fixture.cpu_ns();
+  EXPECT_EQ(poll(&arrival, 1, 200), 0) << "nothing was sent";
+  EXPECT_LT(fixture.cpu_ns() - before, 50'000'000u) << "the emulator does not sleep";
+  ASSERT_TRUE(a.send(to_b, "wake"));
+  EXPECT_EQ(poll(&arrival, 1, kSoonMs), 1);
+  EXPECT_TRUE(run({&b}, [&] { return b.sink.packets.size() == 1; }));
+}
+
+// A connection as a process has it, without a card of its own.
+struct Raw {
+  explicit Raw(const std::string& name)
+      : socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
+    const AbstractAddress address(name);
+    EXPECT_EQ(connect(socket.get(), address.get(), address.bytes()), 0);
+  }
+  // What came in answer; of length 0: the other end has hung up.
+  ssize_t say(const void* bytes, size_t n) {
+    EXPECT_TRUE(send_message(socket.get(), bytes, n, {}));
+    pollfd answer{socket.get(), POLLIN, 0};
+    EXPECT_EQ(poll(&answer, 1, kSoonMs), 1);
+    size_t count = 0;
+    const ssize_t got =
+        receive_message(socket.get(), &welcome, sizeof(welcome), descriptors, &count);
+    if (count == channel::kDescriptors)
+      EXPECT_TRUE(memory.map(descriptors[channel::kChannelFd].get(), 0, sizeof(channel::Memory)));
+    return got;
+  }
+  channel::Memory& shared() { return *reinterpret_cast<channel::Memory*>(memory.base()); }
+  void ring() {
+    const uint64_t one = 1;
+    EXPECT_EQ(write(descriptors[channel::kDoorbellFd].get(), &one, sizeof(one)),
+              ssize_t(sizeof(one)));
+  }
+  bool is_cut_off() {
+    pollfd ended{socket.get(), POLLIN, 0};
+    return poll(&ended, 1, kSoonMs) == 1 && (ended.revents & POLLHUP);
+  }
+
+  Descriptor socket;
+  channel::Welcome welcome{};
+  Descriptor descriptors[kPassedMax];
+  Mapping memory;
+};
+
+channel::Hello good_hello(uint32_t node) {
+  channel::Hello hello{};
+  hello.magic = channel::kMagic;
+  hello.node = node;
+  std::strcpy(hello.card, "skeleton");
+  return hello;
+}
+
+TEST(NicEmulator, NonsenseAtTheDoorIsTurnedAway) {
+  Fixture fixture(2);
+  const std::string& name = fixture.emulator->socket();
+  channel::Hello hello = good_hello(0);
+  EXPECT_EQ(Raw(name).say(&hello, sizeof(hello) - 1), 0);
+  Raw(name).socket.reset();
+  hello.magic++;
+  Raw other(name);
+  ASSERT_EQ(other.say(&hello, sizeof(hello)), ssize_t(sizeof(channel::Welcome)));
+  EXPECT_NE(std::string(other.welcome.text).find("version"), std::string::npos);
+  hello = good_hello(0);
+  std::memset(hello.card, 'x', sizeof(hello.card));
+  Raw nameless(name);
+  ASSERT_EQ(nameless.say(&hello, sizeof(hello)), ssize_t(sizeof(channel::Welcome)));
+  EXPECT_NE(nameless.welcome.status, 0u);
+  // It says a false cookie: it has a card, but its memory is not touched.
+  hello = good_hello(1);
+  hello.cookie_at = 8;
+  Raw liar(name);
+  ASSERT_EQ(liar.say(&hello, sizeof(hello)), ssize_t(sizeof(channel::Welcome)));
+  EXPECT_EQ(liar.welcome.status, 0u);
+  EXPECT_NE(liar.welcome.attach_error, 0);
+}
+
+// Each is cut off, and dead for the others, who go on.
+TEST(NicEmulator, NonsenseInTheRingCutsItsProcessOff) {
+  set_log_level(LogLevel::error);
+  Fixture fixture(3);
+  End a(on(0)), b(on(1));
+  const PeerId to_b = a.connect(b);
+  using channel::Kind;
+  using channel::Record;
+  constexpr uint32_t kMuch = channel::kPieceMax + 8;
+  const std::pair<Record, uint32_t> lies[] = {
+      {{Kind::store, 0, 4, 0}, 1},                           // bytes that are no records
+      {{Kind::store, 0, 4, 0}, channel::kRingBytes + 8},     // more than the ring has
+      {{Kind::store, 0, 64, 0}, 24},                         // a payload that is not there
+      {{Kind::store, 0, kMuch, 0}, sizeof(Record) + kMuch},  // one that is too long
+      {{Kind::store, 2, 4, 0}, 24},                          // offsets and lengths in between
+      {{Kind::store, 0, 3, 0}, 24},
+      {{Kind::load, 1, 4, 1}, 16},
+      {{Kind::load, 0, ~0u, 1}, 16},
+      {{Kind::control, 0, 8, 1}, 24},
+      {{Kind::map, 0, 8, 1}, 24},
+      {{static_cast<Kind>(77), 0, 0, 0}, 16}};
+  for (const auto& [record, moved] : lies) {
+    const channel::Hello hello = good_hello(2);
+    Raw liar(fixture.emulator->socket());
+    ASSERT_EQ(liar.say(&hello, sizeof(hello)), ssize_t(sizeof(channel::Welcome)));
+    ASSERT_EQ(liar.welcome.status, 0u) << liar.welcome.text;
+    std::memcpy(liar.shared().ring, &record, sizeof(record));
+    liar.shared().tail = moved;
+    liar.ring();
+    EXPECT_TRUE(liar.is_cut_off()) << int(record.kind) << " " << moved;
+    ASSERT_TRUE(a.send(to_b, "go on"));
+    ASSERT_TRUE(run({&a, &b}, [&] { return !b.sink.packets.empty(); }));
+    b.sink.packets.clear();
+  }
+  // Accesses beside the registers are no nonsense: they vanish.
+  const channel::Hello hello = good_hello(2);
+  Raw stranger(fixture.emulator->socket());
+  ASSERT_EQ(stranger.say(&hello, sizeof(hello)), ssize_t(sizeof(channel::Welcome)));
+  const Record beside{Kind::load, 0xfffffffc, 4, 5};
+  std::memcpy(stranger.shared().ring, &beside, sizeof(beside));
+  stranger.shared().tail = sizeof(beside);
+  stranger.ring();
+  ASSERT_TRUE(run({&a, &b}, [&] { return stranger.shared().answered == 5; }));
+  uint32_t value;
+  std::memcpy(&value, stranger.shared().answer, sizeof(value));
+  EXPECT_EQ(value, ~0u);
+}
+
+// Begun before there are threads. Hears the variable of the emulator, or tells it.
+class Child {
+ public:
+  explicit Child(const std::function<void(int in, int out)>& program) {
+    int to[2], from[2];
+    EXPECT_EQ(pipe(to), 0);
+    EXPECT_EQ(pipe(from), 0);
+    pid_ = fork();
+    if (pid_ == 0) {
+      close(to[1]);
+      close(from[0]);
+      program(to[0], from[1]);
+      _exit(0);
+    }
+    close(to[0]);
+    close(from[1]);
+    in_.reset(to[1]);
+    out_.reset(from[0]);
+  }
+  ~Child() { end(); }
+  void say(const std::string& text) {
+    EXPECT_EQ(write(in_.get(), text.data(), text.size()), ssize_t(text.size()));
+  }
+  std::string hear() {
+    char text[512];
+    const ssize_t n = read(out_.get(), text, sizeof(text));
+    return {text, size_t(std::max<ssize_t>(n, 0))};
+  }
+  void end() {
+    if (pid_ <= 0) return;
+    kill(pid_, SIGKILL);
+    waitpid(std::exchange(pid_, 0), nullptr, 0);
+  }
+
+ private:
+  pid_t pid_ = 0;
+  Descriptor in_, out_;
+};
+
+TEST(NicEmulator, ADeadProcessIsToldOnceAndByName) {
+  Child child([](int in, int out) {
+    char text[512] = {};
+    if (read(in, text, sizeof(text) - 1) <= 0) return;
+    setenv(kFabricVariable, text, 1);
+    End end(on(1));
+    const std::vector<std::byte> address = end.address();
+    if (write(out, address.data(), address.size()) > 0) pause();
+  });
+  Fixture fixture(2);
+  child.say(getenv(kFabricVariable));
+  const std::string text = child.hear();
+  End a(on(0));
+  PeerId peer = kNoPeer;
+  std::string why;
+  ASSERT_EQ(a.driver->connect(std::as_bytes(std::span(text)), &peer, &why), Status::ok) << why;
+  // Its completions fill up: some frames wait on the network when it dies.
+  for (int i = 0; i < 2000; i++) {
+    a.send(peer, "frame", std::string(2000, 'x'), 1);
+    a.driver->poll(1, 64);
+  }
+  child.end();
+  ASSERT_TRUE(run({&a}, [&] { return !a.sink.downs.empty(); }));
+  EXPECT_EQ(a.sink.downs[0].status, Status::peer_dead);
+  ASSERT_TRUE(run({&a}, [until = now_ms() + 50] { return now_ms() > until; }));
+  EXPECT_EQ(a.sink.downs.size(), 1u);
+}
+
+TEST(NicEmulator, TheEndOfTheEmulatorIsTheEndOfAllPeers) {
+  Child child([](int, int out) {
+    FabricOptions options;
+    std::string why;
+    const std::unique_ptr<Emulator> emulator = Emulator::make(options, &why);
+    if (!emulator) return;
+    const std::string place = emulated_cluster_text({emulator->socket(), 2});
+    if (write(out, place.data(), place.size()) < 0) return;
+    const Descriptor never(eventfd(0, EFD_CLOEXEC));
+    emulator->serve(never.get(), [] { return true; });
+  });
+  setenv(kFabricVariable, child.hear().c_str(), 1);
+  set_log_level(LogLevel::error);
+  End a(on(0)), b(on(1));
+  ASSERT_TRUE(a.driver && b.driver);
+  const PeerId to_b = a.connect(b);
+  int fd = -1;
+  ASSERT_TRUE(run({&a, &b}, [&] { return a.driver->arm(&fd) == Status::ok; }));
+  std::string why;
+  child.end();
+  pollfd woken{fd, POLLIN, 0};
+  EXPECT_EQ(poll(&woken, 1, kSoonMs), 1) << "a sleeping process is not woken";
+  ASSERT_TRUE(a.send(to_b, "into the void", "", 7));
+  ASSERT_TRUE(run({&a}, [&] { return !a.sink.downs.empty(); }));
+  EXPECT_EQ(a.sink.downs[0].status, Status::peer_dead);
+  ASSERT_EQ(a.sink.dones.size(), 1u);
+  EXPECT_EQ(a.sink.dones[0].status, Status::io_error);
+  PeerId peer;
+  EXPECT_NE(a.driver->connect(b.address(), &peer, &why), Status::ok);
+  unsetenv(kFabricVariable);
+}
+
+}  // namespace
+}  // namespace torii::nic
