@@ -64,8 +64,11 @@ void configure(const Library& ucx, ucp_config_t* config, const std::string& tran
       // to other devices with IPv4 addresses, unless it does not look.
       {"UD_ETH_DGID_CHECK", "n"}};
   (void)ucx.config_modify(config, "TLS", transports.c_str());
+  const auto known = [&](std::string_view name) {  // UCX warns of settings that nobody reads
+    return transports != "tcp" || name.starts_with("KEEPALIVE");
+  };
   for (const auto& [name, value] : settings)
-    if (!getenv((std::string("UCX_") + name).c_str()))
+    if (known(name) && !getenv((std::string("UCX_") + name).c_str()))
       (void)ucx.config_modify(config, name, value.c_str());
 }
 
