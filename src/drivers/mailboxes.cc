@@ -15,7 +15,11 @@ uint32_t mailbox_of(nic::Name name) {
   return Mailboxes::kMail + (2 * nic::endpoint_of(name) + (name >> 16) % 2) * kMailboxBytes;
 }
 
-bool share_mailbox(nic::Name a, nic::Name b) { return mailbox_of(a) == mailbox_of(b); }
+// Has the first one the mailbox that the second one had before?
+bool replaces(nic::Name later, nic::Name earlier) {
+  return mailbox_of(later) == mailbox_of(earlier) &&
+         static_cast<int16_t>((later >> 16) - (earlier >> 16)) > 0;
+}
 
 }  // namespace
 
@@ -38,22 +42,22 @@ Mailboxes::Mate* Mailboxes::find(nic::Name name) {
 Mailboxes::Mate* Mailboxes::meet(nic::Name name) {
   if (Mate* const mate = find(name)) return mate;
   if (nic::endpoint_of(name) >= kEndpoints || !card_.allow(name)) return nullptr;
-  for (const auto& [other, mate] : mates_) replaced_ |= share_mailbox(other, name);
+  for (const auto& [other, mate] : mates_) replaced_ |= replaces(name, other);
   Mate& mate = mates_[name];
   mate.name = name;
   mate.in = MailReader(at(mailbox_of(name)), name, own_);
   return &mate;
 }
 
+bool Mailboxes::has_successor(nic::Name name) const {
+  return std::any_of(mates_.begin(), mates_.end(),
+                     [&](const auto& other) { return replaces(other.first, name); });
+}
+
 // Nobody is being served now.
 void Mailboxes::forget_replaced() {
   if (!std::exchange(replaced_, false)) return;
-  std::erase_if(mates_, [&](const auto& entry) {
-    return std::any_of(mates_.begin(), mates_.end(), [&](const auto& other) {
-      return share_mailbox(entry.first, other.first) && entry.first != other.first &&
-             liveness_.life(entry.first) == nic::Life::dead;
-    });
-  });
+  std::erase_if(mates_, [&](const auto& entry) { return has_successor(entry.first); });
 }
 
 // Somebody may have sent the first frame.
@@ -64,9 +68,8 @@ void Mailboxes::look_around() {
   for (uint32_t i = 0; i < 2 * liveness_.endpoints(); i++) {
     const uint32_t mailbox = kMail + i * kMailboxBytes;
     const nic::Name name = MailReader::sender(at(mailbox), own_);
-    const nic::Life life = liveness_.life(name);
-    if (name != nic::kNobody && mailbox_of(name) == mailbox &&
-        (life == nic::Life::there || life == nic::Life::closed))
+    if (name != nic::kNobody && mailbox_of(name) == mailbox && !has_successor(name) &&
+        liveness_.life(name) != nic::Life::never)
       meet(name);
   }
 }

@@ -5,17 +5,17 @@
 // one for each of them, and one for each member of each group. Credits come back by stores to
 // cells.
 //
-// A process needs no leave to store to another one: it uses the mailbox of its endpoint there,
+// A process stores to another one without a handshake: it uses the mailbox of its endpoint there,
 // which has a place for this process and one for the next that opens that endpoint. Its first frame
-// rings a bell; then the other one looks who is new.
+// rings a bell, upon which the receiver looks for new senders.
 #pragma once
+
+#include <sys/uio.h>
 
 #include <functional>
 #include <map>
 #include <span>
 #include <vector>
-
-#include <sys/uio.h>
 
 #include "drivers/mailbox.h"
 
@@ -101,6 +101,7 @@ class Mailboxes {
   std::byte* at(uint32_t offset) const { return host_.shared().data() + offset; }
   Mate* find(nic::Name name);
   Mate* meet(nic::Name name);
+  bool has_successor(nic::Name name) const;
   void forget_replaced();
   void look_around();
   uint32_t fill(const MailWriter& out, uint32_t kind, nic::Name to, std::span<const iovec> pieces,

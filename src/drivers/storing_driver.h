@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// A driver but for the card: for cards that store to the memory of other processes, in order. Its
-// frames go by mailboxes, and its puts by stores to memory in the page table.
+// All of a driver except its card, for cards that store to the memory of other processes, in order.
+// Frames go through mailboxes; puts are stores to memory in the page table.
 #pragma once
 
 #include <memory>

@@ -21,7 +21,7 @@ KIT_LIBS = test/conformance/libkit.a $(LDADD)
 test_conformance_torii_conformance_SOURCES = test/conformance/main.cc test/conformance/rigs.cc \
 	test/conformance/rigs_nic.cc
 test_conformance_torii_conformance_LDADD = libtorii_nic.la $(KIT_LIBS)
-test_conformance_kit_test_SOURCES = test/conformance/card_lies_test.cc test/conformance/kit_test.cc \
+test_conformance_kit_test_SOURCES = test/conformance/card_misuse_test.cc test/conformance/kit_test.cc \
 	test/conformance/matrix_test.cc test/conformance/rigs_nic.cc
 test_conformance_kit_test_LDADD = libtorii_nic.la $(KIT_LIBS)
 endif

@@ -112,7 +112,7 @@ void MyrinetDriver::set_routes() {
   for (uint32_t node = 0; node < routes.size(); node++) {
     nic::Control out;
     if (card_->control({kRoute, {node}}, &out) == Status::ok)
-      std::memcpy(&routes[node].way, out.words.data(), sizeof(Route::way));
+      std::memcpy(&routes[node].path, out.words.data(), sizeof(Route::path));
     if (std::memcmp(&routes[node], &routes_[node], sizeof(Route)) != 0)
       card_->write(offsetof(Shared, route) + node * sizeof(Route), &routes[node], sizeof(Route));
   }

@@ -11,7 +11,7 @@
 namespace torii::nic::myrinet {
 namespace {
 
-constexpr uint64_t kPatienceNs = 150000;  // for an acknowledgement
+constexpr uint64_t kAckTimeoutNs = 150000;  // for an acknowledgement
 constexpr uint32_t kNoSlot = ~0u;
 constexpr uint32_t kAckAt = kSlots - kHeaderBytes;
 static_assert(sizeof(Shared) <= kAckAt);
@@ -33,7 +33,7 @@ class Bulldog final : public ControlProgram {
     if (l_.is(kRecvInt)) {
       receive();
     } else if (l_.is(kTimeInt)) {
-      look_after();
+      on_timeout();
     } else if (l_.take_command(&command)) {
       accept(command);
     } else {
@@ -58,7 +58,7 @@ class Bulldog final : public ControlProgram {
     uint64_t sent_ns;  // 0: it is to be sent
   };
 
-  void let_in() { l_.let_in(frame_at(armed_) - kHeaderBytes, kSlotBytes); }
+  void arm() { l_.arm_receive(frame_at(armed_) - kHeaderBytes, kSlotBytes); }
 
   void accept(const Command& c) {
     const auto is_out = [&](const Out& out) { return out.slot == c.slot; };
@@ -67,7 +67,7 @@ class Bulldog final : public ControlProgram {
       free_.push_back(c.slot);
       if (armed_ != kNoSlot) return;
       next_slot();
-      let_in();
+      arm();
     } else if (c.kind == kSendFrame && c.slot < kSendSlots && c.bytes <= kFrameMax &&
                endpoint_of(c.to) < kNodes && std::none_of(out_.begin(), out_.end(), is_out)) {
       Pair& pair = pairs_[endpoint_of(c.to)];
@@ -92,19 +92,19 @@ class Bulldog final : public ControlProgram {
         std::find_if(out_.begin(), out_.end(), [](const Out& out) { return out.sent_ns == 0; });
     if (it == out_.end()) return false;
     it->sent_ns = l_.now_ns();
-    watch();
+    start_timer();
     l_.send(it->to, frame_at(it->slot) - kHeaderBytes, kHeaderBytes + it->bytes);
     return true;
   }
 
-  void watch() {
-    if (!std::exchange(watching_, true)) l_.set(kIt, kPatienceNs / kTickNs);
+  void start_timer() {
+    if (!std::exchange(timing_, true)) l_.set(kIt, kAckTimeoutNs / kTickNs);
   }
 
   // What was not acknowledged for too long is sent again, with all that follows it.
-  void look_after() {
+  void on_timeout() {
     l_.clear(kTimeInt);
-    watching_ = false;
+    timing_ = false;
     std::erase_if(out_, [&](const Out& out) {
       const Name last = l_.route(out.to).gone;
       const bool gone = last && static_cast<int16_t>((out.to >> 16) - (last >> 16)) <= 0;
@@ -112,18 +112,18 @@ class Bulldog final : public ControlProgram {
       return gone;
     });
     for (Out& late : out_) {
-      if (late.sent_ns == 0 || l_.now_ns() - late.sent_ns < kPatienceNs) continue;
+      if (late.sent_ns == 0 || l_.now_ns() - late.sent_ns < kAckTimeoutNs) continue;
       for (Out& out : out_)
         if (out.to == late.to) out.sent_ns = 0;
       again_++;
     }
-    if (!out_.empty()) watch();
+    if (!out_.empty()) start_timer();
   }
 
   void receive() {
     const bool whole = !l_.is(kBuffInt);
     l_.clear(kRecvInt | kTailInt | kBuffInt);
-    if (armed_ == kNoSlot) return;  // the host has let it in
+    if (armed_ == kNoSlot) return;  // the host has armed the engine
     const uint32_t at = frame_at(armed_) - kHeaderBytes, n = l_.get(kRmp) - at;
     const auto header = l_.load<BulldogHeader>(at);
     if (!whole || n < kHeaderBytes + 4 || n > kSlotBytes || l_.load<uint32_t>(at + n - 4) != 0 ||
@@ -140,7 +140,7 @@ class Bulldog final : public ControlProgram {
     } else {
       take(header);
     }
-    let_in();
+    arm();
   }
 
   void take(const BulldogHeader& header) {
@@ -174,7 +174,7 @@ class Bulldog final : public ControlProgram {
   std::deque<uint32_t> acks_;  // nodes that are owed one
   std::deque<uint32_t> free_;  // slots for what comes
   uint32_t armed_ = kNoSlot;   // the one that the next packet goes to
-  bool watching_ = false;
+  bool timing_ = false;
   unsigned long long again_ = 0, full_ = 0, bad_ = 0;
 };
 

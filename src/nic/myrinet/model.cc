@@ -31,7 +31,7 @@ void Lanai::reset() {
   wanted_ = kNoProgram;
   life_++;
   move_++;
-  running_ = interrupts_ = lets_in_ = moving_ = sending_ = complete_ = false;
+  running_ = interrupts_ = receives_ = moving_ = sending_ = complete_ = false;
   assembled_.clear();
   taken_ = told_ = 0;
   std::fill(std::begin(regs_), std::end(regs_), 0);
@@ -76,15 +76,15 @@ void Lanai::tell(const Event& event) {
 }
 
 void Lanai::send(Name to, uint32_t at, uint32_t bytes) {
-  const Way way = route(to).way;
-  if (way.bytes == 0 || way.bytes > sizeof(way.hops)) return;
-  const std::span hops = std::as_bytes(std::span(way.hops).first(way.bytes));
+  const Path path = route(to).path;
+  if (path.bytes == 0 || path.bytes > sizeof(path.hops)) return;
+  const std::span hops = std::as_bytes(std::span(path.hops).first(path.bytes));
   assembled_.assign(hops.begin(), hops.end());
   set(kSmp, at);
   set(kSmlt, at + bytes);
 }
 
-void Lanai::let_in(uint32_t at, uint32_t bytes) {
+void Lanai::arm_receive(uint32_t at, uint32_t bytes) {
   set(kRmp, at);
   set(kRml, at + bytes);
 }
@@ -139,7 +139,7 @@ void Lanai::set(uint32_t reg, uint32_t value) {
     case kDmaCtr:
       return start_move();
     case kRml:
-      lets_in_ = true;
+      receives_ = true;
       return receive();
     case kSml:
     case kSmlt: {
@@ -185,10 +185,10 @@ Status Lanai::control(unsigned, const Control& in, Control* out) {
   const std::vector<uint8_t> hops =
       in.words[0] < kNodes ? board_.manager.route(board_.node, static_cast<uint32_t>(in.words[0]))
                            : std::vector<uint8_t>{};
-  Way way{static_cast<uint8_t>(hops.size()), {}};
-  if (hops.empty() || hops.size() > sizeof(way.hops)) return Status::unreachable;
-  std::memcpy(way.hops, hops.data(), hops.size());
-  std::memcpy(out->words.data(), &way, sizeof(way));
+  Path path{static_cast<uint8_t>(hops.size()), {}};
+  if (hops.empty() || hops.size() > sizeof(path.hops)) return Status::unreachable;
+  std::memcpy(path.hops, hops.data(), hops.size());
+  std::memcpy(out->words.data(), &path, sizeof(path));
   return Status::ok;
 }
 
@@ -248,12 +248,12 @@ void Lanai::arrive(Packet&& packet) {
   }
   packets_in_++;
   waiting_.push_back(std::move(packet));
-  if (waiting_.size() == 1) watch_first();
+  if (waiting_.size() == 1) time_first();
   receive();
 }
 
 // The first packet that waits is lost if that takes too long.
-void Lanai::watch_first() {
+void Lanai::time_first() {
   if (waiting_.empty() || get(kTimeout) == 0 || !(get(kMyrinet) & kNresEnable)) return;
   board_.engine.after(get(kTimeout) * uint64_t{1000},
                       [this, life = life_, number = waiting_.front().number] {
@@ -262,18 +262,18 @@ void Lanai::watch_first() {
                         waiting_.pop_front();
                         lost_++;
                         board_.port.release();
-                        watch_first();
+                        time_first();
                         raise(kNresInt);
                       });
 }
 
 void Lanai::receive() {
-  if (!lets_in_ || waiting_.empty()) return;
+  if (!receives_ || waiting_.empty()) return;
   const Packet packet = std::move(waiting_.front());
   waiting_.pop_front();
-  lets_in_ = false;
+  receives_ = false;
   board_.port.release();
-  watch_first();
+  time_first();
   std::vector<std::byte> bytes = packet.bytes;
   if (get(kMyrinet) & kCrcEnable) {
     bytes.resize((bytes.size() + 3) / 4 * 4 + 4);

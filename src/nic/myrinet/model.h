@@ -70,12 +70,12 @@ class Lanai final : public Model {
   void clear(uint32_t bits) { ref(kIsr) &= ~bits; }
   Name name() const { return name_; }
   uint64_t now_ns() const { return board_.engine.now_ns(); }
-  // Sends the bytes at [at, at + bytes) to the process; if there is no way, nothing.
+  // Sends the bytes at [at, at + bytes) to the process; if there is no path, nothing.
   void send(Name to, uint32_t at, uint32_t bytes);
   Route route(Name to) const {
     return load<Route>(offsetof(Shared, route) + endpoint_of(to) * sizeof(Route));
   }
-  void let_in(uint32_t at, uint32_t bytes);
+  void arm_receive(uint32_t at, uint32_t bytes);
   void move(bool to_host, uint32_t address, uint32_t at, uint32_t bytes);
   // The next command of the host, if there is one.
   bool take_command(Command* out);
@@ -89,7 +89,7 @@ class Lanai final : public Model {
   void raise(uint32_t bits);
   void interrupt();
   void transmit();
-  void watch_first();
+  void time_first();
   void receive();
   void start_move();
 
@@ -105,7 +105,7 @@ class Lanai final : public Model {
   bool interrupts_ = false;
   uint32_t taken_ = 0, told_ = 0;
   uint64_t timer_ = 0, move_ = 0;  // serial numbers: earlier ones are over
-  bool lets_in_ = false;
+  bool receives_ = false;
   bool moving_ = false;
   bool sending_ = false;
   std::vector<std::byte> assembled_;  // the packet to send

@@ -20,7 +20,7 @@ class Raw final : public ControlProgram {
  public:
   explicit Raw(Lanai& lanai) : l_(lanai) {
     l_.set(kMyrinet, kCrcEnable);
-    let_in();
+    arm();
   }
   bool step() override {
     const bool moves = !l_.is(kDmaInt);
@@ -52,7 +52,7 @@ class Raw final : public ControlProgram {
  private:
   enum class State { empty, moves, full };
 
-  void let_in() { l_.let_in(kInAt, 0x4000); }
+  void arm() { l_.arm_receive(kInAt, 0x4000); }
 
   bool accept() {
     Command c;
@@ -78,13 +78,13 @@ class Raw final : public ControlProgram {
     l_.tell({kReceived, posts_.front().slot, bytes, in_header_.from});
     posts_.pop_front();
     in_ = State::empty;
-    let_in();
+    arm();
     return true;
   }
   bool receive() {
     const bool whole = !l_.is(kBuffInt);
     l_.clear(kRecvInt | kTailInt | kBuffInt);
-    if (in_ != State::empty) return true;  // the host has let it in
+    if (in_ != State::empty) return true;  // the host has armed the engine
     const uint32_t bytes = l_.get(kRmp) - kInAt;
     in_header_ = l_.load<RawHeader>(kInAt);
     const bool good = whole && bytes >= sizeof(RawHeader) + 4 && bytes <= 0x4000 &&
@@ -95,7 +95,7 @@ class Raw final : public ControlProgram {
     if (good && !posts_.empty()) {
       in_ = State::full;
     } else {
-      let_in();
+      arm();
     }
     return true;
   }

@@ -28,29 +28,30 @@ inline constexpr uint32_t kSramBytes = 0x80000;
 
 // Of the LANai. Limits are the address behind the last byte.
 enum Register : uint32_t {
-  kIsr = kLanai + 0x28,      // see Isr; the host clears the bits that it writes
-  kEimr = kLanai + 0x2c,     // bits of the ISR that interrupt the host
-  kIt = kLanai + 0x30,       // interval timer, counts down by 1 each 0.5 us
-  kRtc = kLanai + 0x34,      // clock of 0.5 us
-  kCks = kLanai + 0x38,      // checksum: not emulated
-  kEar = kLanai + 0x3c,      // DMA: address on the bus
-  kLar = kLanai + 0x40,      // address in the SRAM
-  kDmaCtr = kLanai + 0x44,   // bytes; a write starts the transfer
-  kRmp = kLanai + 0x48,      // receive: where the next byte goes
-  kRml = kLanai + 0x4c,      // limit; a write lets a packet in
-  kSmp = kLanai + 0x50,      // send: the next byte
-  kSml = kLanai + 0x54,      // limit; a write sends, and the packet goes on
-  kSmlt = kLanai + 0x58,     // the same, and the packet ends
-  kDmaDir = kLanai + 0x80,   // 1: from the bus to the SRAM
-  kDmaSts = kLanai + 0x84,   // 0: the last transfer was good
-  kTimeout = kLanai + 0x88,  // us after which a packet that is not let in is lost; 0: never
+  kIsr = kLanai + 0x28,     // see Isr; the host clears the bits that it writes
+  kEimr = kLanai + 0x2c,    // bits of the ISR that interrupt the host
+  kIt = kLanai + 0x30,      // interval timer, counts down by 1 each 0.5 us
+  kRtc = kLanai + 0x34,     // clock of 0.5 us
+  kCks = kLanai + 0x38,     // checksum: not emulated
+  kEar = kLanai + 0x3c,     // DMA: address on the bus
+  kLar = kLanai + 0x40,     // address in the SRAM
+  kDmaCtr = kLanai + 0x44,  // bytes; a write starts the transfer
+  kRmp = kLanai + 0x48,     // receive: where the next byte goes
+  kRml = kLanai + 0x4c,     // limit; a write arms the engine for a packet
+  kSmp = kLanai + 0x50,     // send: the next byte
+  kSml = kLanai + 0x54,     // limit; a write sends, and the packet goes on
+  kSmlt = kLanai + 0x58,    // the same, and the packet ends
+  kDmaDir = kLanai + 0x80,  // 1: from the bus to the SRAM
+  kDmaSts = kLanai + 0x84,  // 0: the last transfer was good
+  kTimeout =
+      kLanai + 0x88,  // us that a packet waits for the armed engine, then it is lost; 0: for ever
   kMyrinet = kLanai + 0x8c,  // see MyrinetBit
 };
 
 enum Isr : uint32_t {
   kHostSig = 1u << 30,  // the control program signals
   kLinkInt = 1u << 12,  // the cable does not work
-  kNresInt = 1u << 11,  // a packet was lost because it was not let in
+  kNresInt = 1u << 11,  // a packet was lost because the engine was not armed
   kTailInt = 1u << 7,   // the packet has been received as a whole
   kTimeInt = 1u << 5,   // the interval timer is at 0
   kDmaInt = 1u << 4,    // no transfer is under way
@@ -82,7 +83,7 @@ inline constexpr uint16_t kCpuVersion = 0x0401;
 // Calls of the kernel driver, and their words.
 enum Call : uint32_t {
   kLoad = 1,  // {Program}: while the card is in reset
-  kRoute,     // {node}; out {Way there}
+  kRoute,     // {node}; out {Path there}
 };
 
 enum Program : uint32_t {
@@ -117,13 +118,13 @@ enum EventKind : uint32_t {
   kReceived,  // into that slot
 };
 
-struct Way {
+struct Path {
   uint8_t bytes;  // 0: there is none
   uint8_t hops[27];
 };
 struct Route {
   Name gone;  // packets for that process, or earlier ones of the node, are given up
-  Way way;
+  Path path;
 };
 static_assert(sizeof(Route) == 32);
 

@@ -281,6 +281,26 @@ TEST(NicTnet, AFrameToAGroupLeavesTheSenderOnce) {
   EXPECT_LE(packets, 50 * 27u + 100);
 }
 
+// The receiver has read nothing of the one before when the next process begins.
+TEST(NicTnet, ALaterProcessOfAnEndpointDoesNotOverwriteFramesOfTheEarlierOne) {
+  const auto fabric = make_tnet(2);
+  const auto wait = [&] { fabric->engine().run_to(fabric->engine().now_ns() + 200000); };
+  test::End b(tnet_on(*fabric, 1));
+  for (const char* name : {"first", "second"}) {
+    test::End a(tnet_on(*fabric, 0));
+    const PeerId to = a.connect(b);
+    for (int i = 0; i < 4; i++) ASSERT_TRUE(a.send(to, name)) << "one frame for each slot";
+    EXPECT_FALSE(a.send(to, name)) << "without credit";
+    wait();
+  }
+  wait();
+  run(*fabric, {&b}, 10);
+  ASSERT_EQ(b.sink.packets.size(), 8u);
+  for (size_t i = 0; i < 8; i++)
+    EXPECT_EQ(b.sink.packets[i].bytes, i < 4 ? "first" : "second") << i;
+  EXPECT_EQ(b.sink.downs.size(), 2u);
+}
+
 TEST(NicTnet, TheDriverRefusesOtherCards) {
   std::string why;
   const auto fabric = Fabric::make({}, &why);

@@ -129,7 +129,7 @@ int find_tampering(Tamper tamper, const std::string& noticed_by, std::string* re
   return failures;
 }
 
-TEST(CardLies, WhatADriverDoesAgainstItsCardIsNoticed) {
+TEST(CardMisuse, IsNoticed) {
   struct {
     const char* name;
     Tamper tamper;
