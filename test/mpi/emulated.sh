@@ -34,7 +34,7 @@ emulated_cards() {
     grep -q '^node1: [1-9][0-9]* .*interrupts' "$work/output" ||
       report FAIL "emulated-$card-$nodes-$program" "torii-fabric says nothing of its cards"
   done <<END
-tnet 2 2 pingpong
+tnet 2 2 order
 tnet 4 4 collectives
 tnet 4 8 requests
 skeleton 4 4 modes
