@@ -153,7 +153,12 @@ bool netmod_torii_bcast(void* buffer, MPI_Aint count, MPI_Datatype type, int roo
   int code;
   if (!serves(comm)) return false;
   *mpi_errno = netmod_torii_describe(buffer, count, type, &data, &stream);
-  if (MPI_SUCCESS != *mpi_errno) return true;
+  if (MPI_SUCCESS != *mpi_errno) {
+    MPI_Aint size;
+    MPIR_Datatype_get_size_macro(type, size);
+    data = (torii_data_t){.bytes = (uint64_t)(size * count)};
+    stream = NULL;
+  }
   code =
       torii_group_bcast(NETMOD_TORII_COMM(comm)->group, (uint32_t)root, &data, torii_flag, &flag);
   served = ended(code, &flag, "a broadcast", mpi_errno);
@@ -253,23 +258,21 @@ static void unpack(const struct row* row, const struct netmod_torii_parts* parts
 typedef int exchange_t(torii_group_t* group, const void* in, void* out, uint64_t bytes,
                        torii_done_t done, void* arg);
 
-/* `count` elements of `in` and `all` of `out`; parts of `bytes` bytes. */
+/* `count` elements of `in` and `all` of `out`; parts of `bytes` bytes. Where there is no memory to
+ * pack, Torii gets none: so all members hear of it. */
 static bool exchange(exchange_t* function, const struct netmod_torii_parts* in, MPI_Aint count,
                      const struct netmod_torii_parts* out, MPI_Aint all, MPI_Aint bytes,
                      MPIR_Comm* comm, const char* what, int* mpi_errno) {
   const bool in_place = MPI_IN_PLACE == in->buffer;
   struct row from = {NULL, NULL}, to = {NULL, NULL};
+  const bool able =
+      lay_out(out, all, in_place, &to) && (in_place || lay_out(in, count, true, &from));
   torii_flag_t flag = {.done = 0};
-  bool served = true;
-  if (lay_out(out, all, in_place, &to) && (in_place || lay_out(in, count, true, &from))) {
-    const int code = function(NETMOD_TORII_COMM(comm)->group, from.base, to.base, (uint64_t)bytes,
-                              torii_flag, &flag);
-    served = ended(code, &flag, what, mpi_errno);
-    if (NULL != to.packed && served && MPI_SUCCESS == *mpi_errno)
-      unpack(&to, out, all, bytes * comm->local_size);
-  } else {
-    *mpi_errno = netmod_torii_error(TORII_ERR_NO_MEMORY, what);
-  }
+  const int code = function(NETMOD_TORII_COMM(comm)->group, from.base, able ? to.base : NULL,
+                            (uint64_t)bytes, torii_flag, &flag);
+  const bool served = ended(code, &flag, what, mpi_errno);
+  if (NULL != to.packed && served && MPI_SUCCESS == *mpi_errno)
+    unpack(&to, out, all, bytes * comm->local_size);
   MPL_free(from.packed);
   MPL_free(to.packed);
   return served;
