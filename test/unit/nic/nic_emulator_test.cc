@@ -222,8 +222,9 @@ struct Raw {
     size_t count = 0;
     const ssize_t got =
         receive_message(socket.get(), &welcome, sizeof(welcome), descriptors, &count);
-    if (count == channel::kDescriptors)
+    if (count == channel::kDescriptors) {
       EXPECT_TRUE(memory.map(descriptors[channel::kChannelFd].get(), 0, sizeof(channel::Memory)));
+    }
     return got;
   }
   channel::Memory& shared() { return *reinterpret_cast<channel::Memory*>(memory.base()); }
