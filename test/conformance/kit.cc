@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "core/base/emulated.h"
 #include "core/base/param.h"
 #include "core/base/random.h"
 #include "core/trust/key_pair.h"
@@ -321,9 +322,12 @@ Rig named_rig(const std::string& name, uint64_t seed) {
   rig.name = name;
   rig.seed = seed;
   const std::string base = name.substr(name.rfind(':') + 1);
-  rig.own_clock = base == "ucx";
-  rig.resets = rig.own_clock && !getenv("TORII_UCX_TLS");
-  rig.open = [name, keyed = rig.own_clock](const DriverEnv& env, std::string* why) {
+  const bool ucx = base == "ucx";
+  // The card is in another process, and has its own time.
+  const bool emulated = on_emulated_cluster() && is_network(base) && base != "udp";
+  rig.own_clock = ucx || emulated;
+  rig.resets = ucx && !getenv("TORII_UCX_TLS");
+  rig.open = [name, keyed = ucx](const DriverEnv& env, std::string* why) {
     DriverEnv named = env;
     named.name = name;
     if (keyed && !use_sockets(&named, why)) return std::unique_ptr<Driver>();

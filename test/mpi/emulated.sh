@@ -35,6 +35,7 @@ emulated_cards() {
       report FAIL "emulated-$card-$nodes-$program" "torii-fabric says nothing of its cards"
   done <<END
 tnet 2 2 order
+myrinet 2 2 order
 tnet 4 4 collectives
 tnet 4 8 requests
 skeleton 4 4 modes

@@ -82,7 +82,7 @@ MyrinetDriver::MyrinetDriver(std::unique_ptr<nic::Card> card, const DriverEnv& e
   caps_.mtu = raw ? kRawFrameMax : kFrameMax;
   caps_.inline_max = raw ? kRawFrameMax : kPioMax;
   caps_.lend_min = raw ? 0 : kPioMax + 1;
-  take_min = kPioMax + 1;
+  if (!window_.empty()) take_min = kPioMax + 1;
   set_routes();
   for (uint32_t i = 0; i < slots_.size(); i++) free_.push_back(i);
   for (uint32_t i = 0; i < receive_slots(); i++)

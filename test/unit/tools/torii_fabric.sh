@@ -68,11 +68,11 @@ for card in skeleton tnet; do
   has err '^cable0a: .* resends'
 done
 run 0 --card tnet -- ./torii-info --drivers
-has out '^  driver .*skeleton *tnet'
+has out '^  driver .*skeleton *myrinet *tnet'
 
 # The same drivers pass the conformance kit in several processes.
 if [ -x test/conformance/torii-conformance ]; then
-  for card in skeleton tnet; do
+  for card in skeleton myrinet tnet; do
     run 0 --card $card --nodes 8 -- test/conformance/torii-conformance --driver fault:$card
     has out 'PASSED'
   done
