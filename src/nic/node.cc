@@ -256,6 +256,7 @@ uint32_t DirectCard::read32(uint32_t at) {
 }
 
 void DirectCard::read(uint32_t at, void* to, size_t n) {
+  if (n == 0) return;
   std::memset(to, 0xff, n);
   if (!inside(at, n)) return;
   if (Host* const host = node_.contexts[context_].host) {

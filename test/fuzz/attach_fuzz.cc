@@ -100,7 +100,7 @@ void use(Card& card) {
   card.unmap(address);
   for (uint32_t i = 0; i < card.liveness().endpoints(); i++)
     static_cast<void>(card.liveness().life(make_name(i, 1)));
-  card.shared()[0] = card.shared().back();
+  if (const auto shared = card.shared(); !shared.empty()) shared[0] = shared.back();
 }
 
 }  // namespace

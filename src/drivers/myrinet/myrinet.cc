@@ -268,7 +268,7 @@ std::unique_ptr<Driver> open_myrinet(std::unique_ptr<nic::Card> card, const Driv
   const Status status = card->control({kLoad, {raw ? kRaw : kBulldog}}, &out);
   card->write32(kControl, kResetOff);
   if (version == kCpuVersion && endpoints <= kNodes && status == Status::ok &&
-      card->read32(offsetof(Shared, magic)) == kMagic)
+      card->shared().size() >= kCopyBlockBytes && card->read32(offsetof(Shared, magic)) == kMagic)
     return std::make_unique<MyrinetDriver>(std::move(card), env, raw);
   *why = format_text(
       "myrinet: a card of version 0x%x on a fabric of %u nodes, whose control program answers "

@@ -120,9 +120,11 @@ Status SkeletonDriver::arm(int* fd) {
 
 std::unique_ptr<Driver> open_skeleton(std::unique_ptr<nic::Card> card, const DriverEnv& env,
                                       std::string* why) {
-  if (const uint32_t id = card->read32(kId); id != kIdValue) {
-    *why =
-        format_text("skeleton: the card has id 0x%x, not 0x%x; use its own driver", id, kIdValue);
+  const uint32_t id = card->read32(kId);
+  if (id != kIdValue || card->shared().size() < sizeof(Shared)) {
+    *why = format_text(
+        "skeleton: a card of id 0x%x with %zu bytes of shared memory; use one of id 0x%x with %zu",
+        id, card->shared().size(), kIdValue, sizeof(Shared));
     return nullptr;
   }
   return std::make_unique<SkeletonDriver>(std::move(card), env);
