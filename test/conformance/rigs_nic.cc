@@ -105,15 +105,12 @@ std::vector<Rig> nic_rigs(uint64_t seed) {
       nic_rig("skeleton/cut", with(16, "ring:16", "cut#3/cable=16,cut#50/cable=18/for=100us"), seed,
               open_skeleton),
       nic_rig("myrinet", with(8, "star", ""), seed, open_bulldog),
-      nic_rig("myrinet/bit-errors", with(8, "star", "ber=3e-6"), seed, open_bulldog),
       // Parnass: eight switches for four hosts each, and four above.
-      nic_rig("myrinet/fat-tree", with(32, "fattree", "ber=1e-6"), seed, open_bulldog),
-      nic_rig("myrinet/cut", with(8, "ring:8", "cut#20/cable=8,cut#50/cable=10/for=100us"), seed,
-              open_bulldog),
-      nic_rig("myrinet/dma-fails", with(8, "star", "fail#2,fail#7,stall#5/for=300us"), seed,
+      nic_rig("myrinet/bit-errors", with(32, "fattree", "ber=3e-6,fail#2,fail#7,stall#5/for=300us"),
+              seed, open_bulldog),
+      nic_rig("myrinet/cut", with(8, "ring:4", "cut#20/cable=8,cut#50/cable=10/for=100us"), seed,
               open_bulldog),
       nic_rig("myrinet/raw", with(8, "star", ""), seed, open_raw),
-      with_link(nic_rig("myrinet/raw-link", with(8, "star", ""), seed, open_raw)),
       with_link(
           nic_rig("myrinet/raw-link-bit-errors", with(8, "star", "ber=3e-6"), seed, open_raw)),
       with_link(nic_rig("myrinet/raw-link-cut",

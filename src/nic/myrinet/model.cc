@@ -100,7 +100,7 @@ void Lanai::move(bool to_host, uint32_t address, uint32_t at, uint32_t bytes) {
 
 void Lanai::bus_write(unsigned, uint32_t at, std::span<const std::byte> bytes) {
   if (has(at, bytes.size())) {
-    std::memcpy(sram_.data() + at, bytes.data(), bytes.size());
+    std::ranges::copy(bytes, sram_.begin() + at);
     return run();
   }
   for (size_t i = 0; i < bytes.size(); i += 4) {
@@ -187,7 +187,7 @@ Status Lanai::control(unsigned, const Control& in, Control* out) {
                            : std::vector<uint8_t>{};
   Path path{static_cast<uint8_t>(hops.size()), {}};
   if (hops.empty() || hops.size() > sizeof(path.hops)) return Status::unreachable;
-  std::memcpy(path.hops, hops.data(), hops.size());
+  std::ranges::copy(hops, path.hops);
   std::memcpy(out->words.data(), &path, sizeof(path));
   return Status::ok;
 }
@@ -216,7 +216,7 @@ void Lanai::start_move() {
   board_.bus.dma_read(channel_, get(kEar), bytes,
                       [this, over, at, life = life_](Status s, std::span<const std::byte> data) {
                         if (s == Status::ok && life == life_)
-                          std::memcpy(sram_.data() + at, data.data(), data.size());
+                          std::ranges::copy(data, sram_.begin() + at);
                         over(s == Status::ok);
                       });
 }
