@@ -42,6 +42,21 @@ inline std::unique_ptr<Driver> open_card(const std::string& name, nic::Fabric& f
   return driver;
 }
 
+// A driver does not open on the default card, which is another one, and its reason has a remedy.
+template <typename Open>
+void expect_other_cards_refused(Open open) {
+  std::string why;
+  const auto fabric = nic::Fabric::make({}, &why);
+  ASSERT_TRUE(fabric) << why;
+  Recorder sink;
+  Counters counters;
+  DriverEnv env;
+  env.sink = &sink;
+  env.counters = &counters;
+  EXPECT_FALSE(open(fabric->open(0, &why), env, &why));
+  EXPECT_NE(why.find("use "), why.npos) << why;
+}
+
 // Endpoints with drivers of that name, one a node.
 struct CardEnds {
   CardEnds(const std::string& name, nic::FabricOptions options)

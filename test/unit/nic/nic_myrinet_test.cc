@@ -306,16 +306,9 @@ TEST(NicMyrinet, LongBodiesMoveByDma) {
 }
 
 TEST(NicMyrinet, TheDriverRefusesOtherCards) {
-  std::string why;
-  const auto fabric = Fabric::make({}, &why);
-  ASSERT_TRUE(fabric) << why;
-  test::Recorder sink;
-  Counters counters;
-  DriverEnv env;
-  env.sink = &sink;
-  env.counters = &counters;
-  EXPECT_FALSE(open_myrinet(fabric->open(0, &why), env, &why));
-  EXPECT_NE(why.find("use "), why.npos) << why;
+  test::expect_other_cards_refused([](auto card, const DriverEnv& env, std::string* why) {
+    return open_myrinet(std::move(card), env, why);
+  });
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "drivers/tnet/tnet.h"
 #include "nic/fabric.h"
 #include "nic/tnet/regs.h"
+#include "nic_cards.h"
 #include "recorder.h"
 
 namespace torii::nic {
@@ -301,18 +302,7 @@ TEST(NicTnet, ALaterProcessOfAnEndpointDoesNotOverwriteFramesOfTheEarlierOne) {
   EXPECT_EQ(b.sink.downs.size(), 2u);
 }
 
-TEST(NicTnet, TheDriverRefusesOtherCards) {
-  std::string why;
-  const auto fabric = Fabric::make({}, &why);
-  ASSERT_TRUE(fabric) << why;
-  test::Recorder sink;
-  Counters counters;
-  DriverEnv env;
-  env.sink = &sink;
-  env.counters = &counters;
-  EXPECT_FALSE(open_tnet(fabric->open(0, &why), env, &why));
-  EXPECT_NE(why.find("use "), why.npos) << why;
-}
+TEST(NicTnet, TheDriverRefusesOtherCards) { test::expect_other_cards_refused(open_tnet); }
 
 }  // namespace
 }  // namespace torii::nic
