@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What the drivers of all emulated cards have: a card, peers with their cookies, and a sink.
+// The base of the drivers of emulated cards: a card, peers with their cookies, and a sink.
 #pragma once
 
 #include <memory>

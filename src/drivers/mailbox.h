@@ -48,7 +48,7 @@ class MailReader {
       std::memset(out.trailer_of(slot), 0, sizeof(MailTrailer));
     return out;
   }
-  // Who has sent the first frame of this mailbox; kNobody: none has come, or it is not for `to`.
+  // The sender of the first frame of this mailbox; kNobody: none has come, or it is not for `to`.
   static nic::Name sender(std::byte* memory, nic::Name to) {
     const MailTrailer* const first = MailReader(memory, nic::kNobody, to).trailer_of(0);
     return sequence_of(first) == 1 && first->to == to ? first->from : nic::kNobody;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// Who a peer is: its address, its keys, and how frames to it are sealed.
+// The identity of a peer: its address, its keys, and the seal of frames to it.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -177,8 +177,8 @@ bool LinkDriver::introduces(Packet& packet, const Header& header) {
   return false;
 }
 
-// Who has asked in vain for the whole deadline is told that it is no member, if that is certain, so
-// that it does not wait for ever. Few are: a key costs time, and such a process may be anybody.
+// A process that has asked in vain for the whole deadline is told that it is no member, if that is
+// certain, so that it does not wait for ever. Few are: a key costs time, and it may be anybody.
 void LinkDriver::refuse(std::span<const std::byte> frame, const Header& header,
                         const PublicKey& key) {
   const Hello hello = read_hello(frame.subspan(kHeaderBytes));

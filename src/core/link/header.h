@@ -106,7 +106,7 @@ size_t read_length(const std::byte* in);
 
 void write_parts(const Parts& parts, std::byte* out);
 
-// What follows a hello: the sender's job (8) and rank (4), as it says, its cipher (4), and its
+// The payload of a hello: the sender's job (8) and rank (4), as it says, its cipher (4), and its
 // address as for Driver::connect().
 struct Hello {
   Who who;
