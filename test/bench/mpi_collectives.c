@@ -6,12 +6,18 @@
 //   mpi_collectives [--small 1] [--ms MILLISECONDS]
 //
 // Rank 0 prints "OPERATION BYTES MICROSECONDS": allreduce of 8 bytes (a sum of doubles), alltoall
-// of 1 KiB for each pair, and without --small bcast of 1 KiB and 1 MiB. Broadcasts go round: each
-// rank in turn is the root, so that none can run ahead.
+// of 1 KiB for each pair, and without --small barrier, and bcast of 1 KiB, 5,000 B and 1 MiB.
+// Broadcasts go round: each rank in turn is the root, so that none can run ahead.
 #include "mpi_bench.h"
 
+static const long bcasts[] = {1024, 5000, 1 << 20};
 static char* out;
 static char* in;
+
+static void barrier(long bytes, int count) {
+  (void)bytes;
+  for (int i = 0; i < count; ++i) MPI_Barrier(MPI_COMM_WORLD);
+}
 
 static void allreduce(long bytes, int count) {
   for (int i = 0; i < count; ++i)
@@ -64,9 +70,10 @@ int main(int argc, char** argv) {
   show("allreduce", 8, measure(allreduce, 8, seconds));
   check_alltoall(1024);
   show("alltoall", 1024, measure(alltoall, 1024, seconds));
-  for (long n = 1024; !small && n <= 1 << 20; n *= 1024) {
-    check_bcast(n);
-    show("bcast", n, measure(bcast, n, seconds) / ranks);
+  if (!small) show("barrier", 0, measure(barrier, 0, seconds));
+  for (size_t i = 0; !small && i < sizeof bcasts / sizeof *bcasts; ++i) {
+    check_bcast(bcasts[i]);
+    show("bcast", bcasts[i], measure(bcast, bcasts[i], seconds) / ranks);
   }
   MPI_Finalize();
   free(out);

@@ -58,7 +58,9 @@ def figures(args):
                  steady=False) for ranks in (4, 8)),
         *(Figure(f"network-{ranks}", f"{ranks} ranks on the cores, over networks",
                  collectives(f"{ranks} ranks, network") +
-                 [Kind("bcast", f"{ranks} ranks, network: MPI_Bcast", "microseconds", digits=2,
+                 [Kind("barrier", f"{ranks} ranks, network: MPI_Barrier", "microseconds", digits=2,
+                       bars=True),
+                  Kind("bcast", f"{ranks} ranks, network: MPI_Bcast", "microseconds", digits=2,
                        bars=True)],
                  [("mpi_collectives.c", ["--ms", str(10 * args.ms)])], rounds=7, seconds=45,
                  layout=OVERSUBSCRIBED, ranks=ranks, run_seconds=LIMIT_SECONDS, steady=False,
