@@ -10,7 +10,7 @@ from rounds import Outcome
 
 def size_text(size):
     for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
-        if size >= unit:
+        if size >= unit and size % unit == 0:
             return f"{size // unit} {name}"
     return f"{size} B"
 

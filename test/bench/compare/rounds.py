@@ -147,9 +147,9 @@ def sort_out(rounds, wanted, steady=True):
 
 def run_rounds(session, what, transports, wanted, seconds, one_run, floors=(), steady=True):
     """Runs until there are `wanted` good rounds, twice as many in all, or the seconds are over.
-    A transport that fails is left out of the figure; a failure of Torii is raised. Not steady: the
-    floor may move."""
-    present, rounds = list(transports), []
+    A transport that fails is left out of the figure; a failure of Torii is raised. The time of one
+    that is left out does not count. Not steady: the floor may move."""
+    present, rounds, left_out = list(transports), [], 0
     begin = shown = time.monotonic()
     waited = session.lock.waited
     progress(f"{what}: {', '.join(t.name for t in present)}; {wanted} rounds")
@@ -157,7 +157,7 @@ def run_rounds(session, what, transports, wanted, seconds, one_run, floors=(), s
         kept, _, _, all_kept = sort_out(rounds, wanted, steady)
         if len(kept) >= wanted and not all_kept:
             break
-        spent = time.monotonic() - begin - (session.lock.waited - waited)
+        spent = time.monotonic() - begin - (session.lock.waited - waited) - left_out
         if rounds and spent + spent / len(rounds) > seconds:
             break
         if time.monotonic() - shown > 10:
@@ -165,7 +165,9 @@ def run_rounds(session, what, transports, wanted, seconds, one_run, floors=(), s
             progress(f"{what}: {len(rounds)} rounds, {spent:.0f} s")
         with session.lock.held():
             rounds.append(one_round(session, what, present, len(rounds), one_run, floors))
-        leave_out_slow(what, present, rounds[-1].seconds, seconds / wanted)
+        took = rounds[-1].seconds
+        leave_out_slow(what, present, took, seconds / wanted)
+        left_out += sum(took[name] for name in set(took) - {t.name for t in present})
     kept, stolen, moved, all_kept = sort_out(rounds, wanted, steady)
     return Outcome([t.name for t in present], kept, stolen, moved, all_kept)
 
@@ -188,12 +190,12 @@ def one_round(session, what, present, number, one_run, also):
         begin = time.monotonic()
         try:
             results[transport.name] = one_run(transport)
-            seconds[transport.name] = time.monotonic() - begin
         except RunFailed as why:
             if transport.name in ("Torii", THREADED):
                 raise
             present.remove(transport)
             print(f"{transport.name} is left out of {what}: {why}", flush=True)
+        seconds[transport.name] = time.monotonic() - begin
     floors.append(session.floor.measure(also))
     now_stolen, now_total = processor_ticks()
     return Round(results, [f for f in floors if f],

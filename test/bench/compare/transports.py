@@ -27,7 +27,7 @@ UNANNOUNCED = "unannounced"  # not bound, and the launcher knows of no shortage
 
 THREADED = "Torii, thread"
 # osc/sm for windows of MPI_Win_allocate on one node, osc/rdma over Torii for the others.
-TORII_ONE_SIDED = "--mca btl torii,self --mca osc sm,rdma --mca osc_rdma_priority 99"
+TORII_ONE_SIDED = "--mca btl torii,self --mca osc sm,rdma"
 
 
 class RunFailed(Exception):

@@ -6,7 +6,7 @@ work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT
 failed=0
 unset OMPI_MCA_mca_base_component_path PMIX_MCA_mca_base_component_path OMPI_MCA_pml OMPI_MCA_mtl
-unset torii_env_pml torii_env_mtl MPIRUN
+unset OMPI_MCA_osc_rdma_priority torii_env_pml torii_env_mtl torii_env_osc_rdma_priority MPIRUN
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 # make_tool SERIES LIBDIR: the tool as if installed for that Open MPI; $tool is its name.
@@ -50,11 +50,16 @@ equal "the user's values come back" "/my dir:SYS_DEFAULT|ob1|^p'sm|0" \
 equal "a newer choice is not undone" "unset|ucx|unset|0" \
   "$(sh -ec "$on; export OMPI_MCA_pml=ucx; $off; $show")"
 equal "mpirun options" \
-  "--mca mca_base_component_path $dir:SYS_DEFAULT:USER_DEFAULT --mca pml cm --mca mtl torii" \
+  "--mca mca_base_component_path $dir:SYS_DEFAULT:USER_DEFAULT --mca pml cm --mca mtl torii --mca osc_rdma_priority 99" \
   "$("$tool" --mpirun)"
 equal "mpirun options extend the user's path" \
-  "--mca mca_base_component_path $dir:/a:SYS_DEFAULT --mca pml cm --mca mtl torii" \
+  "--mca mca_base_component_path $dir:/a:SYS_DEFAULT --mca pml cm --mca mtl torii --mca osc_rdma_priority 99" \
   "$(OMPI_MCA_mca_base_component_path=/a:SYS_DEFAULT "$tool" --mpirun)"
+windows='printf "%s" "${OMPI_MCA_osc_rdma_priority-unset}"'
+equal "osc/sm before osc/rdma" 99 "$(sh -ec "$on; $windows")"
+equal "osc/sm before osc/rdma, undone" unset "$(sh -ec "$on; $off; $windows")"
+equal "the user's priority comes back" 7 \
+  "$(OMPI_MCA_osc_rdma_priority=7 sh -ec "$on; $off; $windows")"
 equal "wrong option" "2" "$("$tool" --foo >/dev/null 2>&1; echo $?)"
 equal "help" "0" "$("$tool" --help >"$work/help"; echo $?)"
 equal "another Open MPI is refused" "1 1" \
@@ -75,6 +80,7 @@ equal "mpirun options of Open MPI 5" \
 
 pmix='printf "%s" "${PMIX_MCA_mca_base_component_path-unset}"'
 export MPIRUN="$work/mpirun5"
+equal "Open MPI 5 needs no priority" unset "$(sh -ec "$on; $windows")"
 equal "the path is not PMIx's" "" "$(sh -ec "$on; $pmix" 2>/dev/null)"
 equal "nor after that" "unset" "$(sh -ec "$on; $off; $pmix" 2>/dev/null)"
 equal "PMIx's own path stays" "/p /p" \
