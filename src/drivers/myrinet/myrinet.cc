@@ -45,12 +45,13 @@ class MyrinetDriver final : public CardDriver, private Advice, private Paths {
   void fill(uint32_t slot, const Tx& tx);
   void start();
   void end_load();
+  void give_up();
   void set_dma(uint64_t address, uint32_t at, size_t bytes, bool to_host);
   uint32_t receive_slots() const { return raw_ ? kRawSlots : kReceiveSlots; }
   bool dma_is_over() { return card_->read32(kIsr) & kDmaInt; }
   void command(uint32_t kind, uint32_t slot, uint32_t bytes, nic::Name to);
   void set_routes();
-  bool has_event() { return card_->read32(offsetof(Shared, events)) != events_; }
+  bool has_event() { return !gone_ && card_->read32(offsetof(Shared, events)) != events_; }
   unsigned handle(const Event& event);
   std::span<const std::byte> frame_of(const Event& event);
   bool has_work() {
@@ -69,6 +70,7 @@ class MyrinetDriver final : public CardDriver, private Advice, private Paths {
   uint32_t commands_ = 0, events_ = 0, routes_seen_ = 0;
   std::vector<Route> routes_;  // as the card has them
   bool armed_ = false;
+  bool gone_ = false;  // the card: loads give ones
 };
 
 MyrinetDriver::MyrinetDriver(std::unique_ptr<nic::Card> card, const DriverEnv& env, bool raw)
@@ -179,6 +181,18 @@ void MyrinetDriver::end_load() {
   if (card_->read32(kDmaSts) == 0) slots_[leaving_.front()].body = {};
 }
 
+// The card has ended for this process, and says no more what became of these.
+void MyrinetDriver::give_up() {
+  leaving_.clear();
+  loading_ = 0;
+  for (uint32_t i = 0; i < slots_.size(); i++) {
+    if (slots_[i].to == nic::kNobody) continue;
+    const Slot slot = std::exchange(slots_[i], {});
+    if (slot.cookie) peers_.end(slot.peer, slot.cookie, Status::io_error);
+    free_.push_back(i);
+  }
+}
+
 void MyrinetDriver::set_dma(uint64_t address, uint32_t at, size_t bytes, bool to_host) {
   card_->write32(kEar, static_cast<uint32_t>(address));
   card_->write32(kLar, at);
@@ -214,6 +228,9 @@ unsigned MyrinetDriver::handle(const Event& event) {
 
 unsigned MyrinetDriver::poll(uint64_t, unsigned budget) {
   if (std::exchange(armed_, false)) card_->write32(kIsr, kHostSig);
+  // Without a cable it is cut off, too, but has still something to say.
+  if (!gone_ && peers_.cut_off()) gone_ = card_->read32(offsetof(Shared, magic)) != kMagic;
+  if (gone_) give_up();
   set_routes();
   if (loading_ && dma_is_over()) end_load();
   start();
