@@ -42,6 +42,7 @@ class MyrinetDriver final : public CardDriver, private Advice, private Paths {
   };
 
   std::byte* copy_block(uint32_t slot) { return &card_->shared()[slot * size_t{kRawBufferBytes}]; }
+  bool reads_memory();
   void fill(uint32_t slot, const Tx& tx);
   void start();
   void end_load();
@@ -80,10 +81,11 @@ MyrinetDriver::MyrinetDriver(std::unique_ptr<nic::Card> card, const DriverEnv& e
       counters_(*env.counters),
       slots_(raw ? kRawSlots : kSendSlots),
       routes_(card_->liveness().endpoints()) {
-  caps_.flags = raw ? kWait : kReliable | kPeerDown | kDelivers | kWait;
+  const bool copies = raw || !reads_memory();
+  caps_.flags = raw ? kWait : kReliable | kPeerDown | kWait | (copies ? 0 : +kDelivers);
   caps_.mtu = raw ? kRawFrameMax : kFrameMax;
-  caps_.inline_max = raw ? kRawFrameMax : kPioMax;
-  caps_.lend_min = raw ? 0 : kPioMax + 1;
+  caps_.inline_max = copies ? caps_.mtu : kPioMax;
+  caps_.lend_min = copies ? 0 : kPioMax + 1;
   if (!window_.empty()) take_min = kPioMax + 1;
   set_routes();
   for (uint32_t i = 0; i < slots_.size(); i++) free_.push_back(i);
@@ -93,7 +95,7 @@ MyrinetDriver::MyrinetDriver(std::unique_ptr<nic::Card> card, const DriverEnv& e
   card_->write32(kControl, kInterruptOn);
 }
 
-// What was taken still leaves.
+// Frames that were taken still leave.
 MyrinetDriver::~MyrinetDriver() {
   for (size_t i = 0; i < slots_.size() && !leaving_.empty(); i++) {
     if (loading_) end_load();
@@ -147,6 +149,14 @@ size_t MyrinetDriver::send(std::span<const Tx> batch) {
   }
   start();
   return taken;
+}
+
+// Can the card read this process's memory? The system may keep it from that.
+bool MyrinetDriver::reads_memory() {
+  uint64_t address;
+  if (card_->map(filled_, sizeof(filled_), nic::kCardReads, &address) != Status::ok) return false;
+  card_->unmap(address);
+  return true;
 }
 
 // Short frames are copied, to the card or to the copy block; of a long one the head.
