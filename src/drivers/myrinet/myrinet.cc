@@ -283,11 +283,9 @@ Status MyrinetDriver::arm(int* fd) {
   return has_work() ? Status::again : Status::ok;  // its load waits for the store
 }
 
-}  // namespace
-
 // Resets the card, and gives it its control program.
-std::unique_ptr<Driver> open_myrinet(std::unique_ptr<nic::Card> card, const DriverEnv& env,
-                                     std::string* why, bool raw) {
+std::unique_ptr<Driver> open_with(bool raw, std::unique_ptr<nic::Card> card, const DriverEnv& env,
+                                  std::string* why) {
   const uint32_t version = card->read32(kEeprom + offsetof(Eeprom, cpu_version)) & 0xffff;
   const uint32_t endpoints = card->liveness().endpoints();
   nic::Control out;
@@ -302,6 +300,18 @@ std::unique_ptr<Driver> open_myrinet(std::unique_ptr<nic::Card> card, const Driv
       "'%s'; use a LANai 4.1 (0x%x) and at most %u nodes",
       version, endpoints, status_text(status), kCpuVersion, kNodes);
   return nullptr;
+}
+
+}  // namespace
+
+std::unique_ptr<Driver> open_myrinet(std::unique_ptr<nic::Card> card, const DriverEnv& env,
+                                     std::string* why) {
+  return open_with(false, std::move(card), env, why);
+}
+
+std::unique_ptr<Driver> open_myrinet_raw(std::unique_ptr<nic::Card> card, const DriverEnv& env,
+                                         std::string* why) {
+  return open_with(true, std::move(card), env, why);
 }
 
 }  // namespace torii

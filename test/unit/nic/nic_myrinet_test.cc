@@ -350,11 +350,7 @@ TEST(NicMyrinet, WhereTheCardReadsNoMemoryBodiesAreCopied) {
   EXPECT_EQ(ends.fabric->bus(0).counts().transfers, 0u);
 }
 
-TEST(NicMyrinet, TheDriverRefusesOtherCards) {
-  test::expect_other_cards_refused([](auto card, const DriverEnv& env, std::string* why) {
-    return open_myrinet(std::move(card), env, why);
-  });
-}
+TEST(NicMyrinet, TheDriverRefusesOtherCards) { test::expect_other_cards_refused(open_myrinet); }
 
 }  // namespace
 }  // namespace torii::nic::myrinet
