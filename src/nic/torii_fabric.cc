@@ -158,6 +158,8 @@ class Command {
 
 int Command::start(char** command) {
   sigset_t watched, before;
+  // Where the caller of this program ignores it, nobody would be told that the command has ended.
+  signal(SIGCHLD, SIG_DFL);
   sigemptyset(&watched);
   for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2})
     sigaddset(&watched, signal);
