@@ -28,9 +28,9 @@ channel::Hello hello_for(const Fabric& fabric, uint32_t node) {
 
 class World {
  public:
-  explicit World(bool tnet) {
+  explicit World(const char* card) {
     FabricOptions options;
-    options.card = tnet ? "tnet" : "skeleton";
+    options.card = card;
     std::string why;
     fabric_ = Fabric::make(options, &why);
     require(fabric_ != nullptr, "a fabric");
@@ -152,7 +152,8 @@ class World {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   set_log_level(LogLevel::error);
   fuzz::Input in(data, size);
-  World world(in.byte() & 1);
+  constexpr const char* kCards[] = {"skeleton", "tnet", "myrinet"};
+  World world(kCards[in.byte() % std::size(kCards)]);
   while (!in.empty()) {
     world.step(in);
     world.look();

@@ -144,7 +144,8 @@ void Lanai::set(uint32_t reg, uint32_t value) {
     case kSml:
     case kSmlt: {
       const uint32_t from = get(kSmp);
-      if (sending_ || complete_ || value < from || !has(from, value - from)) {
+      if (sending_ || complete_ || value < from || !has(from, value - from) ||
+          assembled_.size() + (value - from) > kSramBytes) {
         refused_++;
         return;
       }
