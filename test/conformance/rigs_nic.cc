@@ -102,8 +102,8 @@ std::vector<Rig> nic_rigs(uint64_t seed) {
       nic_rig("myrinet/cut", with(8, "ring:4", "cut#20/cable=8,cut#50/cable=10/for=100us"), seed,
               open_myrinet),
       nic_rig("myrinet/raw", with(8, "star", ""), seed, open_myrinet_raw),
-      with_link(
-          nic_rig("myrinet/raw-link-bit-errors", with(8, "star", "ber=3e-6"), seed, open_myrinet_raw)),
+      with_link(nic_rig("myrinet/raw-link-bit-errors", with(8, "star", "ber=3e-6"), seed,
+                        open_myrinet_raw)),
       with_link(nic_rig("myrinet/raw-link-cut",
                         with(8, "ring:8", "cut#20/cable=8,cut#50/cable=10/for=100us"), seed,
                         open_myrinet_raw)),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What a process may say to the emulator of its card: its hello, records in its ring, right, nearly
-// right or arbitrary, and whatever it writes into the memory that is lent to the card. A second
-// process of the same fabric says nothing; it must not be cut off.
+// All that a process may say to the emulator of its card: its hello, records in its ring, right,
+// nearly right or arbitrary, and whatever it writes into the memory that is lent to the card. A
+// second process of the same fabric says nothing; it must not be cut off.
 #include <memory>
 
 #include "core/base/log.h"

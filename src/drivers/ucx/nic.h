@@ -60,7 +60,7 @@ class UcxDriver final : public Driver, private Paths, private Advice {
     uint32_t expected = 0;    // of the next one from it
     std::string path;         // as text() told it when the peer was heard
   };
-  // What UCX was given and may keep.
+  // A message that UCX was given and may keep.
   struct Message {
     Peer* peer = nullptr;
     std::array<std::byte, sizeof(Prefix) + kMtu> bytes;

@@ -237,7 +237,7 @@ void Lanai::port_ready() {
   transmit();
 }
 
-// What is to be sent waits until the cable works again.
+// The packet that is to leave waits until the cable works again.
 void Lanai::port_down() {
   raise(kLinkInt | (std::exchange(sending_, false) ? uint32_t{kSendInt} : 0));
 }

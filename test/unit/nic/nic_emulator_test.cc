@@ -120,7 +120,7 @@ TEST(NicEmulator, FramesPassAndCardsAreGivenBack) {
   for (int i = 0; i < 500; i++)
     ASSERT_EQ(b.sink.packets[size_t(i)].bytes,
               "head" + std::string(size_t(i * 7 % 2000), char('a' + i % 26)));
-  // What was sent before the end arrives before it.
+  // A frame that was sent before the end arrives before it.
   ASSERT_TRUE(b.send(to_a, "last"));
   b.driver.reset();
   ASSERT_TRUE(run({&a}, [&] { return !a.sink.downs.empty(); }));
@@ -218,7 +218,7 @@ struct Raw {
     const AbstractAddress address(name);
     EXPECT_EQ(connect(socket.get(), address.get(), address.bytes()), 0);
   }
-  // What came in answer; of length 0: the other end has hung up.
+  // Returns the bytes that came in answer; 0: the other end has hung up.
   ssize_t say(const void* bytes, size_t n) {
     EXPECT_TRUE(send_message(socket.get(), bytes, n, {}));
     pollfd answer{socket.get(), POLLIN, 0};
