@@ -44,11 +44,6 @@ constexpr DriverInfo emulated() {
           50};
 }
 
-std::unique_ptr<Driver> open_bulldog(std::unique_ptr<nic::Card> card, const DriverEnv& env,
-                                     std::string* why) {
-  return open_myrinet(std::move(card), env, why);
-}
-
 constexpr DriverInfo kDrivers[] = {
     {"self", "this process itself: one copy in memory", open_self, false, 50, 10000},
     {"shm", "processes on the same node, through shared memory", open_shm, false, 150, 8000},
@@ -58,7 +53,7 @@ constexpr DriverInfo kDrivers[] = {
     {"sim", "simulated endpoints inside this process, for tests and trials", open_sim, false, 500,
      1000},
     emulated<open_skeleton, "skeleton">(),
-    emulated<open_bulldog, "myrinet">(),
+    emulated<open_myrinet, "myrinet">(),
     emulated<open_tnet, "tnet">(),
 };
 // Those of emulated cards come last.

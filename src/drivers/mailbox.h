@@ -54,15 +54,19 @@ class MailReader {
     return sequence_of(first) == 1 && first->to == to ? first->from : nic::kNobody;
   }
 
-  // The next frame; null: none has come. What it says comes from another process.
+  // The next frame; null: none has come. A copy, valid until the next call: the other process may
+  // write to the slot at any time, also after its length was checked.
   const MailTrailer* head() {
     if (!memory_) return nullptr;
     if (late_) find_first();
     const MailTrailer* const trailer = trailer_of(next_ % kMailSlots);
-    return sequence_of(trailer) == next_ + 1 && is_good(*trailer) ? trailer : nullptr;
+    if (sequence_of(trailer) != next_ + 1) return nullptr;
+    head_ = *trailer;
+    return is_good(head_) ? &head_ : nullptr;
   }
+  // The frame of what head() gave.
   std::span<const std::byte> frame(const MailTrailer& head) const {
-    const auto* const end = reinterpret_cast<const std::byte*>(&head);
+    const auto* const end = reinterpret_cast<const std::byte*>(trailer_of(next_ % kMailSlots));
     return {end - (head.bytes + 7) / 8 * 8, head.bytes};
   }
   // The frame is no longer needed. True: it is time to tell the sender.
@@ -94,6 +98,7 @@ class MailReader {
   std::byte* memory_ = nullptr;
   nic::Name from_ = nic::kNobody, to_ = nic::kNobody;
   bool late_ = false;
+  MailTrailer head_{};
   uint32_t next_ = 0;      // frames before the next one
   uint32_t consumed_ = 0;  // of these, here
 };

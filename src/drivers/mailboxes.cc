@@ -74,7 +74,7 @@ void Mailboxes::look_around() {
   }
 }
 
-// What that process has said of an entry of its cell here.
+// The count in an entry of that process's cell here; 0: it has told none.
 uint32_t Mailboxes::told(nic::Name name, uint32_t entry) const {
   const uint32_t cell = kCells + nic::endpoint_of(name) * kCellBytes;
   const uint64_t said =

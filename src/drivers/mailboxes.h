@@ -21,7 +21,7 @@
 
 namespace torii {
 
-// What a card does for its driver's mailboxes.
+// A card, as far as its driver's mailboxes use it.
 class StoringCard {
  public:
   // Where the bytes of the next store are to be: kMailSlotBytes. Null: there is no room for another
@@ -38,8 +38,8 @@ class StoringCard {
   virtual void leave_group(uint32_t group) = 0;
   virtual std::vector<nic::Name> members(uint32_t group) = 0;
   virtual bool store_to_group(uint32_t group, uint64_t address, uint32_t begin, uint32_t bytes) = 0;
-  // What is stored to a mailbox at that address arrives at that offset of Card::shared(); kNowhere:
-  // no longer.
+  // Stores to a mailbox at that address arrive at that offset of Card::shared(); kNowhere: no
+  // longer.
   static constexpr uint32_t kNowhere = ~0u;
   virtual bool map_group(uint64_t address, uint32_t offset) = 0;
 

@@ -50,15 +50,14 @@ void RemotePuts::receive(nic::Name from, uint32_t kind, std::span<const std::byt
   }
 }
 
+// An answer for a process that has no room waits, and holds up no other.
 void RemotePuts::answer() {
-  while (!answers_.empty()) {
-    auto& [name, answer] = answers_.front();
+  std::erase_if(answers_, [this](auto& due) {
+    auto& [name, answer] = due;
     const iovec piece{&answer, sizeof(answer)};
-    if (liveness_.life(name) == nic::Life::there &&
-        !mail_.post(name, kAnswer, {&piece, 1}, sizeof(answer)))
-      return;
-    answers_.pop_front();
-  }
+    return liveness_.life(name) != nic::Life::there ||
+           mail_.post(name, kAnswer, {&piece, 1}, sizeof(answer));
+  });
 }
 
 void RemotePuts::end_lost() {

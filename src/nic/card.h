@@ -31,7 +31,7 @@ inline constexpr Name make_name(uint32_t endpoint, uint32_t opened) {
   return (opened & 0xffff) << 16 | endpoint;
 }
 
-// What the manager of the cluster says of the latest process of an endpoint.
+// The latest process of an endpoint, as the manager of the cluster says.
 enum class Life : uint32_t { never, there, closed, dead };
 
 // Written by the manager, for all processes of a node to read; no part of the card. First a count

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What a process and the emulator of its card tell each other. First, over a Unix socket:
+// The words between a process and the emulator of its card. First, over a Unix socket:
 //
 //   process  Hello                 which card, which node
 //   emulator Welcome, descriptors  the name of the process; memory of the channel, memory lent to

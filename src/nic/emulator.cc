@@ -225,7 +225,7 @@ void Emulator::turn_away(const Caller& caller, const std::string& why) {
   static_cast<void>(send_message(caller.socket.get(), &welcome, sizeof(welcome), {}));
 }
 
-// What it had written before its end is carried out.
+// Records that it had written before its end are carried out.
 bool Emulator::has_ended(Member& member, short events) {
   if (events & POLLIN) {
     char byte;

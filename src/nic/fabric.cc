@@ -201,7 +201,7 @@ void Fabric::end(uint32_t endpoint, Life life) {
   publish(endpoint);
 }
 
-// What each node is to see of this endpoint.
+// Tells each node how it is to see this endpoint.
 void Fabric::publish(uint32_t endpoint) {
   const Node& owner = *nodes_[endpoint / kind_.contexts];
   const unsigned context = endpoint % kind_.contexts;

@@ -19,6 +19,14 @@ constexpr uint64_t kSharedAt = 0x01000000;
 constexpr uint64_t kMappedAt = 0x40000000;
 constexpr uint64_t kMappedEnd = 0xf0000000;
 
+// All of it at once, behind what was stored before.
+template <typename Word>
+void store_word(uintptr_t to, const std::byte* from) {
+  Word word;
+  std::memcpy(&word, from, sizeof(word));
+  __atomic_store_n(reinterpret_cast<Word*>(to), word, __ATOMIC_RELEASE);
+}
+
 }  // namespace
 
 Node::Node(Fabric& owner, uint32_t n)
@@ -165,16 +173,12 @@ Status Node::write(uint64_t address, std::span<const std::byte> from) {
   const Mapped* const mapped = find(address, from.size(), kCardWrites, &to);
   if (!mapped) return Status::denied;
   if (mapped->memory) return mapped->memory->write(to, from);
-  // A process on another processor may be looking at the last word.
-  uint32_t last = 0;
-  const size_t before = from.size() >= sizeof(last) ? from.size() - sizeof(last) : 0;
-  if (from.size() < sizeof(last) || (to + before) % sizeof(last) != 0) {
-    std::memcpy(reinterpret_cast<void*>(to), from.data(), from.size());
-    return Status::ok;
-  }
-  std::memcpy(&last, &from[before], sizeof(last));
-  if (before) std::memcpy(reinterpret_cast<void*>(to), from.data(), before);
-  __atomic_store_n(reinterpret_cast<uint32_t*>(to + before), last, __ATOMIC_RELEASE);
+  // A process on another processor may be looking at the last word, or at a pair of them.
+  const size_t n = from.size();
+  const size_t word = n >= 8 && (to + n) % 8 == 0 ? 8 : n >= 4 && (to + n) % 4 == 0 ? 4 : 0;
+  if (n > word) std::memcpy(reinterpret_cast<void*>(to), from.data(), n - word);
+  if (word == 8) store_word<uint64_t>(to + n - word, &from[n - word]);
+  if (word == 4) store_word<uint32_t>(to + n - word, &from[n - word]);
   return Status::ok;
 }
 

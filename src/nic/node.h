@@ -22,8 +22,8 @@ class Node final : public HostMemory, public Port, public LinkSource, public Lin
   Node(Fabric& fabric, uint32_t number);
   ~Node() override;
 
-  // What a process and its card share; both keep it. The manager's words for this process come
-  // first, so that no process can spoil those of another.
+  // Memory that a process and its card share; both keep it. The manager's words for this process
+  // come first, so that no process can spoil those of another.
   struct Lent {
     Lent(uint32_t endpoints, size_t bytes);
     explicit operator bool() const { return memory && event; }  // false, with errno: none to be had

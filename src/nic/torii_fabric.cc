@@ -122,7 +122,7 @@ bool parse(int argc, char** argv, Options* out, std::string* why) {
   return false;
 }
 
-// What the processes of the command find in their environment.
+// The variables that the processes of the command find in their environment.
 bool set_environment(const Emulator& emulator, const FabricOptions& options, std::string* why) {
   const std::string place = emulated_cluster_text({emulator.socket(), options.nodes});
   const std::string drivers = "self,shm," + options.card;
@@ -132,7 +132,7 @@ bool set_environment(const Emulator& emulator, const FabricOptions& options, std
                        theirs, options.card.c_str(), drivers.c_str());
     return false;
   }
-  // Whoever waits leaves its processor to the emulator.
+  // A process that waits leaves its processor to the emulator.
   if (setenv(kFabricVariable, place.c_str(), 1) == 0 &&
       setenv("TORII_DRIVERS", drivers.c_str(), 0) == 0 && setenv("TORII_WAIT", "sleep", 0) == 0)
     return true;
@@ -158,6 +158,8 @@ class Command {
 
 int Command::start(char** command) {
   sigset_t watched, before;
+  // Where the caller of this program ignores it, nobody would be told that the command has ended.
+  signal(SIGCHLD, SIG_DFL);
   sigemptyset(&watched);
   for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2})
     sigaddset(&watched, signal);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What the first contact of one process with many others costs it, without a network: keys are
+// The cost of one process's first contact with many others, without a network: keys are
 // drawn and agreed as in a job, and the first frame to each is acknowledged, over the simulated
 // fabric. TORII_LINK_CIPHER counts. Microseconds of processor time for each peer, the medians of
 // rounds.
@@ -59,7 +59,7 @@ struct Round {
   double agree, connect, exchange;
 };
 
-// What the others do is not counted, but for their part of agreeing, which is the same.
+// Work of the others is not counted, but for their part of agreeing, which is the same.
 Round one_round(size_t count) {
   SimFabric fabric({.flags = kWait, .inline_max = 4096});
   Process hub(fabric);

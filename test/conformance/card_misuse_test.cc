@@ -106,7 +106,7 @@ bool completes_before_the_data(CardMessage* message) {
          message->bytes() > sizeof(MailTrailer);
 }
 
-// What a case finds; *report is then what cards and links have counted.
+// Failures that a case finds; *report is then what cards and links have counted.
 int find_tampering(Tamper tamper, const std::string& noticed_by, std::string* report) {
   std::shared_ptr<nic::Fabric> fabric;
   nic::FabricOptions options;

@@ -15,15 +15,6 @@
 namespace torii::kit {
 namespace {
 
-std::unique_ptr<Driver> open_bulldog(std::unique_ptr<nic::Card> card, const DriverEnv& env,
-                                     std::string* why) {
-  return open_myrinet(std::move(card), env, why);
-}
-std::unique_ptr<Driver> open_raw(std::unique_ptr<nic::Card> card, const DriverEnv& env,
-                                 std::string* why) {
-  return open_myrinet(std::move(card), env, why, true);
-}
-
 // Moves the fabric's time with poll(). Drivers do not: real cards need no such help.
 class Clocked final : public Decorator {
  public:
@@ -104,18 +95,18 @@ std::vector<Rig> nic_rigs(uint64_t seed) {
       // Two cables between switches go, one for ever: there is another way.
       nic_rig("skeleton/cut", with(16, "ring:16", "cut#3/cable=16,cut#50/cable=18/for=100us"), seed,
               open_skeleton),
-      nic_rig("myrinet", with(8, "star", ""), seed, open_bulldog),
+      nic_rig("myrinet", with(8, "star", ""), seed, open_myrinet),
       // Parnass: eight switches for four hosts each, and four above.
       nic_rig("myrinet/bit-errors", with(32, "fattree", "ber=3e-6,fail#2,fail#7,stall#5/for=300us"),
-              seed, open_bulldog),
+              seed, open_myrinet),
       nic_rig("myrinet/cut", with(8, "ring:4", "cut#20/cable=8,cut#50/cable=10/for=100us"), seed,
-              open_bulldog),
-      nic_rig("myrinet/raw", with(8, "star", ""), seed, open_raw),
-      with_link(
-          nic_rig("myrinet/raw-link-bit-errors", with(8, "star", "ber=3e-6"), seed, open_raw)),
+              open_myrinet),
+      nic_rig("myrinet/raw", with(8, "star", ""), seed, open_myrinet_raw),
+      with_link(nic_rig("myrinet/raw-link-bit-errors", with(8, "star", "ber=3e-6"), seed,
+                        open_myrinet_raw)),
       with_link(nic_rig("myrinet/raw-link-cut",
                         with(8, "ring:8", "cut#20/cable=8,cut#50/cable=10/for=100us"), seed,
-                        open_raw)),
+                        open_myrinet_raw)),
       nic_rig("tnet", with(12, "star", ""), seed, open_tnet),
       nic_rig("tnet/two-a-card", with(4, "star", ""), seed, open_tnet),
       nic_rig("tnet/bit-errors", with(12, "star", "ber=1e-5"), seed, open_tnet),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What an emulator may say to a process that attaches: its welcome, the descriptors with it, and
-// answers in the channel. Then it hangs up; whatever it said, all calls of the card return.
+// All that an emulator may say to a process that attaches: its welcome, the descriptors with it,
+// and answers in the channel. Then it hangs up; whatever it said, all calls of the card return.
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -42,9 +42,9 @@ int listener() {
 }
 
 // Everything that it says is made before the process asks.
-class Liar {
+class Misbehaving {
  public:
-  explicit Liar(fuzz::Input& in) {
+  explicit Misbehaving(fuzz::Input& in) {
     const uint8_t right = in.byte();
     welcome_.magic = right & 1 ? channel::kMagic : in.take<uint32_t>();
     welcome_.status = right & 2 ? 0 : in.byte();
@@ -108,8 +108,8 @@ void use(Card& card) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::Input in(data, size);
   listener();
-  const Liar liar(in);
-  std::thread emulator([&] { liar.serve(); });
+  const Misbehaving peer(in);
+  std::thread emulator([&] { peer.serve(); });
   std::string why;
   const std::unique_ptr<Card> card = attach_card("skeleton", 1, &why);
   emulator.join();

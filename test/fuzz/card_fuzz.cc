@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What a process may say to the emulator of its card: its hello, records in its ring, right, nearly
-// right or arbitrary, and whatever it writes into the memory that is lent to the card. A second
-// process of the same fabric says nothing; it must not be cut off.
+// All that a process may say to the emulator of its card: its hello, records in its ring, right,
+// nearly right or arbitrary, and whatever it writes into the memory that is lent to the card. A
+// second process of the same fabric says nothing; it must not be cut off.
 #include <memory>
 
 #include "core/base/log.h"
@@ -28,9 +28,9 @@ channel::Hello hello_for(const Fabric& fabric, uint32_t node) {
 
 class World {
  public:
-  explicit World(bool tnet) {
+  explicit World(const char* card) {
     FabricOptions options;
-    options.card = tnet ? "tnet" : "skeleton";
+    options.card = card;
     std::string why;
     fabric_ = Fabric::make(options, &why);
     require(fabric_ != nullptr, "a fabric");
@@ -152,7 +152,8 @@ class World {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   set_log_level(LogLevel::error);
   fuzz::Input in(data, size);
-  World world(in.byte() & 1);
+  constexpr const char* kCards[] = {"skeleton", "tnet", "myrinet"};
+  World world(kCards[in.byte() % std::size(kCards)]);
   while (!in.empty()) {
     world.step(in);
     world.look();

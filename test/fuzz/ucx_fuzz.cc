@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What others publish for the ucx driver, and their hellos: arbitrary bytes, or right ones that
-// were changed. UCX itself checks nothing, so an address or a key is taken only if it is written
-// back to the same bytes, and one that was changed never is.
+// Addresses and keys that others publish for the ucx driver, and their hellos: arbitrary bytes, or
+// right ones that were changed. UCX itself checks nothing, so an address or a key is taken only if
+// it is written back to the same bytes, and one that was changed never is.
 #include <algorithm>
 #include <cstring>
 #include <vector>

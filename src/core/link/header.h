@@ -81,7 +81,7 @@ void write_header(const Header& header, uint32_t payload_crc, const TagKey& key,
 // The same without its seal.
 void write_unsealed(const Header& header, uint32_t payload_crc, std::byte* out);
 
-// What is under the seal and does not travel: the high halves of seq and ack.
+// The high halves of seq and ack are under the seal, too, and do not travel.
 inline uint64_t unsent_of(const Header& header) {
   return header.seq >> 32 | header.ack >> 32 << 32;
 }

@@ -66,7 +66,7 @@ bool LinkDriver::open(const OpenBelow& open_below, const DriverEnv& env) {
                 caps_.mtu);
     return false;
   }
-  // What goes past the link is not encrypted.
+  // Remote access goes past the link, and would not be encrypted.
   if (!(caps_.flags & kReliable) || cipher_) {
     caps_.flags &= ~(kPut | kGet | kNeedsReg | kGuard | kAtomic);
     caps_.remote_max = 0;

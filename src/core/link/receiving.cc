@@ -64,7 +64,7 @@ bool LinkDriver::proves(std::span<const std::byte> frame, Header* header, const 
   return parse_payload(*payload, header);
 }
 
-// Whoever cannot make a tag leaves nothing behind.
+// A sender without a right tag leaves nothing behind.
 void LinkDriver::forget_later(PeerId from) {
   if (from != kNoPeer && !find(from)) strangers_.push_back(from);
 }

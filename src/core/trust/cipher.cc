@@ -38,7 +38,7 @@ struct Nonce {
   std::byte bytes[12] = {};
 };
 
-// What is under the seal and not hidden.
+// The associated data: under the seal, and not hidden.
 struct OpenText {
   OpenText(const std::byte* head, uint64_t unsent) {
     std::memcpy(bytes, head, kSealedHeadBytes);

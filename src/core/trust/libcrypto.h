@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What the files that use libcrypto share.
+// Shared by the files that use libcrypto.
 #pragma once
 
 #include <cstddef>

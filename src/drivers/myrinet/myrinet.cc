@@ -42,15 +42,17 @@ class MyrinetDriver final : public CardDriver, private Advice, private Paths {
   };
 
   std::byte* copy_block(uint32_t slot) { return &card_->shared()[slot * size_t{kRawBufferBytes}]; }
+  bool reads_memory();
   void fill(uint32_t slot, const Tx& tx);
   void start();
   void end_load();
+  void give_up();
   void set_dma(uint64_t address, uint32_t at, size_t bytes, bool to_host);
   uint32_t receive_slots() const { return raw_ ? kRawSlots : kReceiveSlots; }
   bool dma_is_over() { return card_->read32(kIsr) & kDmaInt; }
   void command(uint32_t kind, uint32_t slot, uint32_t bytes, nic::Name to);
   void set_routes();
-  bool has_event() { return card_->read32(offsetof(Shared, events)) != events_; }
+  bool has_event() { return !gone_ && card_->read32(offsetof(Shared, events)) != events_; }
   unsigned handle(const Event& event);
   std::span<const std::byte> frame_of(const Event& event);
   bool has_work() {
@@ -69,6 +71,7 @@ class MyrinetDriver final : public CardDriver, private Advice, private Paths {
   uint32_t commands_ = 0, events_ = 0, routes_seen_ = 0;
   std::vector<Route> routes_;  // as the card has them
   bool armed_ = false;
+  bool gone_ = false;  // the card: loads give ones
 };
 
 MyrinetDriver::MyrinetDriver(std::unique_ptr<nic::Card> card, const DriverEnv& env, bool raw)
@@ -78,10 +81,11 @@ MyrinetDriver::MyrinetDriver(std::unique_ptr<nic::Card> card, const DriverEnv& e
       counters_(*env.counters),
       slots_(raw ? kRawSlots : kSendSlots),
       routes_(card_->liveness().endpoints()) {
-  caps_.flags = raw ? kWait : kReliable | kPeerDown | kDelivers | kWait;
+  const bool copies = raw || !reads_memory();
+  caps_.flags = raw ? kWait : kReliable | kPeerDown | kWait | (copies ? 0 : +kDelivers);
   caps_.mtu = raw ? kRawFrameMax : kFrameMax;
-  caps_.inline_max = raw ? kRawFrameMax : kPioMax;
-  caps_.lend_min = raw ? 0 : kPioMax + 1;
+  caps_.inline_max = copies ? caps_.mtu : kPioMax;
+  caps_.lend_min = copies ? 0 : kPioMax + 1;
   if (!window_.empty()) take_min = kPioMax + 1;
   set_routes();
   for (uint32_t i = 0; i < slots_.size(); i++) free_.push_back(i);
@@ -91,7 +95,7 @@ MyrinetDriver::MyrinetDriver(std::unique_ptr<nic::Card> card, const DriverEnv& e
   card_->write32(kControl, kInterruptOn);
 }
 
-// What was taken still leaves.
+// Frames that were taken still leave.
 MyrinetDriver::~MyrinetDriver() {
   for (size_t i = 0; i < slots_.size() && !leaving_.empty(); i++) {
     if (loading_) end_load();
@@ -147,6 +151,14 @@ size_t MyrinetDriver::send(std::span<const Tx> batch) {
   return taken;
 }
 
+// Can the card read this process's memory? The system may keep it from that.
+bool MyrinetDriver::reads_memory() {
+  uint64_t address;
+  if (card_->map(filled_, sizeof(filled_), nic::kCardReads, &address) != Status::ok) return false;
+  card_->unmap(address);
+  return true;
+}
+
 // Short frames are copied, to the card or to the copy block; of a long one the head.
 void MyrinetDriver::fill(uint32_t number, const Tx& tx) {
   Slot& slot = slots_[number] = {
@@ -177,6 +189,18 @@ void MyrinetDriver::end_load() {
   while (!dma_is_over()) continue;
   card_->unmap(std::exchange(loading_, 0));
   if (card_->read32(kDmaSts) == 0) slots_[leaving_.front()].body = {};
+}
+
+// The card has ended for this process, and says no more what became of these.
+void MyrinetDriver::give_up() {
+  leaving_.clear();
+  loading_ = 0;
+  for (uint32_t i = 0; i < slots_.size(); i++) {
+    if (slots_[i].to == nic::kNobody) continue;
+    const Slot slot = std::exchange(slots_[i], {});
+    if (slot.cookie) peers_.end(slot.peer, slot.cookie, Status::io_error);
+    free_.push_back(i);
+  }
 }
 
 void MyrinetDriver::set_dma(uint64_t address, uint32_t at, size_t bytes, bool to_host) {
@@ -214,6 +238,9 @@ unsigned MyrinetDriver::handle(const Event& event) {
 
 unsigned MyrinetDriver::poll(uint64_t, unsigned budget) {
   if (std::exchange(armed_, false)) card_->write32(kIsr, kHostSig);
+  // Without a cable it is cut off, too, but has still something to say.
+  if (!gone_ && peers_.cut_off()) gone_ = card_->read32(offsetof(Shared, magic)) != kMagic;
+  if (gone_) give_up();
   set_routes();
   if (loading_ && dma_is_over()) end_load();
   start();
@@ -256,11 +283,9 @@ Status MyrinetDriver::arm(int* fd) {
   return has_work() ? Status::again : Status::ok;  // its load waits for the store
 }
 
-}  // namespace
-
 // Resets the card, and gives it its control program.
-std::unique_ptr<Driver> open_myrinet(std::unique_ptr<nic::Card> card, const DriverEnv& env,
-                                     std::string* why, bool raw) {
+std::unique_ptr<Driver> open_with(bool raw, std::unique_ptr<nic::Card> card, const DriverEnv& env,
+                                  std::string* why) {
   const uint32_t version = card->read32(kEeprom + offsetof(Eeprom, cpu_version)) & 0xffff;
   const uint32_t endpoints = card->liveness().endpoints();
   nic::Control out;
@@ -275,6 +300,18 @@ std::unique_ptr<Driver> open_myrinet(std::unique_ptr<nic::Card> card, const Driv
       "'%s'; use a LANai 4.1 (0x%x) and at most %u nodes",
       version, endpoints, status_text(status), kCpuVersion, kNodes);
   return nullptr;
+}
+
+}  // namespace
+
+std::unique_ptr<Driver> open_myrinet(std::unique_ptr<nic::Card> card, const DriverEnv& env,
+                                     std::string* why) {
+  return open_with(false, std::move(card), env, why);
+}
+
+std::unique_ptr<Driver> open_myrinet_raw(std::unique_ptr<nic::Card> card, const DriverEnv& env,
+                                         std::string* why) {
+  return open_with(true, std::move(card), env, why);
 }
 
 }  // namespace torii

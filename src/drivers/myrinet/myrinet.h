@@ -12,9 +12,11 @@
 
 namespace torii {
 
-// `raw`: as over Myricom's API, frames may be lost; else BullDog is on the card, and nothing is.
-// Null with the reason in *why.
+// With BullDog on the card: nothing is lost. Null with the reason in *why.
 std::unique_ptr<Driver> open_myrinet(std::unique_ptr<nic::Card> card, const DriverEnv& env,
-                                     std::string* why, bool raw = false);
+                                     std::string* why);
+// The same as over Myricom's API: frames may be lost.
+std::unique_ptr<Driver> open_myrinet_raw(std::unique_ptr<nic::Card> card, const DriverEnv& env,
+                                         std::string* why);
 
 }  // namespace torii

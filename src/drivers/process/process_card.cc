@@ -243,7 +243,8 @@ void* ProcessCard::watch(void* arg) {
 }
 
 void ProcessCard::lose(const char* how) {
-  if (closing_ || broken_.exchange(true)) return;
+  // A card that is being given back waits for nobody either, but has nothing to tell any more.
+  if (broken_.exchange(true) || closing_) return;
   TORII_ERROR(
       "%s: torii-fabric (pid %d) %s; operations with processes of other emulated nodes end with "
       "an error; start the job again",

@@ -207,8 +207,7 @@ unsigned UcxDriver::poll(uint64_t now_ns, unsigned budget) {
   return events_;
 }
 
-// --- memory
-// ----------------------------------------------------------------------------------------
+// --- memory --------------------------------------------------------------------------------------
 
 // Everything about a key is checked before UCX sees it.
 Status UcxDriver::reg(void* base, uint64_t bytes, uint32_t access, Region* out) {

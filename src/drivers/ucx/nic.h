@@ -60,7 +60,7 @@ class UcxDriver final : public Driver, private Paths, private Advice {
     uint32_t expected = 0;    // of the next one from it
     std::string path;         // as text() told it when the peer was heard
   };
-  // What UCX was given and may keep.
+  // A message that UCX was given and may keep.
   struct Message {
     Peer* peer = nullptr;
     std::array<std::byte, sizeof(Prefix) + kMtu> bytes;
@@ -116,7 +116,6 @@ class UcxDriver final : public Driver, private Paths, private Advice {
   Members* const members_;
   const std::string purpose_;
   DriverCaps caps_;
-  Worker ucx_;
   std::vector<std::byte> own_;                // address
   std::vector<std::unique_ptr<Peer>> peers_;  // by PeerId
   std::map<PublicKey, PeerId> by_key_;
@@ -132,6 +131,7 @@ class UcxDriver final : public Driver, private Paths, private Advice {
   unsigned budget_ = 0;                  // of it: so many, then frames wait for the next one
   bool ends_ = false;                    // there are some to be reported
   bool closing_ = false;
+  Worker ucx_;  // ends first: its callbacks use all of these
 };
 
 }  // namespace torii::ucx

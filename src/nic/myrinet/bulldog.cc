@@ -101,7 +101,7 @@ class Bulldog final : public ControlProgram {
     if (!std::exchange(timing_, true)) l_.set(kIt, kAckTimeoutNs / kTickNs);
   }
 
-  // What was not acknowledged for too long is sent again, with all that follows it.
+  // Frames without an acknowledgement for too long are sent again, with all that follow.
   void on_timeout() {
     l_.clear(kTimeInt);
     timing_ = false;

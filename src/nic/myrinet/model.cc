@@ -144,7 +144,8 @@ void Lanai::set(uint32_t reg, uint32_t value) {
     case kSml:
     case kSmlt: {
       const uint32_t from = get(kSmp);
-      if (sending_ || complete_ || value < from || !has(from, value - from)) {
+      if (sending_ || complete_ || value < from || !has(from, value - from) ||
+          assembled_.size() + (value - from) > kSramBytes) {
         refused_++;
         return;
       }
@@ -236,7 +237,7 @@ void Lanai::port_ready() {
   transmit();
 }
 
-// What is to be sent waits until the cable works again.
+// The packet that is to leave waits until the cable works again.
 void Lanai::port_down() {
   raise(kLinkInt | (std::exchange(sending_, false) ? uint32_t{kSendInt} : 0));
 }

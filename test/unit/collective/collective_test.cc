@@ -269,7 +269,7 @@ TEST(Collective, ArgumentsAreChecked) {
   EXPECT_STREQ(torii_error(), "torii_group_allreduce: 1 bytes in elements of 24");
 }
 
-// What all members are told of an operation that member `lacking` has no memory for.
+// The codes that all members get of an operation for which member `lacking` has no memory.
 std::vector<int> without_memory(Team& team, Kind kind, uint32_t lacking) {
   const uint32_t count = team.size();
   std::vector<torii_flag_t> flags(count);

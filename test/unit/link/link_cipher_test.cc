@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What of the core's is readable below the link, and processes that do not agree on a cipher.
+// Data of the core that is readable below the link, and processes that do not agree on a cipher.
 #include <cstring>
 #include <set>
 #include <vector>
@@ -127,7 +127,7 @@ TEST_P(LinkCipherTest, NothingOfTheUsersIsReadable) {
   }
 }
 
-// Whoever begins, and although answers get lost: both ends are told of both settings.
+// Both ends are told of both settings, although answers get lost.
 TEST_P(LinkCipherTest, UnequalSettingsAreAnError) {
   for (const char* const other : {"none", "aes-128-gcm", "chacha20-poly1305"}) {
     if (std::string(other) == GetParam()) continue;

@@ -33,7 +33,7 @@ class WithCipher : public testing::TestWithParam<const char*> {
     EXPECT_EQ(param_set("link_cipher", name, "test", &why), Status::ok) << why;
   }
   static bool encrypted() { return cipher_in_use() != Cipher::none; }
-  // What the link adds to a frame.
+  // Bytes that the link adds to a frame.
   static size_t overhead() { return link::kHeaderBytes + (encrypted() ? kCipherGrowth : 0); }
   // Of networks: with a cipher the link needs those that copy frames.
   static uint32_t inline_max() { return encrypted() ? 4096 : 1024; }

@@ -18,7 +18,7 @@ namespace torii::test {
 inline constexpr uint64_t kMs = 1000000;  // in nanoseconds
 inline constexpr TagKey kKey = {std::byte{1}, std::byte{2}, std::byte{3}};
 
-// What links in this process encrypt with.
+// The cipher of links in this process.
 inline Cipher cipher_in_use() {
   Cipher cipher = Cipher::none;
   std::string why;

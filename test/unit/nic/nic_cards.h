@@ -36,8 +36,8 @@ inline std::unique_ptr<Driver> open_card(const std::string& name, nic::Fabric& f
   std::unique_ptr<Driver> driver;
   if (card && name == "tnet") driver = open_tnet(std::move(card), env, &why);
   if (card && name == "skeleton") driver = open_skeleton(std::move(card), env, &why);
-  if (card && name.starts_with("myrinet"))
-    driver = open_myrinet(std::move(card), env, &why, name == "myrinet/raw");
+  if (card && name == "myrinet") driver = open_myrinet(std::move(card), env, &why);
+  if (card && name == "myrinet/raw") driver = open_myrinet_raw(std::move(card), env, &why);
   EXPECT_TRUE(driver) << why;
   return driver;
 }

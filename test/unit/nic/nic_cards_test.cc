@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What holds for the driver of every emulated card.
+// Cases for the driver of every emulated card.
 #include "nic_cards.h"
 
 #include "core/base/random.h"

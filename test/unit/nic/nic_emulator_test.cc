@@ -12,11 +12,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <thread>
 
 #include "core/base/abstract_socket.h"
 #include "core/base/emulated.h"
 #include "core/base/log.h"
+#include "drivers/myrinet/myrinet.h"
 #include "drivers/process/process_card.h"
 #include "drivers/skeleton/skeleton.h"
 #include "nic/channel.h"
@@ -76,12 +78,14 @@ class Fixture {
   std::thread thread_;
 };
 
-End::Open on(uint32_t node) {
-  return [node](const DriverEnv& env) -> std::unique_ptr<Driver> {
+End::Open on(uint32_t node, const std::string& name = "skeleton") {
+  return [node, name](const DriverEnv& env) -> std::unique_ptr<Driver> {
     std::string why;
-    std::unique_ptr<Card> card = attach_card("skeleton", node, &why);
+    std::unique_ptr<Card> card = attach_card(name.c_str(), node, &why);
     EXPECT_TRUE(card) << why;
-    return card ? open_skeleton(std::move(card), env, &why) : nullptr;
+    if (!card) return nullptr;
+    return name == "skeleton" ? open_skeleton(std::move(card), env, &why)
+                              : open_myrinet(std::move(card), env, &why);
   };
 }
 
@@ -116,7 +120,7 @@ TEST(NicEmulator, FramesPassAndCardsAreGivenBack) {
   for (int i = 0; i < 500; i++)
     ASSERT_EQ(b.sink.packets[size_t(i)].bytes,
               "head" + std::string(size_t(i * 7 % 2000), char('a' + i % 26)));
-  // What was sent before the end arrives before it.
+  // A frame that was sent before the end arrives before it.
   ASSERT_TRUE(b.send(to_a, "last"));
   b.driver.reset();
   ASSERT_TRUE(run({&a}, [&] { return !a.sink.downs.empty(); }));
@@ -214,7 +218,7 @@ struct Raw {
     const AbstractAddress address(name);
     EXPECT_EQ(connect(socket.get(), address.get(), address.bytes()), 0);
   }
-  // What came in answer; of length 0: the other end has hung up.
+  // Returns the bytes that came in answer; 0: the other end has hung up.
   ssize_t say(const void* bytes, size_t n) {
     EXPECT_TRUE(send_message(socket.get(), bytes, n, {}));
     pollfd answer{socket.get(), POLLIN, 0};
@@ -270,10 +274,10 @@ TEST(NicEmulator, NonsenseAtTheDoorIsTurnedAway) {
   // It says a false cookie: it has a card, but its memory is not touched.
   hello = good_hello(1);
   hello.cookie_at = 8;
-  Raw liar(name);
-  ASSERT_EQ(liar.say(&hello, sizeof(hello)), ssize_t(sizeof(channel::Welcome)));
-  EXPECT_EQ(liar.welcome.status, 0u);
-  EXPECT_NE(liar.welcome.attach_error, 0);
+  Raw process(name);
+  ASSERT_EQ(process.say(&hello, sizeof(hello)), ssize_t(sizeof(channel::Welcome)));
+  EXPECT_EQ(process.welcome.status, 0u);
+  EXPECT_NE(process.welcome.attach_error, 0);
 }
 
 // Each is cut off, and dead for the others, who go on.
@@ -285,7 +289,7 @@ TEST(NicEmulator, NonsenseInTheRingCutsItsProcessOff) {
   using channel::Kind;
   using channel::Record;
   constexpr uint32_t kMuch = channel::kPieceMax + 8;
-  const std::pair<Record, uint32_t> lies[] = {
+  const std::pair<Record, uint32_t> malformed[] = {
       {{Kind::store, 0, 4, 0}, 1},                           // bytes that are no records
       {{Kind::store, 0, 4, 0}, channel::kRingBytes + 8},     // more than the ring has
       {{Kind::store, 0, 64, 0}, 24},                         // a payload that is not there
@@ -297,15 +301,15 @@ TEST(NicEmulator, NonsenseInTheRingCutsItsProcessOff) {
       {{Kind::control, 0, 8, 1}, 24},
       {{Kind::map, 0, 8, 1}, 24},
       {{static_cast<Kind>(77), 0, 0, 0}, 16}};
-  for (const auto& [record, moved] : lies) {
+  for (const auto& [record, moved] : malformed) {
     const channel::Hello hello = good_hello(2);
-    Raw liar(fixture.emulator->socket());
-    ASSERT_EQ(liar.say(&hello, sizeof(hello)), ssize_t(sizeof(channel::Welcome)));
-    ASSERT_EQ(liar.welcome.status, 0u) << liar.welcome.text;
-    std::memcpy(liar.shared().ring, &record, sizeof(record));
-    liar.shared().tail = moved;
-    liar.ring();
-    EXPECT_TRUE(liar.is_cut_off()) << int(record.kind) << " " << moved;
+    Raw process(fixture.emulator->socket());
+    ASSERT_EQ(process.say(&hello, sizeof(hello)), ssize_t(sizeof(channel::Welcome)));
+    ASSERT_EQ(process.welcome.status, 0u) << process.welcome.text;
+    std::memcpy(process.shared().ring, &record, sizeof(record));
+    process.shared().tail = moved;
+    process.ring();
+    EXPECT_TRUE(process.is_cut_off()) << int(record.kind) << " " << moved;
     ASSERT_TRUE(a.send(to_b, "go on"));
     ASSERT_TRUE(run({&a, &b}, [&] { return !b.sink.packets.empty(); }));
     b.sink.packets.clear();
@@ -352,6 +356,11 @@ class Child {
     const ssize_t n = read(out_.get(), text, sizeof(text));
     return {text, size_t(std::max<ssize_t>(n, 0))};
   }
+  void stop() {
+    int status;
+    EXPECT_EQ(kill(pid_, SIGSTOP), 0);
+    EXPECT_EQ(waitpid(pid_, &status, WUNTRACED), pid_);
+  }
   void end() {
     if (pid_ <= 0) return;
     kill(pid_, SIGKILL);
@@ -391,9 +400,11 @@ TEST(NicEmulator, ADeadProcessIsToldOnceAndByName) {
   EXPECT_EQ(a.sink.downs.size(), 1u);
 }
 
-TEST(NicEmulator, TheEndOfTheEmulatorIsTheEndOfAllPeers) {
-  Child child([](int, int out) {
+// An emulator in a process of its own, which says where it is.
+std::function<void(int, int)> emulator_of(const char* card) {
+  return [card](int, int out) {
     FabricOptions options;
+    options.card = card;
     std::string why;
     const std::unique_ptr<Emulator> emulator = Emulator::make(options, &why);
     if (!emulator) return;
@@ -401,7 +412,11 @@ TEST(NicEmulator, TheEndOfTheEmulatorIsTheEndOfAllPeers) {
     if (write(out, place.data(), place.size()) < 0) return;
     const Descriptor never(eventfd(0, EFD_CLOEXEC));
     emulator->serve(never.get(), [] { return true; });
-  });
+  };
+}
+
+TEST(NicEmulator, TheEndOfTheEmulatorIsTheEndOfAllPeers) {
+  Child child(emulator_of("skeleton"));
   setenv(kFabricVariable, child.hear().c_str(), 1);
   set_log_level(LogLevel::error);
   End a(on(0)), b(on(1));
@@ -420,6 +435,57 @@ TEST(NicEmulator, TheEndOfTheEmulatorIsTheEndOfAllPeers) {
   EXPECT_EQ(a.sink.dones[0].status, Status::io_error);
   PeerId peer;
   EXPECT_NE(a.driver->connect(b.address(), &peer, &why), Status::ok);
+  unsetenv(kFabricVariable);
+}
+
+// The card can no longer tell what became of its frames, and loads of its registers give ones.
+TEST(NicEmulator, TheEndOfTheEmulatorEndsTheFramesThatItsCardHas) {
+  Child child(emulator_of("myrinet"));
+  setenv(kFabricVariable, child.hear().c_str(), 1);
+  set_log_level(LogLevel::error);
+  End a(on(0, "myrinet")), b(on(1, "myrinet"));
+  ASSERT_TRUE(a.driver && b.driver);
+  const PeerId to_b = a.connect(b);
+  ASSERT_NE(b.connect(a), kNoPeer);
+  child.stop();
+  for (const uint64_t cookie : {1, 2, 3}) ASSERT_TRUE(a.send(to_b, "into the void", "", cookie));
+  child.end();
+  ASSERT_TRUE(run({&a, &b}, [&] { return !a.sink.downs.empty() && !b.sink.downs.empty(); }));
+  EXPECT_EQ(a.sink.downs[0].status, Status::peer_dead);
+  EXPECT_EQ(a.sink.downs[0].dones_before, 3u);
+  ASSERT_EQ(a.sink.dones.size(), 3u);
+  for (const Recorder::Done& done : a.sink.dones) EXPECT_EQ(done.status, Status::io_error);
+  EXPECT_TRUE(a.driver->paths()->delivered());
+  int fd = -1;
+  EXPECT_EQ(a.driver->arm(&fd), Status::ok) << "a process that waits does not sleep";
+  unsetenv(kFabricVariable);
+}
+
+TEST(NicEmulator, AFullChannelIsGivenUpWhenTheEmulatorEnds) {
+  Child child(emulator_of("skeleton"));
+  setenv(kFabricVariable, child.hear().c_str(), 1);
+  std::string why;
+  std::unique_ptr<Card> card = attach_card("skeleton", 0, &why);
+  ASSERT_TRUE(card) << why;
+  child.stop();
+  const uint32_t words[4] = {};
+  for (uint32_t n = 0; n < channel::kRingBytes; n += sizeof(channel::Record) + sizeof(words))
+    card->write(0, words, sizeof(words));
+  std::atomic<bool> closed{false};
+  std::thread closing([&] {
+    card.reset();
+    closed = true;
+  });
+  EXPECT_TRUE(run({}, [until = now_ms() + 100] { return now_ms() > until; }));
+  EXPECT_FALSE(closed) << "the channel was not full";
+  child.end();
+  const bool ends = run({}, [&] { return closed.load(); });
+  EXPECT_TRUE(ends) << "it waits for ever";
+  if (ends) {
+    closing.join();
+  } else {
+    closing.detach();
+  }
   unsetenv(kFabricVariable);
 }
 

@@ -305,11 +305,52 @@ TEST(NicMyrinet, LongBodiesMoveByDma) {
   EXPECT_EQ(counters.taken_bytes, 513u + 4000u);
 }
 
-TEST(NicMyrinet, TheDriverRefusesOtherCards) {
-  test::expect_other_cards_refused([](auto card, const DriverEnv& env, std::string* why) {
-    return open_myrinet(std::move(card), env, why);
+// A card that is kept from the memory of its process.
+class FarCard final : public Card {
+ public:
+  explicit FarCard(std::unique_ptr<Card> card) : card_(std::move(card)) {}
+  const CardInfo& info() const override { return card_->info(); }
+  Liveness liveness() const override { return card_->liveness(); }
+  void write32(uint32_t at, uint32_t value) override { card_->write32(at, value); }
+  void write(uint32_t at, const void* from, size_t n) override { card_->write(at, from, n); }
+  uint32_t read32(uint32_t at) override { return card_->read32(at); }
+  void read(uint32_t at, void* to, size_t n) override { card_->read(at, to, n); }
+  Status map(void*, size_t, uint32_t, uint64_t*) override { return Status::no_memory; }
+  void unmap(uint64_t) override { ADD_FAILURE() << "nothing is mapped"; }
+  std::span<std::byte> shared() override { return card_->shared(); }
+  Status control(const Control& in, Control* out) override { return card_->control(in, out); }
+  int interrupt() override { return card_->interrupt(); }
+
+ private:
+  const std::unique_ptr<Card> card_;
+};
+
+TEST(NicMyrinet, WhereTheCardReadsNoMemoryBodiesAreCopied) {
+  CardEnds ends("myrinet", {.nodes = 2});
+  ends.ends[0] = nullptr;
+  ends.run(100);
+  ends.ends[0] = std::make_unique<test::End>([&](const DriverEnv& env) {
+    std::string why;
+    return open_myrinet(std::make_unique<FarCard>(ends.fabric->open(0, &why)), env, &why);
   });
+  const DriverCaps& caps = ends[0].driver->caps();
+  EXPECT_EQ(caps.lend_min, 0u);
+  EXPECT_EQ(caps.flags & kDelivers, 0u);
+  const PeerId to = ends[0].connect(ends[1]), back = ends[1].connect(ends[0]);
+  for (const size_t size : {size_t{512}, size_t{513}, size_t{4001}, caps.mtu - size_t{4}}) {
+    std::string body = letters(size);
+    ends.send(0, to, "head", body, size);
+    ends.send(1, back, "back", body, size);
+    ends.run(5000);
+    ASSERT_FALSE(ends[1].sink.packets.empty()) << size;
+    EXPECT_EQ(ends[1].sink.packets.back().bytes, "head" + body);
+    EXPECT_EQ(ends[0].sink.packets.back().bytes, "back" + body);
+    EXPECT_EQ(ends[0].sink.dones.back().cookie, size);
+  }
+  EXPECT_EQ(ends.fabric->bus(0).counts().transfers, 0u);
 }
+
+TEST(NicMyrinet, TheDriverRefusesOtherCards) { test::expect_other_cards_refused(open_myrinet); }
 
 }  // namespace
 }  // namespace torii::nic::myrinet

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "core/base/random.h"
+#include "drivers/mailbox.h"
 #include "drivers/tnet/tnet.h"
 #include "nic/fabric.h"
 #include "nic/tnet/regs.h"
@@ -277,9 +278,9 @@ TEST(NicTnet, AFrameToAGroupLeavesTheSenderOnce) {
   for (uint32_t i = 0; i < 8; i++) EXPECT_EQ(ends[i]->sink.packets.size(), i ? 50u : 0u) << i;
   const Link::Counts& after = fabric->link(0, false).counts();
   const uint64_t packets = after.packets - after.resends - (before.packets - before.resends);
-  // 3004 bytes and a trailer of 16 are 27 packets; beside them the credits of the other processes.
-  EXPECT_GE(packets, 50 * 27u);
-  EXPECT_LE(packets, 50 * 27u + 100);
+  // 3008 bytes and a trailer of 24 are 28 packets; beside them the credits of the other processes.
+  EXPECT_GE(packets, 50 * 28u);
+  EXPECT_LE(packets, 50 * 28u + 100);
 }
 
 // The receiver has read nothing of the one before when the next process begins.
@@ -300,6 +301,55 @@ TEST(NicTnet, ALaterProcessOfAnEndpointDoesNotOverwriteFramesOfTheEarlierOne) {
   for (size_t i = 0; i < 8; i++)
     EXPECT_EQ(b.sink.packets[i].bytes, i < 4 ? "first" : "second") << i;
   EXPECT_EQ(b.sink.downs.size(), 2u);
+}
+
+// Nobody but the sender knows when it writes to a slot again.
+TEST(NicTnet, TheLengthOfAFrameIsTheOneThatWasChecked) {
+  alignas(8) static std::byte memory[kMailboxBytes];
+  const Name from = make_name(1, 1), to = make_name(0, 1);
+  MailWriter().seal(memory, {100, 0, 1, from, to, 0});
+  MailReader reader(memory, from, to);
+  const MailTrailer* const head = reader.head();
+  ASSERT_TRUE(head);
+  const uint32_t huge = ~0u;
+  std::memcpy(memory + kMailMax + offsetof(MailTrailer, bytes), &huge, sizeof(huge));
+  EXPECT_EQ(reader.frame(*head).size(), 100u);
+  EXPECT_EQ(reader.frame(*head).data(), memory + MailWriter::begin(100));
+  EXPECT_FALSE(reader.head()) << "too long";
+}
+
+// The answer to its put has no room at a process that does not poll.
+TEST(NicTnet, AProcessThatDoesNotPollHoldsUpNoOthersPut) {
+  const auto fabric = make_tnet(3);
+  test::End target(tnet_on(*fabric, 0)), stopped(tnet_on(*fabric, 1)), other(tnet_on(*fabric, 2));
+  std::string memory(8, '.'), word = "the word";
+  Region region;
+  ASSERT_EQ(target.driver->reg(memory.data(), memory.size(), kRemoteWrite, &region), Status::ok);
+  const PeerId to_stopped = target.connect(stopped);
+  for (uint32_t i = 0; i < kMailSlots; i++) ASSERT_TRUE(target.send(to_stopped, "fills its slots"));
+  const auto put = [&](test::End& end) {
+    const iovec piece{word.data(), word.size()};
+    Rma rma;
+    rma.peer = end.connect(target);
+    const auto key = std::span(region.key).first(end.driver->caps().key_bytes);
+    EXPECT_EQ(end.driver->import(rma.peer, key, &rma.remote), Status::ok);
+    rma.pieces = &piece;
+    rma.piece_count = 1;
+    rma.bytes = word.size();
+    rma.cookie = 1;
+    EXPECT_EQ(end.driver->put(rma), Status::pending);
+  };
+  put(stopped);
+  run(*fabric, {&target}, 300);
+  EXPECT_EQ(memory, word);
+  put(other);
+  run(*fabric, {&target, &other}, 300);
+  ASSERT_EQ(other.sink.dones.size(), 1u) << "it waits for the one that does not poll";
+  EXPECT_EQ(other.sink.dones[0].status, Status::ok);
+  run(*fabric, {&target, &stopped}, 300);
+  EXPECT_EQ(stopped.sink.dones.size(), 1u);
+  EXPECT_EQ(stopped.sink.packets.size(), size_t{kMailSlots});
+  target.driver->dereg(region);
 }
 
 TEST(NicTnet, TheDriverRefusesOtherCards) { test::expect_other_cards_refused(open_tnet); }

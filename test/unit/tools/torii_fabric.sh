@@ -50,6 +50,11 @@ has err 'of another torii-fabric'
 run 7 -- sh -c 'exit 7'
 run 137 -- sh -c 'kill -KILL $$'
 
+# Also where the caller ignores the ends of its children.
+timeout -k 1 20 env --ignore-signal=CHLD ./torii-fabric -- sh -c 'exit 7' >"$work/out" 2>&1
+status=$?
+[ $status = 7 ] || { echo "failed: status $status with SIGCHLD ignored"; failed=1; }
+
 # A signal goes to the command, whose end is that of torii-fabric.
 ./torii-fabric -- sh -c 'trap "echo told; exit 3" TERM; echo ready; while :; do sleep 0.1; done' \
   >"$work/out" 2>"$work/err" </dev/null &

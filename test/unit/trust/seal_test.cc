@@ -47,7 +47,7 @@ class CipherTest : public testing::TestWithParam<Cipher> {
     seal.seal({&frame, 1});
     return out;
   }
-  // What the other one makes of it; "refused".
+  // The frame as the other one opens it, or "refused".
   std::string opened(const std::string& body, uint64_t unsent, const SealKey& key) {
     std::string out(body.size(), '\0');
     const bool right = seal.open({head, unsent, &key, std::as_bytes(std::span(body)), false,
