@@ -60,6 +60,7 @@ configured() {
   local folder=$work/$1 linker=
   shift
   ! command -v ld.lld >/dev/null || linker=-fuse-ld=lld
+  [ ! -f "$folder/Makefile" ] || configured_here "$folder" || rm -r "$folder"
   mkdir -p "$folder"
   [ -f "$folder/Makefile" ] ||
     (cd "$folder" && "$top/configure" --prefix="$work/prefix" LDFLAGS="$linker" "$@") || return 1
