@@ -8,7 +8,10 @@ EXTRA_DIST += \
 	contrib/common.sh \
 	contrib/compare \
 	contrib/examples/Makefile \
+	contrib/examples/portals_get.c \
 	contrib/examples/portals_ring.c \
+	contrib/examples/portals_server.c \
+	contrib/examples/torii_pair.c \
 	contrib/join \
 	contrib/mpich/torii-netmod \
 	contrib/new-card \

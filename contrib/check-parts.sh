@@ -121,15 +121,7 @@ part_library() {
   done
   meets "programs for other Portals" test/unit/portals/portals_clients_test.c \
     test/unit/portals/portals_clients_cxx_test.cc
-  done_or_fail "library: example by its Makefile" "the ring of three processes" "$work/library.log" bash -c "
-    set -e
-    env -u PKG_CONFIG_PATH make -B -C $work -f $top/contrib/examples/Makefile VPATH=$top/contrib/examples \\
-      PKG_CONFIG_PATH=$PKG_CONFIG_PATH CFLAGS='-Wall -Wextra -Werror'
-    export TORII_JOB=check-$$ TORII_SIZE=3
-    for rank in 0 1 2; do TORII_RANK=\$rank timeout 30 $work/portals_ring & done >$work/ring.txt
-    wait
-    cat $work/ring.txt
-    test \$(sort -u $work/ring.txt | grep -c 'heard from rank') -eq 3"
+  suite examples 180 test/examples/run
 }
 
 # meets WHAT C_FILE CXX_FILE: they compile and link by pkg-config, and run
