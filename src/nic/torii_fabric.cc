@@ -46,9 +46,10 @@ constexpr char kRestOfUsage[] =
     "browser's\n"
     "                    trace viewer\n"
     "  --version, --help\n"
-    "src/nic/README.md explains plans and parameters. The exit status is that of the command; 128\n"
-    "and the signal's number if a signal ended it; 2 for wrong options; 127 if it cannot be "
-    "started.\n";
+    "src/nic/README.md explains plans and parameters.\n"
+    "Exit status: that of the command; 128 and the signal's number if a signal ended it; 2 for "
+    "wrong\n"
+    "options; 127 if it cannot be started.\n";
 constexpr int kWrongOptions = 2, kNotStarted = 127;
 constexpr uint64_t kLastWordsNs = 1000000000;  // for processes that end with the command
 
