@@ -7,8 +7,6 @@ EXTRA_DIST += \
 	contrib/check-tree \
 	contrib/common.sh \
 	contrib/compare \
-	contrib/examples/Makefile \
-	contrib/examples/portals_ring.c \
 	contrib/join \
 	contrib/mpich/torii-netmod \
 	contrib/new-card \
@@ -16,3 +14,9 @@ EXTRA_DIST += \
 	contrib/system \
 	src/README.md \
 	src/core/README.md
+dist_examples_DATA = \
+	contrib/examples/Makefile \
+	contrib/examples/portals_get.c \
+	contrib/examples/portals_ring.c \
+	contrib/examples/portals_server.c \
+	contrib/examples/torii_pair.c

@@ -8,7 +8,7 @@ parts_table="\
 install     200  packages; builds with g++ -Werror; installs
 tree         15  includes, lengths of files and functions, licence lines, format
 dist         10  a release holds every file
-library      10  what a program meets: headers, symbols, pkg-config
+library      30  what a program meets: headers, symbols, pkg-config, examples; install and uninstall
 unit        150  in-process tests that find more at full speed, tools and start-up
 clang       300  builds everything with clang++ -Werror and the sanitizers
 asan        150  all in-process tests with address and undefined-behaviour sanitizer
@@ -60,6 +60,7 @@ configured() {
   local folder=$work/$1 linker=
   shift
   ! command -v ld.lld >/dev/null || linker=-fuse-ld=lld
+  [ ! -f "$folder/Makefile" ] || configured_here "$folder" || rm -r "$folder"
   mkdir -p "$folder"
   [ -f "$folder/Makefile" ] ||
     (cd "$folder" && "$top/configure" --prefix="$work/prefix" LDFLAGS="$linker" "$@") || return 1
@@ -120,15 +121,36 @@ part_library() {
   done
   meets "programs for other Portals" test/unit/portals/portals_clients_test.c \
     test/unit/portals/portals_clients_cxx_test.cc
-  done_or_fail "library: example by its Makefile" "the ring of three processes" "$work/library.log" bash -c "
-    set -e
-    env -u PKG_CONFIG_PATH make -B -C $work -f $top/contrib/examples/Makefile VPATH=$top/contrib/examples \\
-      PKG_CONFIG_PATH=$PKG_CONFIG_PATH CFLAGS='-Wall -Wextra -Werror'
-    export TORII_JOB=check-$$ TORII_SIZE=3
-    for rank in 0 1 2; do TORII_RANK=\$rank timeout 30 $work/portals_ring & done >$work/ring.txt
-    wait
-    cat $work/ring.txt
-    test \$(sort -u $work/ring.txt | grep -c 'heard from rank') -eq 3"
+  suite examples 180 test/examples/run
+  installs
+}
+
+# What make installs is in its places, and make uninstall leaves nothing of it.
+installs() {
+  local root=$work/root name missing= left
+  rm -rf "$root"
+  done_or_fail "library: make install" "make install" "$work/library.log" \
+    make -C build install DESTDIR="$root" || return
+  for name in bin/torii-{check,env,fabric,info,perf,tune} lib/libtorii.so lib/pkgconfig/torii.pc \
+    include/{torii.h,portals3.h,portals/p3api/debug.h} lib/openmpi/mca_mtl_torii.so \
+    share/man/man1/torii-{check,env,fabric,info,perf,tune}.1 \
+    share/doc/torii/{LICENSE,README.md,examples/{Makefile,torii_pair.c}}; do
+    [ -s "$root$top/install/$name" ] || missing="$missing $name"
+  done
+  if [ -z "$missing" ]; then
+    report PASS "library: everything is installed"
+  else
+    report FAIL "library: everything is installed" "missing:$missing"
+  fi
+  done_or_fail "library: make uninstall" "make uninstall" "$work/library.log" \
+    make -C build uninstall DESTDIR="$root" || return
+  left=$(find "$root" ! -type d; cd "$root$top/install" && find ./*/* -type d ! -path ./lib/pkgconfig \
+    ! -path ./share/man ! -path ./share/man/man1 ! -path ./share/doc)
+  if [ -z "$left" ]; then
+    report PASS "library: make uninstall leaves nothing"
+  else
+    report FAIL "library: make uninstall leaves nothing" "left: $(echo $left)"
+  fi
 }
 
 # meets WHAT C_FILE CXX_FILE: they compile and link by pkg-config, and run

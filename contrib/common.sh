@@ -49,6 +49,14 @@ last_lines() {
   echo "   all of it: $1"
 }
 
+# configured_here BUILD: was the build in this folder configured for it? A copy of a build, as a copied
+# tree has it, compiles the sources and installs into the folders of the original.
+configured_here() {
+  local made_for
+  made_for=$(sed -n 's/^abs_top_builddir = //p' "$1/Makefile")
+  [ "$made_for" -ef "$1" ]
+}
+
 # debian_sources RELEASE: "URI SUITE COMPONENT" of each list of packages that this system has of its
 # own release, with another one in its place.
 debian_sources() {

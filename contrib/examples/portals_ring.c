@@ -4,7 +4,8 @@
  * A complete Portals 3.3 program: each process puts a greeting into memory of the next one, and
  * prints what the one before it has put into its own. Compiled and started like this:
  *
- *   cc -o portals_ring portals_ring.c $(pkg-config --cflags --libs torii)
+ *   cc -o portals_ring portals_ring.c $(pkg-config --cflags --libs torii) \
+ *     $(pkg-config --variable=rpath torii)
  *   mpirun -n 4 ./portals_ring
  */
 #include <portals3.h>

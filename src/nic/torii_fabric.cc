@@ -16,6 +16,7 @@
 #include <cstring>
 #include <string>
 
+#include "config.h"
 #include "core/base/descriptor.h"
 #include "core/base/emulated.h"
 #include "core/base/log.h"
@@ -44,10 +45,11 @@ constexpr char kRestOfUsage[] =
     "  --trace FILE      writes down each access, packet and interrupt; FILE.json: for a "
     "browser's\n"
     "                    trace viewer\n"
-    "  --help            this text\n"
-    "src/nic/README.md explains plans and parameters. The exit status is that of the command; 128\n"
-    "and the signal's number if a signal ended it; 2 for wrong options; 127 if it cannot be "
-    "started.\n";
+    "  --version, --help\n"
+    "src/nic/README.md explains plans and parameters.\n"
+    "Exit status: that of the command; 128 and the signal's number if a signal ended it; 2 for "
+    "wrong\n"
+    "options; 127 if it cannot be started.\n";
 constexpr int kWrongOptions = 2, kNotStarted = 127;
 constexpr uint64_t kLastWordsNs = 1000000000;  // for processes that end with the command
 
@@ -55,7 +57,7 @@ struct Options {
   FabricOptions fabric;
   std::string trace;
   char** command = nullptr;
-  bool help = false;
+  bool help = false, version = false;
 };
 
 int complain(const std::string& why) {
@@ -89,11 +91,15 @@ bool read_nodes(const std::string& text, uint32_t* out, std::string* why) {
 }
 
 bool parse(int argc, char** argv, Options* out, std::string* why) {
-  const option known[] = {
-      {"card", required_argument, nullptr, 'c'},     {"nodes", required_argument, nullptr, 'n'},
-      {"topology", required_argument, nullptr, 't'}, {"faults", required_argument, nullptr, 'f'},
-      {"set", required_argument, nullptr, 's'},      {"trace", required_argument, nullptr, 'r'},
-      {"help", no_argument, nullptr, 'h'},           {nullptr, 0, nullptr, 0}};
+  const option known[] = {{"card", required_argument, nullptr, 'c'},
+                          {"nodes", required_argument, nullptr, 'n'},
+                          {"topology", required_argument, nullptr, 't'},
+                          {"faults", required_argument, nullptr, 'f'},
+                          {"set", required_argument, nullptr, 's'},
+                          {"trace", required_argument, nullptr, 'r'},
+                          {"help", no_argument, nullptr, 'h'},
+                          {"version", no_argument, nullptr, 'v'},
+                          {nullptr, 0, nullptr, 0}};
   opterr = 0;
   for (int c; (c = getopt_long(argc, argv, "+:", known, nullptr)) != -1;) {
     const std::string value = optarg ? optarg : "";
@@ -103,6 +109,7 @@ bool parse(int argc, char** argv, Options* out, std::string* why) {
     if (c == 'f') out->fabric.faults = value;
     if (c == 'r') out->trace = value;
     if (c == 'h') out->help = true;
+    if (c == 'v') out->version = true;
     if (c == 'n' && !read_nodes(value, &out->fabric.nodes, why)) return false;
     if (c == 's' && equals == std::string::npos) {
       *why = "--set " + value + ": expected NAME=VALUE, such as link.rate=2e9";
@@ -117,7 +124,7 @@ bool parse(int argc, char** argv, Options* out, std::string* why) {
     }
   }
   out->command = argv + optind;
-  if (out->help || *out->command) return true;
+  if (out->help || out->version || *out->command) return true;
   *why = "there is no command; name one behind --, such as torii-fabric -- mpirun -n 2 ./program";
   return false;
 }
@@ -211,8 +218,9 @@ int run(int argc, char** argv) {
   Options options;
   std::string why;
   if (!parse(argc, argv, &options, &why)) return complain(why);
-  if (options.help) {
-    print_usage();
+  if (options.help || options.version) {
+    if (options.help) print_usage();
+    if (options.version) std::printf("torii-fabric %s\n", PACKAGE_VERSION);
     return std::fflush(stdout) == 0 ? 0 : 1;
   }
   if (on_emulated_cluster())

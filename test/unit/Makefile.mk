@@ -218,6 +218,8 @@ unit_scripts = \
 	test/unit/boot/boot_hydra.sh \
 	test/unit/boot/boot_by_hand.sh \
 	test/unit/portals/portals_reopen.sh \
+	test/unit/contrib/contrib_scripts.sh \
+	test/unit/tools/all_tools.sh \
 	test/unit/tools/torii_perf.sh \
 	test/unit/tools/torii_check.sh \
 	test/unit/tools/torii_env.sh \

@@ -2,6 +2,21 @@
 nodist_bin_SCRIPTS += src/core/tools/torii-env
 EXTRA_DIST += src/core/tools/README.md
 
+# Manual pages, from what the tools print by --help.
+man_pages = torii-check.1 torii-env.1 torii-fabric.1 torii-info.1 torii-perf.1 torii-tune.1
+man_MANS = $(man_pages)
+CLEANFILES += $(man_pages)
+EXTRA_DIST += src/core/tools/man-page
+torii-check.1: torii-check$(EXEEXT)
+torii-env.1: src/core/tools/torii-env
+torii-fabric.1: torii-fabric$(EXEEXT)
+torii-info.1: torii-info$(EXEEXT)
+torii-perf.1: torii-perf$(EXEEXT)
+torii-tune.1: torii-tune$(EXEEXT)
+$(man_pages): src/core/tools/man-page
+	$(AM_V_GEN)$(SHELL) $(srcdir)/src/core/tools/man-page $(TEST_RUNNER) \
+		./$(filter-out %/man-page,$^) >$@.new && mv $@.new $@
+
 # What the tools and their tests are made of, beside the library.
 noinst_LIBRARIES += libtorii_tools.a
 libtorii_tools_a_SOURCES = \

@@ -96,6 +96,7 @@ def arguments():
     parser.add_argument("--ms", type=float, default=6, help="time for each size (%(default)s)")
     parser.add_argument("--lock", metavar="FILE",
                         help="hold a lock on FILE for a minute at a time: other measurements then wait")
+    parser.add_argument("--check-options", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
@@ -120,6 +121,8 @@ def chosen(args):
 def main():
     args = arguments()
     figures = chosen(args)
+    if args.check_options:
+        return 0
     args.results = os.path.abspath(args.results)
     os.makedirs(args.results, exist_ok=True)
     cores = len(os.sched_getaffinity(0))

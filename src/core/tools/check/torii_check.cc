@@ -42,6 +42,7 @@ constexpr char kUsage[] =
     "  --verbose         all tables, and what is of no consequence\n"
     "  --json            for programs; all values are texts\n"
     "  --strict          warnings count as failures\n"
+    "  --version, --help\n"
     "Failures are what would make a job fail, hang or not start; warnings (loss that is repaired, "
     "an\n"
     "interface that lies idle, no multicast, no cross-memory attach, small buffers) make it "

@@ -38,20 +38,22 @@ constexpr char kUsage[] =
     "  --machine   what this machine allows, as far as it bears on the choice of paths\n"
     "  --md        as Markdown tables\n"
     "  --json      as JSON\n"
+    "  --version, --help\n"
     "Exit status: 0; 1 if a driver that TORII_DRIVERS names is unusable; 2 for a wrong option.\n";
 
 struct Options {
   bool drivers = false, paths = false, params = false, counters = false, machine = false;
-  bool markdown = false, json = false, help = false;
+  bool markdown = false, json = false, help = false, version = false;
 };
 
 bool parse(int argc, char** argv, Options* o) {
   const struct {
     const char* name;
     bool* flag;
-  } known[] = {{"--drivers", &o->drivers},   {"--paths", &o->paths},     {"--params", &o->params},
-               {"--counters", &o->counters}, {"--machine", &o->machine}, {"--md", &o->markdown},
-               {"--json", &o->json},         {"--help", &o->help}};
+  } known[] = {
+      {"--drivers", &o->drivers},   {"--paths", &o->paths},     {"--params", &o->params},
+      {"--counters", &o->counters}, {"--machine", &o->machine}, {"--md", &o->markdown},
+      {"--json", &o->json},         {"--help", &o->help},       {"--version", &o->version}};
   for (int i = 1; i < argc; ++i) {
     auto option = std::find_if(std::begin(known), std::end(known),
                                [&](auto& k) { return !strcmp(argv[i], k.name); });
@@ -326,8 +328,9 @@ void print(const Options& options, const std::vector<Table>& tables) {
 int main(int argc, char** argv) {
   Options o;
   if (!parse(argc, argv, &o)) return 2;
-  if (o.help) {
-    fputs(kUsage, stdout);
+  if (o.help || o.version) {
+    if (o.help) fputs(kUsage, stdout);
+    if (o.version) printf("torii-info %s\n", PACKAGE_VERSION);
     return 0;
   }
   const bool all = !(o.drivers || o.paths || o.params || o.counters || o.machine);

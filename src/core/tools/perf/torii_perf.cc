@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "config.h"
 #include "core/tools/perf/torii_perf_job.h"
 #include "core/tools/perf/torii_perf_options.h"
 #include "core/tools/perf/torii_perf_report.h"
@@ -41,7 +42,7 @@ int main(int argc, char** argv) {
   }
   if (options.help || options.version) {
     if (options.help) fputs(kUsage, stdout);
-    if (options.version) printf("torii-perf %s\n", torii_version());
+    if (options.version) printf("torii-perf %s\n", PACKAGE_VERSION);
     return 0;
   }
   if (launched() && options.fork > 0) {

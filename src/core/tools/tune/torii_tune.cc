@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "config.h"
 #include "core/base/hardware.h"
 #include "core/base/log.h"
 #include "core/base/param.h"
@@ -321,7 +322,7 @@ bool find_output(Options* o, std::string* why) {
 int main(int argc, char** argv) {
   if (argc == 2 && !strcmp(argv[1], "--help")) return fputs(kUsage, stdout) < 0;
   if (argc == 2 && !strcmp(argv[1], "--version"))
-    return printf("torii-tune %s\n", torii_version()) < 0;
+    return printf("torii-tune %s\n", PACKAGE_VERSION) < 0;
   Session session;
   if (!parse(argc, argv, &session.options)) return 2;
   if (perf::launched()) perf::die("it starts its processes itself: run it without a launcher");
