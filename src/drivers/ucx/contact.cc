@@ -152,7 +152,9 @@ bool UcxDriver::take_hello(std::span<const std::byte> message) {
   peer->path = text(peer->id);
   peer->number = hello.number;
   peer->seq = hello.first;
-  if (!peer->greeted) greet(*peer);
+  // Once more: the peer may not have heard the hello that came before it knew this process. It hears
+  // this one, which comes before all frames.
+  greet(*peer);
   return true;
 }
 

@@ -203,6 +203,39 @@ TEST(Ucx, WhoIsNoMemberIsNotHeard) {
   }));
 }
 
+// The first hello comes while its receiver cannot ask who that is; then the receiver connects.
+TEST(Ucx, AHelloThatWasNotHeardIsSaidAgainBeforeFrames) {
+  End a, b;
+  b.members.admit = false;
+  const auto connect = [](End& from, const End& to, PeerId* peer) {
+    std::string why;
+    EXPECT_EQ(from.driver->connect(to.address(), peer, &why), Status::ok) << why;
+  };
+  const auto poll = [&] {
+    a.poll();
+    b.poll();
+  };
+  PeerId to = kNoPeer, back = kNoPeer;
+  connect(a, b, &to);
+  ASSERT_TRUE(wait_until([&] {
+    poll();
+    return b.counters.ucx_foreign > 0;
+  }));
+  connect(b, a, &back);
+  Tx tx;
+  tx.peer = to;
+  tx.head = "good frame";
+  tx.head_bytes = 10;
+  ASSERT_TRUE(wait_until([&] {
+    poll();
+    return a.driver->send({&tx, 1}) == 1;
+  }));
+  EXPECT_TRUE(wait_until([&] {
+    poll();
+    return b.frames.size() == 1;
+  }));
+}
+
 TEST(Ucx, FramesOfStrangersAreNotHandedUp) {
   End a, b;
   PeerId to = kNoPeer;
