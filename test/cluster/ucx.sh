@@ -25,16 +25,22 @@ torii_over_ucx() {
     report SKIP torii-ucx "UCX is missing (Debian: libucx0)"
     return
   fi
-  torii_ready torii-ucx pingpong order probe modes onesided exchange delays silence || return 0
+  torii_ready torii-ucx pingpong order probe modes collectives spawn onesided accumulates exchange delays \
+    silence || return 0
   cluster up 3 --share "$work" --share "$components"
-  for program in pingpong order probe modes; do
-    judge_torii "torii-ucx: $program" n1:1,n2:1 "${ucx[@]}" -- "$work/$program"
+  for program in pingpong order probe modes collectives "spawn connect"; do
+    judge_torii "torii-ucx: $program" n1:1,n2:1 "${ucx[@]}" -- "$work/${program%% *}" \
+      ${program#"${program%% *}"}
   done
   output_has "torii-ucx: path" 'rank . -> rank . on n. .* by ucx'
   judge_torii "torii-ucx: what was sent leaves while the sender computes" n1:1,n2:1 "${ucx[@]}" -- \
     "$work/delays"
   judge_torii "torii-ucx: two ranks on each node" n1:2,n2:2 "${ucx[@]}" -- "$work/exchange" 1
   output_has "torii-ucx: path inside" 'rank [01] -> rank [01] on n1 .* by shm'
+  for program in "onesided alloc_mem" "accumulates malloc"; do
+    judge_torii "torii-ucx: $program" n1:1,n2:1 "${ucx[@]}" --mca btl torii,self --mca osc rdma -- \
+      "$work/${program%% *}" "${program#* }"
+  done
   judge_torii "torii-ucx: windows" n1:2,n2:2 "${ucx[@]}" --mca btl torii,self --mca osc rdma -- \
     "$work/onesided" malloc
   judge_torii "torii-ucx: udp where ucx does not open" n1:1,n2:1 -x TORII_DRIVERS=self,shm,ucx,udp -- \
