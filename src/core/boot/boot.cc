@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -12,9 +13,12 @@
 #include <charconv>
 #include <chrono>
 #include <climits>
+#include <condition_variable>
 #include <cstdlib>
+#include <mutex>
 
 #include "core/base/log.h"
+#include "core/base/param.h"
 #include "core/boot/launcher.h"
 
 namespace torii {
@@ -57,6 +61,25 @@ class SingletonBoot final : public Boot {
 
   std::vector<std::byte> address_;
 };
+
+// What run_with_deadline() shares with its thread.
+struct Errand {
+  std::function<void()> work;
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool done = false;
+};
+
+void* run_errand(void* context) {
+  const std::unique_ptr<std::shared_ptr<Errand>> owned(
+      static_cast<std::shared_ptr<Errand>*>(context));
+  Errand& errand = **owned;
+  errand.work();
+  const std::lock_guard lock(errand.mutex);
+  errand.done = true;
+  errand.changed.notify_all();
+  return nullptr;
+}
 
 }  // namespace
 
@@ -170,6 +193,22 @@ Status send_all(int fd, const void* bytes, size_t count, const Deadline& deadlin
     }
   }
   return Status::ok;
+}
+
+Status run_with_deadline(std::function<void()> work) {
+  auto errand = std::make_shared<Errand>();
+  errand->work = std::move(work);
+  auto* const context = new std::shared_ptr<Errand>(errand);
+  pthread_t thread;
+  if (pthread_create(&thread, nullptr, run_errand, context) != 0) {
+    delete context;
+    return Status::no_memory;
+  }
+  pthread_detach(thread);
+  std::unique_lock lock(errand->mutex);
+  const bool done = errand->changed.wait_for(
+      lock, std::chrono::milliseconds(params().boot_deadline_ms), [&] { return errand->done; });
+  return done ? Status::ok : Status::timed_out;
 }
 
 bool parse_number(std::string_view text, uint32_t min, uint32_t max, uint32_t* number) {

@@ -135,21 +135,15 @@ class PmixBoot final : public Boot {
 
   Status open(std::string* why) {
     if (!load(&pmix_, why)) return Status::unsupported;
-    pmix_status_t rc = pmix_.init(&self_, nullptr, 0);
-    if (rc != PMIX_SUCCESS) {
-      *why = std::string("the PMIx launcher of this process does not answer: ") +
-             pmix_.error_string(rc) +
-             "; unset PMIX_NAMESPACE if the process was not started by the launcher itself";
-      return Status::unreachable;
-    }
-    joined_ = true;
+    Status s = join(why);
+    if (s != Status::ok) return s;
     static unsigned opened = 0;
     name_ = "torii.address." + std::to_string(opened++);
     info_.launcher = "PMIx";
     info_.host = host_name();
     info_.job = job_number(std::string("pmix:") + self_.nspace);
     info_.rank = self_.rank;
-    Status s = get_number(PMIX_RANK_WILDCARD, PMIX_JOB_SIZE, &info_.size, why);
+    s = get_number(PMIX_RANK_WILDCARD, PMIX_JOB_SIZE, &info_.size, why);
     if (s == Status::ok) s = find_local_peers(why);
     info_.node = own_node();
     if (s == Status::ok && info_.rank >= info_.size) {
@@ -180,6 +174,31 @@ class PmixBoot final : public Boot {
   }
 
  private:
+  // PMIx_Init waits for the launcher as long as it lives.
+  Status join(std::string* why) {
+    struct Joined {
+      pmix_status_t status = PMIX_ERROR;
+      pmix_proc_t self = {};
+    };
+    auto joined = std::make_shared<Joined>();
+    const Status s = run_with_deadline(
+        [joined, init = pmix_.init] { joined->status = init(&joined->self, nullptr, 0); });
+    joined_ = s == Status::ok && joined->status == PMIX_SUCCESS;
+    if (joined_) {
+      self_ = joined->self;
+      return Status::ok;
+    }
+    const std::string reason =
+        s == Status::ok ? pmix_.error_string(joined->status)
+        : s == Status::timed_out
+            ? format_text("nothing came within %lld ms (TORII_BOOT_DEADLINE_MS)",
+                          static_cast<long long>(params().boot_deadline_ms))
+            : "there is no thread for it (ulimit -u)";
+    *why = "the PMIx launcher of this process does not answer: " + reason +
+           "; unset PMIX_NAMESPACE if the process was not started by the launcher itself";
+    return Status::unreachable;
+  }
+
   // Launchers tell a process the number of its own node, but not always those of the others: so
   // each process publishes its own, in front of its address.
   Status exchange(std::span<const std::byte> address, std::string* why) override {
