@@ -62,6 +62,35 @@ class SingletonBoot final : public Boot {
   std::vector<std::byte> address_;
 };
 
+// A variable by which a launcher tells a process how many it has started, and how to start them so
+// that they find each other.
+struct Sign {
+  const char* variable;
+  const char* remedy;
+};
+constexpr Sign kSigns[] = {
+    {"SLURM_STEP_NUM_TASKS", "start the step by srun --mpi=pmix, or srun --mpi=pmi2"},
+    {"PMI_SIZE", "start the job by Open MPI's mpirun, or MPICH's mpiexec.hydra"},
+    {"OMPI_COMM_WORLD_SIZE", "hand the other variables of mpirun on to it, too, as PMIX_NAMESPACE"},
+};
+
+// Is this one of several processes, without a PMI? Each would be a job of its own. Programs that
+// somebody starts from a shell at a terminal of srun's (--pty) run alone.
+bool is_stray(std::string* why) {
+  if (getenv("SLURM_PTY_PORT")) return false;
+  for (const Sign& sign : kSigns) {
+    const char* const text = getenv(sign.variable);
+    uint32_t size = 0;
+    if (!text || !parse_number(text, 2, UINT32_MAX, &size)) continue;
+    *why = format_text(
+        "%s=%u: this process is one of %u, but its launcher gives it no PMI to find the others by; "
+        "%s; for programs that run alone, unset %s",
+        sign.variable, size, size, sign.remedy, sign.variable);
+    return true;
+  }
+  return false;
+}
+
 // What run_with_deadline() shares with its thread.
 struct Errand {
   std::function<void()> work;
@@ -148,7 +177,15 @@ std::unique_ptr<Boot> open_boot(std::string* why) {
   }
   if (pmi1) return open_pmi1_boot(why);
   if (getenv("TORII_RANK") || getenv("TORII_SIZE")) return open_environment_boot(why);
+  if (is_stray(why)) return nullptr;
   return std::make_unique<SingletonBoot>();
+}
+
+bool launched() {
+  for (const char* name : {"PMIX_NAMESPACE", "PMI_FD", "PMI_PORT", "TORII_RANK", "TORII_SIZE"})
+    if (getenv(name)) return true;
+  std::string why;
+  return is_stray(&why);
 }
 
 uint64_t job_number(std::string_view name) {

@@ -405,6 +405,28 @@ TEST(ByHand, AlonePublishesToItself) {
   EXPECT_EQ(children.join()[0], "ok singleton node 0 local 0/1");
 }
 
+// Tasks of a Slurm step without a PMI, and processes that lost a part of what their launcher said.
+// A program of a batch script is the one task of its step.
+TEST(ByHand, ProcessesOfALauncherWithoutPmiAreNoJobsOfOne) {
+  const std::pair<const char*, const char*> cases[] = {{"SLURM_STEP_NUM_TASKS", "srun --mpi=pmix"},
+                                                       {"PMI_SIZE", "Open MPI's mpirun"},
+                                                       {"OMPI_COMM_WORLD_SIZE", "PMIX_NAMESPACE"}};
+  for (const auto& [variable, remedy] : cases) {
+    Children children;
+    children.start({{variable, "4"}}, start_up);
+    children.start({{variable, "1"}}, start_up);
+    children.start({{variable, "4"}, {"TORII_SIZE", "1"}, {"TORII_RANK", "0"}}, start_up);
+    children.start({{variable, "4"}, {"SLURM_PTY_PORT", "4321"}}, start_up);
+    const auto texts = children.join();
+    EXPECT_EQ(texts[0].find(std::string(variable) + "=4: this process is one of 4, but"), 0u)
+        << texts[0];
+    EXPECT_NE(texts[0].find(remedy), std::string::npos) << texts[0];
+    EXPECT_EQ(texts[1], "ok singleton node 0 local 0/1") << variable;
+    EXPECT_EQ(texts[2], "ok environment node 0 local 0/1") << variable;
+    EXPECT_EQ(texts[3], "ok singleton node 0 local 0/1") << variable;
+  }
+}
+
 TEST(Boot, CallsWithoutADeadlineGetOne) {
   auto number = std::make_shared<int>(0);
   EXPECT_EQ(run_with_deadline([number] { *number = 7; }), Status::ok);
@@ -501,7 +523,8 @@ TEST(ByHand, OtherUsersAreRefused) {
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  for (const char* name : {"PMIX_NAMESPACE", "PMI_FD", "PMI_PORT", "TORII_RANK", "TORII_SIZE"}) {
+  for (const char* name : {"PMIX_NAMESPACE", "PMI_FD", "PMI_PORT", "PMI_SIZE", "TORII_RANK",
+                           "TORII_SIZE", "SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE"}) {
     unsetenv(name);
   }
   std::string why;
