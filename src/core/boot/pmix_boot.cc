@@ -69,6 +69,9 @@ struct Result {
   pmix_data_type_t type = PMIX_UNDEF;
   uint64_t number = 0;
   std::string bytes;  // a string or a byte object
+  // What the library may read until then.
+  pmix_proc_t whom = {};
+  pmix_info_t option = {};
 };
 using SharedResult = std::shared_ptr<Result>;
 
@@ -127,6 +130,15 @@ pmix_proc_t process_name(const char* job, pmix_rank_t rank) {
   return name;
 }
 
+// The option `key`, switched on.
+pmix_info_t switched_on(const char* key) {
+  pmix_info_t out = {};
+  strncpy(out.key, key, sizeof out.key - 1);
+  out.value.type = PMIX_BOOL;
+  out.value.data.flag = true;
+  return out;
+}
+
 class PmixBoot final : public Boot {
  public:
   ~PmixBoot() override {
@@ -153,25 +165,7 @@ class PmixBoot final : public Boot {
     return s;
   }
 
-  Status barrier(std::string* why) override {
-    auto result = std::make_shared<Result>();
-    auto* context = new SharedResult(result);
-    pmix_proc_t all = process_name(self_.nspace, PMIX_RANK_WILDCARD);
-    pmix_status_t rc = pmix_.fence_nb(&all, 1, nullptr, 0, on_fence, context);
-    if (rc != PMIX_SUCCESS) {
-      delete context;
-      return rc == PMIX_OPERATION_SUCCEEDED ? Status::ok : failed("PMIx_Fence", rc, why);
-    }
-    if (!wait(result)) {
-      *why = format_text(
-          "not all %u processes of the job came within %lld ms; if they need longer, raise "
-          "TORII_BOOT_DEADLINE_MS",
-          info_.size, static_cast<long long>(params().boot_deadline_ms));
-      return Status::timed_out;
-    }
-    if (result->status == PMIX_SUCCESS) return Status::ok;
-    return failed("PMIx_Fence", result->status, why);
-  }
+  Status barrier(std::string* why) override { return fence(false, why); }
 
  private:
   // PMIx_Init waits for the launcher as long as it lives.
@@ -199,6 +193,30 @@ class PmixBoot final : public Boot {
     return Status::unreachable;
   }
 
+  // `collect`: every node gets what all have published so far. Slurm's nodes, asked for one value
+  // of a process, would not ask for its later ones.
+  Status fence(bool collect, std::string* why) {
+    auto result = std::make_shared<Result>();
+    result->whom = process_name(self_.nspace, PMIX_RANK_WILDCARD);
+    result->option = switched_on(PMIX_COLLECT_DATA);
+    auto* context = new SharedResult(result);
+    pmix_status_t rc = pmix_.fence_nb(&result->whom, 1, collect ? &result->option : nullptr,
+                                      collect, on_fence, context);
+    if (rc != PMIX_SUCCESS) {
+      delete context;
+      return rc == PMIX_OPERATION_SUCCEEDED ? Status::ok : failed("PMIx_Fence", rc, why);
+    }
+    if (!wait(result)) {
+      *why = format_text(
+          "not all %u processes of the job came within %lld ms; if they need longer, raise "
+          "TORII_BOOT_DEADLINE_MS",
+          info_.size, static_cast<long long>(params().boot_deadline_ms));
+      return Status::timed_out;
+    }
+    if (result->status == PMIX_SUCCESS) return Status::ok;
+    return failed("PMIx_Fence", result->status, why);
+  }
+
   // Launchers tell a process the number of its own node, but not always those of the others: so
   // each process publishes its own, in front of its address.
   Status exchange(std::span<const std::byte> address, std::string* why) override {
@@ -215,7 +233,7 @@ class PmixBoot final : public Boot {
     if (rc != PMIX_SUCCESS) return failed("PMIx_Put", rc, why);
     rc = pmix_.commit();
     if (rc != PMIX_SUCCESS) return failed("PMIx_Commit", rc, why);
-    return barrier(why);
+    return fence(true, why);
   }
 
   Status fetch(uint32_t rank, std::vector<std::byte>* address, std::string* why) override {
@@ -297,10 +315,7 @@ class PmixBoot final : public Boot {
 
   // What this node's part of the launcher has at hand. Never blocks.
   bool get_at_hand(const pmix_proc_t& name, const char* key, Result* result) {
-    pmix_info_t optional = {};
-    strncpy(optional.key, PMIX_OPTIONAL, sizeof optional.key - 1);
-    optional.value.type = PMIX_BOOL;
-    optional.value.data.flag = true;
+    const pmix_info_t optional = switched_on(PMIX_OPTIONAL);
     pmix_value_t* value = nullptr;
     if (pmix_.get(&name, key, &optional, 1, &value) != PMIX_SUCCESS || !value) return false;
     take_value(*value, result);
