@@ -288,7 +288,7 @@ struct DriverInfo {
   const char* doc;  // one sentence for torii-info
   // Opens the driver, or returns null with the reason and the remedy in *why.
   std::unique_ptr<Driver> (*open)(const DriverEnv& env, std::string* why);
-  bool network;  // for other nodes: a job on one node does without, unless it is asked for
+  bool network;  // for other nodes: a job whose processes share memory does without it
   // Hints for choosing among drivers; they promise nothing.
   uint32_t latency_ns;
   uint32_t mbytes_per_s;

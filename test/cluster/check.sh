@@ -87,11 +87,12 @@ under_launchers() {
     says "$case" '^3 pairs of nodes: by udp' '^2 pairs inside nodes: by shm' 'multicast works$' \
       '^torii-check: all well$'
     case="torii-check: containers of one node"
-    checked "$case" 1 20 "$MPIRUN" --host n1:2 unshare --pid --ipc --fork --mount-proc "$check"
-    says "$case" '^FAILURE: processes of one node: n1, n1/2' '^  remedy: set TORII_DRIVERS'
-    checked "$case, with the remedy" 0 20 "$MPIRUN" --host n1:2 -x TORII_DRIVERS=self,shm,udp \
+    checked "$case" 0 20 "$MPIRUN" --host n1:2 unshare --pid --ipc --fork --mount-proc "$check"
+    says "$case" '^1 pair of nodes: by udp'
+    case="torii-check: a container beside its node"
+    checked "$case" 1 20 "$MPIRUN" --host n1:2 -n 1 "$check" : --host n1:2 -n 1 \
       unshare --pid --ipc --fork --mount-proc "$check"
-    says "$case, with the remedy" '^1 pair of nodes: by udp'
+    says "$case" '^FAILURE: processes of one node: n1' '^  remedy: set TORII_DRIVERS'
     case="torii-check: a rank dies under mpirun"
     kill_check n2 &
     killer=$!
@@ -183,9 +184,9 @@ bad_nodes() {
   says "$case" '^FAILURE: (results of|torii-check on) n2: .*(137|signal 9|exit status)' '^torii-check: a job would fail'
 
   case="torii-check: attach is refused"
-  ${CC:-cc} -O2 -o "$work/refuse_attach" "$mpi/refuse_attach.c" ||
-    { report FAIL "$case" "refuse_attach.c does not compile"; return; }
-  printf '#!/bin/sh\nexec "%s" "%s" "$@"\n' "$work/refuse_attach" "$check" >"$work/without"
+  ${CC:-cc} -O2 -o "$work/refuse" "$mpi/refuse.c" ||
+    { report FAIL "$case" "refuse.c does not compile"; return; }
+  printf '#!/bin/sh\nexec "%s" attach "%s" "$@"\n' "$work/refuse" "$check" >"$work/without"
   chmod +x "$work/without"
   by_hand "$case" 0 12 n1,n2:2 --program "$work/without"
   says "$case" '^warning: cross-memory attach on n1, n2: refused: Operation not permitted$' \

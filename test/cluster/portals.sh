@@ -23,21 +23,19 @@ ring_is_closed() {
   same "nodes" "$nodes" "$(sed -n 's/^rank .* of node //p' "$work/output" | sort -u | wc -l)"
 }
 
-# started_by CASE COMMAND OPTION: the launcher, and its option for a list of hosts
-started_by() {
-  local case=$1 launch=("$2" "$3") nodes library bin
-  chosen "$case" || return 0
-  find_check "$case" || return 0
-  if ! command -v "$2" >/dev/null; then
-    report SKIP "$case" "$2 is missing"
-    return
-  fi
+# portals_ready CASE: compiles the ring, and sets $check, $bin and $library. False: said why not.
+portals_ready() {
+  find_check "$1" || return
   bin=$(dirname "$check")
   for library in "$components" "$components/.."; do [ ! -f "$library/libtorii.so" ] || break; done
   ${CC:-cc} -O2 -I"$here/../../src/core" -o "$work/portals_ring" \
     "$here/../../contrib/examples/portals_ring.c" "$library/libtorii.so" -Wl,-rpath,"$library" ||
-    { report FAIL "$case" "portals_ring.c does not compile"; return; }
-  cluster up 4 --share "$work" --share "$library" --share "$bin"
+    { report FAIL "$1" "portals_ring.c does not compile"; return 1; }
+}
+
+# without_mpi CASE: a Portals program, torii-perf and torii-check, by $launch
+without_mpi() {
+  local case=$1 nodes
   for nodes in 2 4; do
     between "$case: a Portals program on $nodes nodes" $nodes "$work/portals_ring"
     verdict "$case: the ring of $nodes" "$(ring_is_closed $nodes)"
@@ -47,6 +45,19 @@ started_by() {
     between "$case: torii-check on $nodes nodes" $nodes "$check"
     says "$case: torii-check on $nodes nodes" '^torii-check: all well$'
   done
+}
+
+# started_by CASE COMMAND OPTION: the launcher, and its option for a list of hosts
+started_by() {
+  local case=$1 launch=("$2" "$3") library bin
+  chosen "$case" || return 0
+  if ! command -v "$2" >/dev/null; then
+    report SKIP "$case" "$2 is missing"
+    return
+  fi
+  portals_ready "$case" || return 0
+  cluster up 4 --share "$work" --share "$library" --share "$bin"
+  without_mpi "$case"
   cluster down
 }
 

@@ -21,7 +21,7 @@ mpi_tests = \
 	test/mpi/pingpong.c \
 	test/mpi/probe.c \
 	test/mpi/queues.c \
-	test/mpi/refuse_attach.c \
+	test/mpi/refuse.c \
 	test/mpi/requests.c \
 	test/mpi/self.c \
 	test/mpi/spawn.c \

@@ -62,6 +62,7 @@ test_unit_base_tests_SOURCES = \
 	test/unit/base/copy_test.cc \
 	test/unit/base/log_test.cc \
 	test/unit/base/tune_file_test.cc \
+	test/unit/boot/boot_text_test.cc \
 	test/unit/match/match_test.cc
 test_unit_boot_test_SOURCES = test/unit/boot/boot_test.cc
 test_unit_collective_tests_SOURCES = \

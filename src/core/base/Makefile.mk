@@ -8,6 +8,8 @@ libtorii_internal_la_SOURCES += \
 	src/core/base/buffers.cc \
 	src/core/base/buffers.h \
 	src/core/base/counters.def \
+	src/core/base/container.cc \
+	src/core/base/container.h \
 	src/core/base/copy.cc \
 	src/core/base/copy.h \
 	src/core/base/counters.h \

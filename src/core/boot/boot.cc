@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -12,9 +13,12 @@
 #include <charconv>
 #include <chrono>
 #include <climits>
+#include <condition_variable>
 #include <cstdlib>
+#include <mutex>
 
 #include "core/base/log.h"
+#include "core/base/param.h"
 #include "core/boot/launcher.h"
 
 namespace torii {
@@ -57,6 +61,54 @@ class SingletonBoot final : public Boot {
 
   std::vector<std::byte> address_;
 };
+
+// A variable by which a launcher tells a process how many it has started, and how to start them so
+// that they find each other.
+struct Sign {
+  const char* variable;
+  const char* remedy;
+};
+constexpr Sign kSigns[] = {
+    {"SLURM_STEP_NUM_TASKS", "start the step by srun --mpi=pmix, or srun --mpi=pmi2"},
+    {"PMI_SIZE", "start the job by Open MPI's mpirun, or MPICH's mpiexec.hydra"},
+    {"OMPI_COMM_WORLD_SIZE", "hand the other variables of mpirun on to it, too, as PMIX_NAMESPACE"},
+};
+
+// Is this one of several processes, without a PMI? Each would be a job of its own. Programs that
+// somebody starts from a shell at a terminal of srun's (--pty) run alone.
+bool is_stray(std::string* why) {
+  if (getenv("SLURM_PTY_PORT")) return false;
+  for (const Sign& sign : kSigns) {
+    const char* const text = getenv(sign.variable);
+    uint32_t size = 0;
+    if (!text || !parse_number(text, 2, UINT32_MAX, &size)) continue;
+    *why = format_text(
+        "%s=%u: this process is one of %u, but its launcher gives it no PMI to find the others by; "
+        "%s; for programs that run alone, unset %s",
+        sign.variable, size, size, sign.remedy, sign.variable);
+    return true;
+  }
+  return false;
+}
+
+// What run_with_deadline() shares with its thread.
+struct Errand {
+  std::function<void()> work;
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool done = false;
+};
+
+void* run_errand(void* context) {
+  const std::unique_ptr<std::shared_ptr<Errand>> owned(
+      static_cast<std::shared_ptr<Errand>*>(context));
+  Errand& errand = **owned;
+  errand.work();
+  const std::lock_guard lock(errand.mutex);
+  errand.done = true;
+  errand.changed.notify_all();
+  return nullptr;
+}
 
 }  // namespace
 
@@ -125,7 +177,15 @@ std::unique_ptr<Boot> open_boot(std::string* why) {
   }
   if (pmi1) return open_pmi1_boot(why);
   if (getenv("TORII_RANK") || getenv("TORII_SIZE")) return open_environment_boot(why);
+  if (is_stray(why)) return nullptr;
   return std::make_unique<SingletonBoot>();
+}
+
+bool launched() {
+  for (const char* name : {"PMIX_NAMESPACE", "PMI_FD", "PMI_PORT", "TORII_RANK", "TORII_SIZE"})
+    if (getenv(name)) return true;
+  std::string why;
+  return is_stray(&why);
 }
 
 uint64_t job_number(std::string_view name) {
@@ -170,6 +230,22 @@ Status send_all(int fd, const void* bytes, size_t count, const Deadline& deadlin
     }
   }
   return Status::ok;
+}
+
+Status run_with_deadline(std::function<void()> work) {
+  auto errand = std::make_shared<Errand>();
+  errand->work = std::move(work);
+  auto* const context = new std::shared_ptr<Errand>(errand);
+  pthread_t thread;
+  if (pthread_create(&thread, nullptr, run_errand, context) != 0) {
+    delete context;
+    return Status::no_memory;
+  }
+  pthread_detach(thread);
+  std::unique_lock lock(errand->mutex);
+  const bool done = errand->changed.wait_for(
+      lock, std::chrono::milliseconds(params().boot_deadline_ms), [&] { return errand->done; });
+  return done ? Status::ok : Status::timed_out;
 }
 
 bool parse_number(std::string_view text, uint32_t min, uint32_t max, uint32_t* number) {

@@ -67,7 +67,11 @@ class Boot {
 
 // Joins the job this process was started in: by PMIx (PMIX_NAMESPACE is set), by PMI-1 (PMI_FD or
 // PMI_PORT), by TORII_RANK and TORII_SIZE for processes started by hand, or alone. Null with the
-// reason and the remedy in *why; a broken start is never taken for a job of one process.
+// reason and the remedy in *why; a broken start is never taken for a job of one process, nor is one
+// of several processes that a launcher has started without a PMI.
 std::unique_ptr<Boot> open_boot(std::string* why);
+
+// Do the variables of this process say that it is part of a job, which only open_boot() can join?
+bool launched();
 
 }  // namespace torii

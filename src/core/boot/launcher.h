@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -42,6 +43,11 @@ class Deadline {
 Status wait_for(int fd, short events, const Deadline& deadline);
 // Sends all bytes on a socket. io_error leaves the reason in errno.
 Status send_all(int fd, const void* bytes, size_t count, const Deadline& deadline);
+
+// For calls of other libraries that have no deadline: runs `work` on a thread of its own.
+// timed_out: boot_deadline_ms have passed, and it goes on there, maybe for ever; so what it uses
+// must be its own. no_memory: the system gives no thread.
+Status run_with_deadline(std::function<void()> work);
 
 // The decimal number `text` if it is between min and max.
 bool parse_number(std::string_view text, uint32_t min, uint32_t max, uint32_t* number);

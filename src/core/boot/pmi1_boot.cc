@@ -28,6 +28,18 @@ constexpr uint32_t kRankMax = 1u << 30;
 constexpr size_t kPieceMax = 800;
 constexpr int64_t kFarewellMs = 2000;
 
+// A question to the resolver, which has deadlines of its own.
+struct NameLookup {
+  NameLookup() = default;
+  NameLookup(const NameLookup&) = delete;
+  ~NameLookup() {
+    if (found) freeaddrinfo(found);
+  }
+  std::string host, service;
+  addrinfo* found = nullptr;
+  int error = 0;
+};
+
 // One answer of the launcher.
 class Answer {
  public:
@@ -179,18 +191,23 @@ class Pmi1Boot final : public Boot {
       *why = "PMI_PORT=" + place + ": expected host:port";
       return Status::invalid;
     }
-    addrinfo hints = {};
-    hints.ai_socktype = SOCK_STREAM;
-    addrinfo* found = nullptr;
-    int rc = getaddrinfo(place.substr(0, colon).c_str(), place.substr(colon + 1).c_str(), &hints,
-                         &found);
-    if (rc) {
-      *why = "PMI_PORT=" + place + ": " + gai_strerror(rc);
+    auto lookup = std::make_shared<NameLookup>();
+    lookup->host = place.substr(0, colon);
+    lookup->service = place.substr(colon + 1);
+    const Status asked = run_with_deadline([lookup] {
+      addrinfo hints = {};
+      hints.ai_socktype = SOCK_STREAM;
+      lookup->error =
+          getaddrinfo(lookup->host.c_str(), lookup->service.c_str(), &hints, &lookup->found);
+    });
+    if (asked != Status::ok || lookup->error) {
+      *why = "PMI_PORT=" + place + ": the name of the host is not found: " +
+             (asked == Status::ok ? gai_strerror(lookup->error) : status_text(asked));
       return Status::unreachable;
     }
     int error = ETIMEDOUT;
-    for (addrinfo* a = found; a && fd_ < 0; a = a->ai_next) fd_ = dial(*a, deadline, &error);
-    freeaddrinfo(found);
+    for (addrinfo* a = lookup->found; a && fd_ < 0; a = a->ai_next)
+      fd_ = dial(*a, deadline, &error);
     if (fd_ < 0) {
       *why = "PMI_PORT=" + place + ": cannot connect to the launcher: " + strerror(error);
       return Status::unreachable;

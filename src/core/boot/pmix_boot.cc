@@ -69,6 +69,9 @@ struct Result {
   pmix_data_type_t type = PMIX_UNDEF;
   uint64_t number = 0;
   std::string bytes;  // a string or a byte object
+  // What the library may read until then.
+  pmix_proc_t whom = {};
+  pmix_info_t option = {};
 };
 using SharedResult = std::shared_ptr<Result>;
 
@@ -127,6 +130,15 @@ pmix_proc_t process_name(const char* job, pmix_rank_t rank) {
   return name;
 }
 
+// The option `key`, switched on.
+pmix_info_t switched_on(const char* key) {
+  pmix_info_t out = {};
+  strncpy(out.key, key, sizeof out.key - 1);
+  out.value.type = PMIX_BOOL;
+  out.value.data.flag = true;
+  return out;
+}
+
 class PmixBoot final : public Boot {
  public:
   ~PmixBoot() override {
@@ -135,21 +147,15 @@ class PmixBoot final : public Boot {
 
   Status open(std::string* why) {
     if (!load(&pmix_, why)) return Status::unsupported;
-    pmix_status_t rc = pmix_.init(&self_, nullptr, 0);
-    if (rc != PMIX_SUCCESS) {
-      *why = std::string("the PMIx launcher of this process does not answer: ") +
-             pmix_.error_string(rc) +
-             "; unset PMIX_NAMESPACE if the process was not started by the launcher itself";
-      return Status::unreachable;
-    }
-    joined_ = true;
+    Status s = join(why);
+    if (s != Status::ok) return s;
     static unsigned opened = 0;
     name_ = "torii.address." + std::to_string(opened++);
     info_.launcher = "PMIx";
     info_.host = host_name();
     info_.job = job_number(std::string("pmix:") + self_.nspace);
     info_.rank = self_.rank;
-    Status s = get_number(PMIX_RANK_WILDCARD, PMIX_JOB_SIZE, &info_.size, why);
+    s = get_number(PMIX_RANK_WILDCARD, PMIX_JOB_SIZE, &info_.size, why);
     if (s == Status::ok) s = find_local_peers(why);
     info_.node = own_node();
     if (s == Status::ok && info_.rank >= info_.size) {
@@ -159,11 +165,43 @@ class PmixBoot final : public Boot {
     return s;
   }
 
-  Status barrier(std::string* why) override {
+  Status barrier(std::string* why) override { return fence(false, why); }
+
+ private:
+  // PMIx_Init waits for the launcher as long as it lives.
+  Status join(std::string* why) {
+    struct Joined {
+      pmix_status_t status = PMIX_ERROR;
+      pmix_proc_t self = {};
+    };
+    auto joined = std::make_shared<Joined>();
+    const Status s = run_with_deadline(
+        [joined, init = pmix_.init] { joined->status = init(&joined->self, nullptr, 0); });
+    joined_ = s == Status::ok && joined->status == PMIX_SUCCESS;
+    if (joined_) {
+      self_ = joined->self;
+      return Status::ok;
+    }
+    const std::string reason =
+        s == Status::ok ? pmix_.error_string(joined->status)
+        : s == Status::timed_out
+            ? format_text("nothing came within %lld ms (TORII_BOOT_DEADLINE_MS)",
+                          static_cast<long long>(params().boot_deadline_ms))
+            : "there is no thread for it (ulimit -u)";
+    *why = "the PMIx launcher of this process does not answer: " + reason +
+           "; unset PMIX_NAMESPACE if the process was not started by the launcher itself";
+    return Status::unreachable;
+  }
+
+  // `collect`: every node gets what all have published so far. Slurm's nodes, asked for one value
+  // of a process, would not ask for its later ones.
+  Status fence(bool collect, std::string* why) {
     auto result = std::make_shared<Result>();
+    result->whom = process_name(self_.nspace, PMIX_RANK_WILDCARD);
+    result->option = switched_on(PMIX_COLLECT_DATA);
     auto* context = new SharedResult(result);
-    pmix_proc_t all = process_name(self_.nspace, PMIX_RANK_WILDCARD);
-    pmix_status_t rc = pmix_.fence_nb(&all, 1, nullptr, 0, on_fence, context);
+    pmix_status_t rc = pmix_.fence_nb(&result->whom, 1, collect ? &result->option : nullptr,
+                                      collect, on_fence, context);
     if (rc != PMIX_SUCCESS) {
       delete context;
       return rc == PMIX_OPERATION_SUCCEEDED ? Status::ok : failed("PMIx_Fence", rc, why);
@@ -179,7 +217,6 @@ class PmixBoot final : public Boot {
     return failed("PMIx_Fence", result->status, why);
   }
 
- private:
   // Launchers tell a process the number of its own node, but not always those of the others: so
   // each process publishes its own, in front of its address.
   Status exchange(std::span<const std::byte> address, std::string* why) override {
@@ -196,7 +233,7 @@ class PmixBoot final : public Boot {
     if (rc != PMIX_SUCCESS) return failed("PMIx_Put", rc, why);
     rc = pmix_.commit();
     if (rc != PMIX_SUCCESS) return failed("PMIx_Commit", rc, why);
-    return barrier(why);
+    return fence(true, why);
   }
 
   Status fetch(uint32_t rank, std::vector<std::byte>* address, std::string* why) override {
@@ -278,10 +315,7 @@ class PmixBoot final : public Boot {
 
   // What this node's part of the launcher has at hand. Never blocks.
   bool get_at_hand(const pmix_proc_t& name, const char* key, Result* result) {
-    pmix_info_t optional = {};
-    strncpy(optional.key, PMIX_OPTIONAL, sizeof optional.key - 1);
-    optional.value.type = PMIX_BOOL;
-    optional.value.data.flag = true;
+    const pmix_info_t optional = switched_on(PMIX_OPTIONAL);
     pmix_value_t* value = nullptr;
     if (pmix_.get(&name, key, &optional, 1, &value) != PMIX_SUCCESS || !value) return false;
     take_value(*value, result);

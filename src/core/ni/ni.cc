@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "core/base/container.h"
 #include "core/base/host_name.h"
 #include "core/base/log.h"
 #include "core/base/param.h"
@@ -150,10 +151,25 @@ NiPointer Ni::open(const NiConfig& config, std::string* why) {
   return ni;
 }
 
-// A job on one node has no use for a network: asking it would cost time, and its port would be open
-// to all.
+// Why processes of this node may not share memory; empty: they will.
+std::string Ni::why_apart() const {
+  if (config_.size < 2) return "";
+  if (!refused_.empty()) return refused_.front();
+  if (!launcher_is_outside()) return "";
+  return "the launcher is in another PID namespace, so others of the job may be in containers of "
+         "their own";
+}
+
+// A job on one node that shares memory has no use for a network: asking it would cost time, and its
+// port would be open to all.
 bool Ni::needless(const std::string& name) const {
-  return config_.size <= config_.local_size && !param_is_set("drivers") && is_network(name);
+  if (config_.size > config_.local_size || param_is_set("drivers") || !is_network(name))
+    return false;
+  const std::string apart = why_apart();
+  if (!apart.empty() && params().report)
+    print_line("torii report: rank %u: %s is tried, although the job is on one node: %s",
+               config_.self.rank, name.c_str(), apart.c_str());
+  return apart.empty();
 }
 
 bool Ni::open_drivers(std::string* why) {
@@ -192,7 +208,7 @@ bool Ni::open_drivers(std::string* why) {
       on_network_ |= is_network(name);
       protocol_.add_driver(name, std::move(driver));
     } else {
-      refused_.push_back(name + ": " + reason);
+      refused_.push_back(reason.starts_with(name) ? reason : name + ": " + reason);
       reasons += " " + refused_.back() + ";";
     }
   }

@@ -290,6 +290,7 @@ class Ni final : public Upper, public PortalsHost {
   void read_clock();
   void learn_of_yield(const Identity& other);
   bool needless(const std::string& name) const;
+  std::string why_apart() const;
   bool open_drivers(std::string* why);
   bool admit_members(const std::string& driver, DriverEnv* env, std::string* why);
   void watch_forks();

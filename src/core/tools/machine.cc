@@ -184,7 +184,7 @@ std::string pid_namespace_fact() {
   // The kernel gives the first namespace this number.
   if (!strcmp(link, "pid:[4026531836]")) return "the machine's own";
   return std::string("a container's, ") + link +
-         "; processes of other containers are reached by copying only";
+         "; processes of other PID namespaces are reached by network drivers only";
 }
 
 }  // namespace torii

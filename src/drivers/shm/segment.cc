@@ -150,8 +150,11 @@ bool create_segment(uint32_t claims, uint64_t ring_bytes, uint32_t socket, uint3
     return false;
   }
   if (!set_size(out->fd.get(), bytes) || !out->front.map(out->fd.get(), 0, rings_offset(claims))) {
-    *why = format_text("shm: a segment of %llu bytes failed: %s; lower TORII_SHM_RING",
-                       static_cast<unsigned long long>(bytes), strerror(errno));
+    const bool denied = errno == EPERM || errno == EACCES || errno == ENOSYS;
+    *why = format_text(
+        "shm: a segment of %llu bytes failed: %s; %s", static_cast<unsigned long long>(bytes),
+        strerror(errno),
+        denied ? "allow fcntl with F_ADD_SEALS in the seccomp profile" : "lower TORII_SHM_RING");
     return false;
   }
   out->claims = claims;

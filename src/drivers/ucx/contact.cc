@@ -74,7 +74,9 @@ UcxDriver::Peer* UcxDriver::meet(const PublicKey& key, std::span<const std::byte
   peer->driver = this;
   peer->id = static_cast<PeerId>(peers_.size());
   peer->key = key;
-  (void)!getrandom(&peer->expected, sizeof(peer->expected), 0);
+  *status = UCS_ERR_IO_ERROR;
+  if (getrandom(&peer->expected, sizeof(peer->expected), 0) != sizeof(peer->expected))
+    return nullptr;
   ucp_ep_params_t params{};
   params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
                       UCP_EP_PARAM_FIELD_ERR_HANDLER;
@@ -152,8 +154,8 @@ bool UcxDriver::take_hello(std::span<const std::byte> message) {
   peer->path = text(peer->id);
   peer->number = hello.number;
   peer->seq = hello.first;
-  // Once more: the peer may not have heard the hello that came before it knew this process. It hears
-  // this one, which comes before all frames.
+  // Once more: the peer may not have heard the hello that came before it knew this process. It
+  // hears this one, which comes before all frames.
   greet(*peer);
   return true;
 }

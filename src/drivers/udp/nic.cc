@@ -34,9 +34,12 @@ constexpr uint32_t kPeersMax = 1 << 20;
 constexpr size_t kGroupsMax = 64;
 constexpr int kPortsTried = 16;
 
-uint64_t draw() {
+// A number by which nobody else is taken for this process; 0, with errno: the system gives none.
+uint64_t draw_number() {
   uint64_t number = 0;
-  while (getrandom(&number, sizeof(number), 0) != sizeof(number)) continue;
+  do {
+    if (getrandom(&number, sizeof(number), 0) != sizeof(number)) return 0;
+  } while (tag_of(number) == 0);
   return number;
 }
 
@@ -131,7 +134,12 @@ bool UdpDriver::open(std::string* why) {
   datagram_max_ = std::min(packet - kIpBytes, kDatagramMax);
   if (!open_sockets(why)) return false;
   list_sources();
-  while (tag_of(own_.number) == 0) own_.number = draw();
+  own_.number = draw_number();
+  if (own_.number == 0) {
+    *why = format_text("udp: getrandom failed: %s; allow it in the seccomp profile",
+                       std::strerror(errno));
+    return false;
+  }
   for (const Interface& one : interfaces_)
     if (!one.ipv4.empty()) add_host(&own_, one.ipv4[0]);
   for (const Interface& one : interfaces_) {

@@ -3,7 +3,8 @@
 probe=test/unit/boot_probe
 work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT
-unset PMIX_NAMESPACE PMI_FD PMI_PORT TORII_RANK TORII_SIZE TORII_JOB
+unset PMIX_NAMESPACE PMI_FD PMI_PORT PMI_SIZE TORII_RANK TORII_SIZE TORII_JOB
+unset SLURM_STEP_NUM_TASKS OMPI_COMM_WORLD_SIZE
 # For builds with a leak checker: what the launchers' own libraries leave behind is not ours.
 printf 'leak:libpmix\nleak:libmpi\nleak:libopen-\nleak:libevent\n' >"$work/foreign"
 export LSAN_OPTIONS="suppressions=$work/foreign:print_suppressions=0"

@@ -19,5 +19,15 @@ if [ -n "$library" ]; then
 fi
 run $mpirun --oversubscribe -np 3 $probe --absent 1
 expect_end PMIx
-run env TORII_BOOT_DEADLINE_MS=1000 $mpirun --oversubscribe -np 3 $probe --stuck 1
-expect_error PMIx 'not all 3 processes of the job came within 1000 ms'
+run env TORII_BOOT_DEADLINE_MS=5000 $mpirun --oversubscribe -np 3 $probe --stuck 1
+expect_error PMIx 'not all 3 processes of the job came within 5000 ms'
+# A launcher that is stopped: no wait of start-up is longer than the deadline.
+cat >"$work/stopped" <<'END'
+kill -STOP $PPID
+"$1" >"$2" 2>&1
+kill -KILL $PPID
+END
+run sh -c '"$@"; exit 3' sh env TORII_BOOT_DEADLINE_MS=1000 TMPDIR="$work" \
+  $mpirun --oversubscribe -np 1 sh "$work/stopped" $probe "$work/said"
+cat "$work/said" >>"$work/out"
+expect_error PMIx 'does not answer: nothing came within 1000 ms'

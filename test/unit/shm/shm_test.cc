@@ -5,13 +5,10 @@
 // middle of traffic, forged memory, refused system calls, sleep.
 #include "drivers/shm/shm.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <signal.h>
 #include <stddef.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -22,6 +19,7 @@
 #include "core/base/param.h"
 #include "drivers/shm/ring.h"
 #include "drivers/shm/segment.h"
+#include "refused_calls.h"
 #include "unit/shm/shm_kit.h"
 
 namespace torii {
@@ -255,18 +253,7 @@ TEST(Shm, WhyAProcessIsNotReachedIsSaid) {
 
 // --- cross-memory attach -----------------------------------------------------------------------
 
-// From here on process_vm_readv fails with EPERM in this process.
-bool forbid_attach() {
-  sock_filter code[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  const sock_fprog program{std::size(code), code};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-}
+bool forbid_attach() { return test::refuse_call(SYS_process_vm_readv); }
 
 enum class Moment { before_open, before_connect, before_get };
 
@@ -306,6 +293,39 @@ int attach_refused(const std::vector<std::byte>& address, const Region& region, 
   if (end.driver->connect(address, &peer, &why) != Status::ok) return 11;
   if (why.find("refused") == why.npos) return 12;
   return end.send(peer, "by frames") ? 0 : 13;
+}
+
+// What a driver says that cannot open, if `forbid` has come before; "open" if it can.
+std::string opening(const std::function<bool()>& forbid) {
+  int ends[2];
+  if (pipe(ends) != 0) abort();
+  Child child([&](Child&) {
+    if (!forbid()) return 77;
+    std::string why;
+    End end([&](const DriverEnv& env) { return open_shm(env, &why); });
+    if (end.driver) why = "open";
+    return write(ends[1], why.data(), why.size()) < 0 ? 1 : 0;
+  });
+  close(ends[1]);
+  std::string text(1000, '\0');
+  const ssize_t n = read(ends[0], text.data(), text.size());
+  close(ends[0]);
+  text.resize(n < 0 ? 0 : static_cast<size_t>(n));
+  return child.finish() == 77 ? "no filters" : text;
+}
+
+TEST(Shm, WhatASystemRefusesIsNamed) {
+  if (opening([] { return true; }) != "open" ||
+      opening([] { return test::refuse_call(SYS_getsid); }) == "no filters")
+    GTEST_SKIP() << "no shared memory or no seccomp filters here";
+  const auto refused = [](const char* word, uint32_t number, auto... second) {
+    const std::string why = opening([&] { return test::refuse_call(number, second...); });
+    EXPECT_NE(why.find(word), std::string::npos) << why;
+    EXPECT_NE(why.find("seccomp profile"), std::string::npos) << why;
+  };
+  refused("memfd_create failed", SYS_memfd_create);
+  refused("F_ADD_SEALS", SYS_fcntl, uint32_t{F_ADD_SEALS});
+  refused("getrandom failed", SYS_getrandom);
 }
 
 TEST(Shm, RefusedAttachIsReportedAndFramesGoOn) {

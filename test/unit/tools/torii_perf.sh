@@ -3,7 +3,7 @@
 # torii-perf: every test at every level on this machine, the three forms of output, and the exact
 # texts for wrong options.
 set -u
-for v in $(env | sed -n "s/^\(TORII_[A-Z_]*\)=.*/\1/p") PMIX_NAMESPACE PMI_FD PMI_PORT; do unset "$v"; done
+for v in $(env | sed -n "s/^\(TORII_[A-Z_]*\)=.*/\1/p") PMIX_NAMESPACE PMI_FD PMI_PORT PMI_SIZE OMPI_COMM_WORLD_SIZE SLURM_STEP_NUM_TASKS; do unset "$v"; done
 perf=${1:-./torii-perf}
 failed=0
 fail() {
@@ -57,9 +57,16 @@ out=$(TORII_SIZE=2 TORII_RANK=0 TORII_JOB=torii-perf-$$ timeout 60 $perf $quick 
   fail "by hand: $out"
 wait $! || fail "rank 1 by hand"
 
+# Processes of one node without shared memory have a network, and the report says why.
+without_shm() { (trap '' XFSZ; ulimit -f 0; timeout 60 env "$1" $perf --fork 2 $quick --test rate 2>&1; echo $?) | cat; }
+out=$(without_shm TORII_REPORT=1)
+case $out in *"udp is tried, although the job is on one node: shm: "*"ulimit -f unlimited"*"# path: rank 1 on "*" by udp"*0) ;; *) fail "without shm: $out" ;; esac
 # Why two processes do not reach each other: what did not open, and what does not exist.
-out=$( (trap '' XFSZ; ulimit -f 0; timeout 60 $perf --fork 2 $quick --test rate 2>&1; echo $?) | cat)
-case $out in *"no driver reaches rank "*"; not open: shm: "*"ulimit -f unlimited"*1) ;; *) fail "without shm: $out" ;; esac
+out=$(without_shm TORII_DRIVERS=self,shm)
+case $out in *"no driver reaches rank "*"; not open: shm: "*"ulimit -f unlimited"*1) ;; *) fail "nothing but shm: $out" ;; esac
+# A task of a Slurm step without a PMI is no job of its own.
+out=$(SLURM_STEP_NUM_TASKS=4 timeout 60 $perf $quick --test rate 2>&1) && fail "a step without a PMI: $out"
+case $out in *"SLURM_STEP_NUM_TASKS=4: this process is one of 4, "*) ;; *) fail "a step without a PMI: $out" ;; esac
 out=$(TORII_DRIVERS=self,smh timeout 60 $perf --fork 2 $quick --test rate 2>&1) && fail "TORII_DRIVERS=self,smh"
 case $out in *"TORII_DRIVERS=self,smh: there is no driver 'smh'; known are "*) ;; *) fail "without smh: $out" ;; esac
 # Where libcrypto gives no key, a network is left out, and nothing else.

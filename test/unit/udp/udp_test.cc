@@ -8,6 +8,8 @@
 #include <net/if.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -18,6 +20,7 @@
 #include "core/base/random.h"
 #include "drivers/udp/net.h"
 #include "drivers/udp/udp.h"
+#include "refused_calls.h"
 #include "unit/udp/udp_ends.h"
 
 namespace torii::udp {
@@ -396,6 +399,23 @@ TEST_F(Udp, TheSystemTellsByWhichInterfaceItSends) {
     EXPECT_EQ(route.interface, if_nametoindex("lo")) << text;
     EXPECT_GE(route.path_mtu, 1280u);
   }
+}
+
+// Its child has ten seconds.
+TEST_F(Udp, ASystemWithoutRandomNumbersIsAnError) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(10);
+    if (!test::refuse_call(SYS_getrandom)) _exit(77);
+    std::string why;
+    const End end([&](const DriverEnv& env) { return open_udp(env, &why); });
+    _exit(!end.driver && why.find("udp: getrandom failed") == 0 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+    GTEST_SKIP() << "seccomp filters are not allowed here";
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(Udp, InterfacesAndSizesAreChecked) {

@@ -6,12 +6,15 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
 #include "config.h"
+#include "core/base/container.h"
+#include "core/base/log.h"
 #include "core/base/param.h"
 #include "core/tools/check/check_facts.h"
 #include "core/tools/check/check_hosts.h"
@@ -140,13 +143,26 @@ bool fits(const Plan& plan, uint64_t deadline_ms) {
   return false;
 }
 
+// A process without shared memory meets those of its node as those of others, in a job as here.
+void settle_place(const Meeting& meeting, Facts* facts) {
+  const bool shares =
+      std::all_of(facts->endpoints.begin(), facts->endpoints.end(),
+                  [](const Endpoint& end) { return end.network || end.why.empty(); });
+  if (!shares) {
+    facts->place += " alone";
+    for (const std::byte b : facts->dice) facts->place += format_text(" %02x", unsigned(b));
+  }
+  facts->opens_network = meeting.size() > meeting.local_size() || param_is_set("drivers") ||
+                         !shares || launcher_is_outside();
+}
+
 // One process of the check.
 int take_part(const Options& o, Meeting& meeting) {
   constexpr uint64_t kTailNs = 100000000;  // the others may have begun a little later
   set_alarm(meeting.deadline_ms());
   Facts facts = gather_facts();
-  facts.opens_network = meeting.size() > meeting.local_size() || param_is_set("drivers");
   Run run(meeting.local_size(), &facts);
+  settle_place(meeting, &facts);
   std::vector<Participant> all(meeting.size());
   const std::vector<Given> given = meeting.exchange(encode(facts));
   for (size_t i = 0; i < all.size(); i++) {

@@ -45,15 +45,16 @@ int main(int argc, char** argv) {
     if (options.version) printf("torii-perf %s\n", PACKAGE_VERSION);
     return 0;
   }
-  if (launched() && options.fork > 0) {
+  if (torii::launched() && options.fork > 0) {
     fprintf(stderr,
             "torii-perf: --fork %u: this process was started by a launcher (PMIX_NAMESPACE, PMI_FD,"
-            " PMI_PORT, TORII_RANK or TORII_SIZE is set), which says how many there are\n",
+            " PMI_PORT, TORII_RANK, TORII_SIZE, or the size of a job of several processes is set), "
+            "which says how many there are\n",
             options.fork);
     return 2;
   }
   std::vector<int> children;
-  if (!launched()) fork_processes(options.fork ? options.fork : kProcesses, &children);
+  if (!torii::launched()) fork_processes(options.fork ? options.fork : kProcesses, &children);
   measure(options);
   return reap(children) == 0 ? 0 : 1;
 }

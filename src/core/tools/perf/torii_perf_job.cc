@@ -62,12 +62,6 @@ void die(const char* format, ...) {
   _exit(1);
 }
 
-bool launched() {
-  for (const char* name : {"PMIX_NAMESPACE", "PMI_FD", "PMI_PORT", "TORII_RANK", "TORII_SIZE"})
-    if (getenv(name)) return true;
-  return false;
-}
-
 void fork_processes(uint32_t count, std::vector<int>* children) {
   setenv("TORII_SIZE", std::to_string(count).c_str(), 1);
   setenv("TORII_JOB", (program_invocation_short_name + ("-" + std::to_string(getpid()))).c_str(),

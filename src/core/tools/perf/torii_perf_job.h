@@ -21,8 +21,6 @@ inline constexpr size_t kPage = 4096;  // alignment of the memory that is measur
 // Says "PROGRAM: ..." and ends this process; the others learn it from the interface.
 [[noreturn]] void die(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
-// True if the environment tells that a launcher (or a person) gave this process its rank.
-bool launched();
 // Turns this process into rank 0 of `count` processes on this machine; returns in all of them.
 // In rank 0, *children are the others.
 void fork_processes(uint32_t count, std::vector<int>* children);

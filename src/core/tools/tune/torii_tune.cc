@@ -325,7 +325,7 @@ int main(int argc, char** argv) {
     return printf("torii-tune %s\n", PACKAGE_VERSION) < 0;
   Session session;
   if (!parse(argc, argv, &session.options)) return 2;
-  if (perf::launched()) perf::die("it starts its processes itself: run it without a launcher");
+  if (launched()) perf::die("it starts its processes itself: run it without a launcher");
   leave_aside();
   std::string why;
   if (!session.options.dry_run &&
