@@ -215,6 +215,7 @@ def main():
         if other:
             unused.bind((other, 0))
         unused.setblocking(False)
+        print("listening", flush=True)
         quiet, last = 0, time.monotonic()
         while sent < count and quiet < QUIET:
             now = time.monotonic()
