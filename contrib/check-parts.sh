@@ -125,7 +125,7 @@ part_library() {
   installs
 }
 
-# What make installs is in its places, and make uninstall leaves nothing of it.
+# Installed files are in their places, and make uninstall leaves nothing of it.
 installs() {
   local root=$work/root name missing= left
   rm -rf "$root"

@@ -10,7 +10,7 @@ heard() {
   : >"$work/heard"
   cluster run --on switch timeout 120 /usr/bin/python3 "$here/listener.py" n2-0 "$end" >"$work/heard" 2>&1 </dev/null &
   listener=$!
-  for try in $(seq 100); do grep -q '^listening$' "$work/heard" && break; sleep 0.1; done
+  told '^listening$' "$work/heard"
   judge_torii "$case" n1:1,n2:1 -x TORII_LINK_CIPHER="$2" -- "$work/exchange" 1
   output_has "$case" "encryption between nodes: $2\$"
   touch "$end"

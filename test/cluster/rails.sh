@@ -17,11 +17,11 @@ limit() {
   done
 }
 
-# told PATTERN: waits until the present output has such a line, at most a minute
+# told PATTERN [FILE]: waits until the present output, or the file, has such a line, at most a minute
 told() {
   local try
   for try in $(seq 600); do
-    grep -qE "$1" "$work/output" && return
+    grep -qE "$1" "${2:-$work/output}" && return
     sleep 0.1
   done
   return 1

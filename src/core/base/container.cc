@@ -18,7 +18,8 @@ constexpr size_t kEnvironmentMax = 1 << 20;
 constexpr int kAncestorsMax = 64;
 constexpr pid_t kUnknown = -1;
 
-// What each launcher tells its children and nobody else: "NAME=value", empty: there is no launcher.
+// A variable that each launcher sets for its children and nobody else, as "NAME=value"; empty:
+// there is no launcher.
 std::string launchers_word() {
   for (const char* name : {"PMIX_NAMESPACE", "PMI_RANK", "PMI_ID", "TORII_RANK"})
     if (const char* const value = getenv(name)) return std::string(name) + "=" + value;

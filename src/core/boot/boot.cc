@@ -91,7 +91,7 @@ bool is_stray(std::string* why) {
   return false;
 }
 
-// What run_with_deadline() shares with its thread.
+// Shared by run_with_deadline() and its thread.
 struct Errand {
   std::function<void()> work;
   std::mutex mutex;

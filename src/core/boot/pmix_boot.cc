@@ -69,7 +69,7 @@ struct Result {
   pmix_data_type_t type = PMIX_UNDEF;
   uint64_t number = 0;
   std::string bytes;  // a string or a byte object
-  // What the library may read until then.
+  // Arguments that the library may read until then.
   pmix_proc_t whom = {};
   pmix_info_t option = {};
 };

@@ -208,7 +208,7 @@ bool Ni::open_drivers(std::string* why) {
       on_network_ |= is_network(name);
       protocol_.add_driver(name, std::move(driver));
     } else {
-      refused_.push_back(reason.starts_with(name) ? reason : name + ": " + reason);
+      refused_.push_back(reason.starts_with(name + ":") ? reason : name + ": " + reason);
       reasons += " " + refused_.back() + ";";
     }
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What needs no process to be started: the process map, and the texts of PMI-1.
+// The parts of boot that start no process: the process map, and the texts of PMI-1.
 #include <gtest/gtest.h>
 
 #include <map>

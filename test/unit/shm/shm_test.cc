@@ -295,7 +295,7 @@ int attach_refused(const std::vector<std::byte>& address, const Region& region, 
   return end.send(peer, "by frames") ? 0 : 13;
 }
 
-// What a driver says that cannot open, if `forbid` has come before; "open" if it can.
+// The reason of a driver that cannot open, if `forbid` has come before; "open" if it can.
 std::string opening(const std::function<bool()>& forbid) {
   int ends[2];
   if (pipe(ends) != 0) abort();

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# What all tools have in common: --version, --help, and a manual page that is made of them.
+# Common to all tools: --version, --help, and a manual page that is made of them.
 work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT
 failed=0
