@@ -99,8 +99,6 @@ struct Tx {
   uint64_t cookie = 0;      // nonzero: report done(cookie)
   bool lent = false;        // even a short body stays unchanged until done(cookie)
   bool awaited = false;     // with kDelivers: nothing follows at once, done(cookie) is waited for
-  // One of many of a payload: the last of the room in front of the peer is for other frames.
-  bool leaves_room = false;
   uint8_t rail = kFirstRail;  // one of rails(); where that does not answer: kFirstRail
   // A frame of at most 512 bytes for a peer to which no way is known yet: one copy may go to each
   // of its addresses.

@@ -18,7 +18,6 @@ using shm::Import;
 using shm::RequestKind;
 using shm::RingReceiver;
 
-constexpr uint32_t kKeptShare = 16;   // of a ring, kept free of frames that leave room
 constexpr size_t kCookiesMax = 1024;  // frames whose done() is due
 constexpr unsigned kTurn = 16;        // most frames of one ring before the next has a turn
 constexpr unsigned kIdlePolls = 2;    // of rings that were silent, in every poll
@@ -100,7 +99,6 @@ size_t ShmDriver::send(std::span<const Tx> batch) {
 }
 
 inline bool ShmDriver::send_one(const Tx& tx) {
-  if (tx.leaves_room && !room_beside(tx)) return false;
   if (tx.head_bytes + tx.body_bytes > shm::kFirstBytes || tx.piece_count > 1 || tx.cookie)
     return send_tx(tx);
   Peer& peer = peers_[tx.peer];
@@ -141,19 +139,6 @@ inline bool ShmDriver::send_one(const Tx& tx) {
   peers_.wake_if_sleeping(peer);
   if (__builtin_expect(tx.cookie != 0, 0)) cookies_.push_back(tx.cookie);
   return true;
-}
-
-// A process that computes reads nothing for long, and what its peers send meanwhile should be there
-// when it looks.
-bool ShmDriver::room_beside(const Tx& tx) {
-  Peer& peer = peers_[tx.peer];
-  if (!peer.out.base) return true;  // send_tx() sees to it
-  bool corrupt = false;
-  const uint32_t kept = peer.out.lines / kKeptShare;
-  const auto bytes = static_cast<uint32_t>(tx.head_bytes + tx.body_bytes + shm::kFirstBytes);
-  if (peer.out.has_room(bytes, &corrupt, kept)) return true;
-  peers_.refused(peer, corrupt);
-  return false;
 }
 
 // --- polling -------------------------------------------------------------------------------------

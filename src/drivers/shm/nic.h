@@ -78,7 +78,6 @@ class ShmDriver final : public Driver,
 
   bool send_one(const Tx& tx);
   [[gnu::noinline]] bool send_tx(const Tx& tx);
-  bool room_beside(const Tx& tx);
 
   bool quiet(uint64_t now_ns) const;
   bool arrives() const;

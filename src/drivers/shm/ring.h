@@ -98,11 +98,11 @@ struct RingSender {
     --room;
   }
 
-  // Would reserve() find room, and leave `kept` lines? *corrupt as of refresh().
-  bool has_room(uint32_t frame_bytes, bool* corrupt, uint32_t kept = 0) {
+  // Would reserve() find room? *corrupt as of refresh().
+  bool has_room(uint32_t frame_bytes, bool* corrupt) {
     const uint32_t count = lines_of(frame_bytes);
     const uint32_t left = lines - (position & (lines - 1));
-    const uint32_t need = (count > left ? left : 0) + count + 1 + kept;
+    const uint32_t need = (count > left ? left : 0) + count + 1;
     return need <= room || refresh(need, corrupt);
   }
 
