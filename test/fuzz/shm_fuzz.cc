@@ -166,8 +166,7 @@ class World {
     if (ask.kind != shm::RequestKind::answer) ++number_;
     data.insert(0, reinterpret_cast<const char*>(&ask), shm::head_bytes(ask.kind));
     if (right & 64) data.resize(in.below(unsigned(data.size() + 1)));
-    bool corrupt = false;
-    std::byte* const to = ring_end_.reserve(static_cast<uint32_t>(data.size()), &corrupt);
+    std::byte* const to = ring_end_.reserve(static_cast<uint32_t>(data.size()));
     if (!to) return;
     std::memcpy(to, data.data(), data.size());
     ring_end_.publish(static_cast<uint32_t>(data.size()), 0, shm::kKindRequest);

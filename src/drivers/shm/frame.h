@@ -55,17 +55,17 @@ template <uint64_t kKind>
   return true;
 }
 
-// A frame of any size. False: there is no room; *corrupt as of RingSender::refresh().
+// A frame of any size. False: there is no room.
 template <uint64_t kKind>
 [[gnu::always_inline]] inline bool write_frame(Peer& peer, const void* head, uint32_t head_bytes,
                                                const iovec* pieces, uint32_t count,
-                                               uint32_t body_bytes, bool* corrupt) {
+                                               uint32_t body_bytes) {
   const uint32_t bytes = head_bytes + body_bytes;
   TORII_ASSERT(bytes <= kMtu || bytes <= frame_max_of(peer.out.lines));
   const uint32_t head_first = std::min<uint32_t>(head_bytes, kFirstBytes);
   const bool flat = count == 1 && head_bytes == head_first;
   const uint32_t padding = flat && body_bytes >= kPadFrom ? kFirstBytes - head_bytes : 0;
-  std::byte* const to = peer.out.reserve(bytes + padding, corrupt);
+  std::byte* const to = peer.out.reserve(bytes + padding);
   if (__builtin_expect(!to, 0)) return false;
   std::byte* at = to + kFirstBytes;
   uint32_t first = kFirstBytes - padding - head_first;  // of the body, in the first line

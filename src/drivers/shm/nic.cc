@@ -129,11 +129,10 @@ inline bool ShmDriver::send_one(const Tx& tx) {
   Peer& peer = peers_[tx.peer];
   if (__builtin_expect(!peer.out.base, 0) && !peers_.start_sending(peer)) return false;
   if (__builtin_expect(tx.cookie != 0, 0) && cookies_.size() >= kCookiesMax) return false;
-  bool corrupt = false;
   if (__builtin_expect(!shm::write_frame<shm::kKindFrame>(peer, tx.head, tx.head_bytes, tx.pieces,
-                                                          tx.piece_count, tx.body_bytes, &corrupt),
+                                                          tx.piece_count, tx.body_bytes),
                        0)) {
-    peers_.refused(peer, corrupt);
+    peers_.refused(peer);
     return false;
   }
   peers_.wake_if_sleeping(peer);

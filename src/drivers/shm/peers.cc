@@ -434,9 +434,9 @@ void Peers::end(Peer& peer, Status status) {
   endings_++;
 }
 
-void Peers::refused(Peer& peer, bool corrupt) {
+void Peers::refused(Peer& peer) {
   peer.blocked = true;
-  if (corrupt) fail(peer, "it claims to have read more than was sent");
+  if (peer.out.corrupt) fail(peer, "it claims to have read more than was sent");
 }
 
 void Peers::downgrade(Peer& peer, int error) {

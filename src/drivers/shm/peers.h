@@ -252,7 +252,7 @@ class Peers {
   // The first frame to a peer that connected to us. False: nothing can be sent.
   bool start_sending(Peer& peer);
   // There was no room for a frame.
-  void refused(Peer& peer, bool corrupt);
+  void refused(Peer& peer);
   // The peer's memory makes no sense: nothing of it is used any more.
   void fail(Peer& peer, const char* what);
   // From now on frames carry everything between us and that peer.

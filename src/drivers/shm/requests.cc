@@ -72,8 +72,7 @@ void rest(const Claim& claim, uint64_t number) {
 [[gnu::hot]] void Requests::send_lines(Peer& peer, const Request& request, const void* data,
                                        uint32_t bytes) {
   const iovec piece{const_cast<void*>(data), bytes};
-  bool corrupt = false;
-  write_frame<kKindRequest>(peer, &request, head_bytes(request.kind), &piece, 1, bytes, &corrupt);
+  write_frame<kKindRequest>(peer, &request, head_bytes(request.kind), &piece, 1, bytes);
 }
 
 // Behind those that wait for room, and in frames of whatever size.
@@ -454,10 +453,9 @@ inline std::byte* Requests::memory_of(Peer& peer, const Request& request, uint32
 // What finds no room is not sent: the initiator then reads.
 inline void Requests::answer(Peer& peer, const Request& answer, const std::byte* data,
                              uint32_t bytes) {
-  bool corrupt = false;
-  if (__builtin_expect(peer.out.has_room(request_frame_bytes(bytes), &corrupt), 1))
+  if (__builtin_expect(peer.out.has_room(request_frame_bytes(bytes)), 1))
     return send(peer, answer, data, bytes);
-  if (corrupt) peers_.refused(peer, true);
+  peers_.refused(peer);
 }
 
 inline void Requests::answer_get(Peer& peer, const Request& request, bool more) {

@@ -157,9 +157,8 @@ inline bool Requests::responsive(Peer& peer) const {
 [[gnu::always_inline]] inline bool Requests::has_room(Peer& peer, uint32_t data,
                                                       uint32_t answer) const {
   if (peer.requests->awaited + answer > peers_.segment().ring_bytes / 2) return false;
-  bool corrupt = false;
-  if (__builtin_expect(peer.out.has_room(request_frame_bytes(data), &corrupt), 1)) return true;
-  if (corrupt) peers_.refused(peer, true);
+  if (__builtin_expect(peer.out.has_room(request_frame_bytes(data)), 1)) return true;
+  peers_.refused(peer);
   return false;
 }
 

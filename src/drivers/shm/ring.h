@@ -65,16 +65,14 @@ struct RingSender {
   uint32_t room = 0;      // lines that may be written before `released` is read again
   uint32_t lines = 0;     // a power of two
   uint32_t consumed = 0;  // `released` as last read
+  bool corrupt = false;   // the receiver claims to have consumed what was never sent
 
-  // Makes `need` lines available; false if there is no room. *corrupt is set if the receiver
-  // claims to have consumed what was never sent.
-  bool refresh(uint32_t need, bool* corrupt) {
+  // Makes `need` lines available; false if there is no room, as far as can be believed.
+  bool refresh(uint32_t need) {
     const uint32_t value = released->load(acquire) + kFirstPosition;
     const uint32_t in_flight = position - value;
-    if (in_flight > position - consumed) {
-      *corrupt = true;
-      return false;
-    }
+    corrupt = in_flight > position - consumed;
+    if (corrupt) return false;
     consumed = value;
     room = lines - in_flight;
     return need <= room;
@@ -98,12 +96,12 @@ struct RingSender {
     --room;
   }
 
-  // Would reserve() find room? *corrupt as of refresh().
-  bool has_room(uint32_t frame_bytes, bool* corrupt) {
+  // Would reserve() find room?
+  bool has_room(uint32_t frame_bytes) {
     const uint32_t count = lines_of(frame_bytes);
     const uint32_t left = lines - (position & (lines - 1));
     const uint32_t need = (count > left ? left : 0) + count + 1;
-    return need <= room || refresh(need, corrupt);
+    return need <= room || refresh(need);
   }
 
   // Finds a place for a frame of any size. Returns where its bytes go (control word left out),
@@ -112,13 +110,13 @@ struct RingSender {
   // The bytes of the first line must be written last, right before publish(): the receiver is
   // looking at that line. Once the first store has taken it away from the receiver, the receiver
   // asks for it again, and a store that comes much later would have to fetch it once more.
-  std::byte* reserve(uint32_t frame_bytes, bool* corrupt) {
+  std::byte* reserve(uint32_t frame_bytes) {
     const uint32_t count = lines_of(frame_bytes);
     const uint32_t at = position & (lines - 1);
     const uint32_t skip = count > lines - at ? lines - at : 0;
     // One more: the line behind the frame, whose control word may have to be zeroed.
     const uint32_t need = skip + count + 1;
-    if (__builtin_expect(need > room, 0) && !refresh(need, corrupt)) return nullptr;
+    if (__builtin_expect(need > room, 0) && !refresh(need)) return nullptr;
     const uint32_t first = skip ? 0 : at;
     clear_stale((first + count) & (lines - 1));
     return base + size_t{first} * kLine + sizeof(uint64_t);
