@@ -26,37 +26,32 @@ bool in_state(const Claim& claim, ClaimState state) {
 }  // namespace
 
 void RingList::add(Peer& peer) {
-  peer.listed = true;
-  peer.hot = hot_count_ < kHotMax;
-  if (peer.hot) {
+  if (hot_count_ < kHotMax) {
     hot_[hot_count_++] = &peer;
   } else {
     idle_.push_back(&peer);
   }
 }
 
-void RingList::remove(Peer& peer) {
-  if (!peer.listed) return;
-  peer.listed = false;
-  if (!peer.hot) {
-    *std::find(idle_.begin(), idle_.end(), &peer) = idle_.back();
+void RingList::remove(const Peer& peer) {
+  Peer** const end = hot_ + hot_count_;
+  Peer** const at = std::find(hot_, end, &peer);
+  if (at == end) {
+    std::erase(idle_, &peer);
+  } else if (!idle_.empty()) {
+    *at = idle_.back();
     idle_.pop_back();
-    return;
+  } else {
+    *at = hot_[--hot_count_];
+    if (hot_next_ >= hot_count_) hot_next_ = 0;
   }
-  *std::find(hot_, hot_ + hot_count_, &peer) = hot_[hot_count_ - 1];
-  hot_count_--;
-  if (hot_next_ >= hot_count_) hot_next_ = 0;
 }
 
-void RingList::promote(Peer& peer) {
-  Peer* const coldest =
-      *std::min_element(hot_, hot_ + hot_count_,
-                        [](const Peer* a, const Peer* b) { return a->last_frame < b->last_frame; });
-  const bool full = hot_count_ == kHotMax;
-  remove(peer);
-  if (full) remove(*coldest);
-  add(peer);
-  if (full) add(*coldest);
+void RingList::promote(const Peer& peer) {
+  Peer** const coldest = std::min_element(
+      hot_, hot_ + hot_count_,
+      [](const Peer* a, const Peer* b) { return a->last_frame < b->last_frame; });
+  std::swap(*coldest, *std::find(idle_.begin(), idle_.end(), &peer));
 }
 
 Peers::Peers(const DriverEnv& env, const SwitchPoints& points)

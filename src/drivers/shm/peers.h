@@ -147,10 +147,8 @@ struct Peer {
   Claim* claim = nullptr;          // its, in our segment
   uint64_t proved = 0;             // the moment in which its pid was seen to be its own
   bool known = false;              // the core has this id
-  bool hot = false;
-  bool listed = false;         // in the list of rings to poll
-  bool broken = false;         // its ring is corrupt: never to be used again
-  Status ending = Status::ok;  // not ok: to be reported when its ring is empty
+  bool broken = false;             // its ring is corrupt: never to be used again
+  Status ending = Status::ok;      // not ok: to be reported when its ring is empty
   std::unique_ptr<PeerDetails> details;
   std::unique_ptr<RequestQueue> requests;  // outstanding ones to it; null: never any
   std::unique_ptr<AnswerBatch> answers;    // to it, that have not left; null: never any
@@ -169,9 +167,9 @@ inline constexpr uint32_t kPeersMax = 8192;
 class RingList {
  public:
   void add(Peer& peer);
-  void remove(Peer& peer);
-  // The peer has sent: its ring takes the place of that which was silent longest.
-  void promote(Peer& peer);
+  void remove(const Peer& peer);  // if it is there
+  // One of the others has sent: its ring takes the place of that which was silent longest.
+  void promote(const Peer& peer);
   // The next one of either kind; there is one.
   Peer& next_hot() {
     Peer& peer = *hot_[hot_next_];
@@ -199,7 +197,7 @@ class RingList {
   unsigned hot_next_ = 0;
   unsigned idle_next_ = 0;
   Peer* hot_[kHotMax] = {};
-  std::vector<Peer*> idle_;
+  std::vector<Peer*> idle_;  // empty while there is room among the hot ones
 };
 
 class Peers {
