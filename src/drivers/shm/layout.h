@@ -25,7 +25,7 @@ using enum std::memory_order;
 
 inline constexpr size_t kLine = 64;  // bytes of a cache line
 inline constexpr size_t kPage = 4096;
-inline constexpr uint32_t kMagic = 0x636d6873;  // "shmc"; changes with anything on this page
+inline constexpr uint32_t kMagic = 0x646d6873;  // "shmd"; changes with anything on this page
 inline constexpr uint32_t kClaimsMax = 8192;
 inline constexpr uint64_t kRingMin = 32 << 10;
 inline constexpr uint64_t kRingMax = 64 << 20;
@@ -71,8 +71,7 @@ enum class ClaimState : uint32_t { free = 0, claiming = 1, live = 2, closed = 3 
 struct Split {
   alignas(kLine) std::atomic<uint64_t> taken;  // serial of the get << 32 | pages handed out
   std::atomic<uint32_t> written;               // of them done by the other process
-  std::atomic<uint32_t> refused_first;         // pages that it took and could not write
-  std::atomic<uint32_t> refused_count;         // (counted in `written` too)
+  std::atomic<uint32_t> refused;               // nonzero: some of these it could not write
 };
 inline constexpr uint32_t kSplits = 8;
 
