@@ -88,8 +88,6 @@ struct RequestQueue {
   bool many = false;     // the last frame was one of many, and Claim::awaited is older
   uint64_t awaited = 0;  // bytes that gets have requested and that have not come
   unsigned idle = 0;     // polls since something happened
-  unsigned pause = 0;    // puts and gets to make ourselves before the next request
-  unsigned penalty = 0;  // the next pause
   bool cancelling = false;
   bool absent = false;  // it has not seen all that was cancelled
   uint32_t head = 0;

@@ -24,7 +24,6 @@ constexpr unsigned kAtomicPolls = 256;            // for a sole one; less than a
 constexpr unsigned kEndPolls = 20;                // of a caller that waits; about a microsecond
 constexpr unsigned kPollsOfEnd = 8;               // of progress, which take as long
 constexpr uint64_t kCancelledAtOnce = 256 << 10;  // bytes
-constexpr unsigned kPauseMax = 1024;
 
 // The target has begun with something and is not through.
 bool at_work(const Claim& claim) {
@@ -175,7 +174,6 @@ void Requests::take_answers(Peer& peer, const Request& answer, const std::byte* 
   }
   await_end(queue);
   if (n > 0) queue.idle = 0;
-  if (ended.count > 0) queue.penalty = 0;
   // At once: a poll for one event brings no more than this answer, and meanwhile the other process
   // would have nothing to do.
   if (queue.sending < queue.count) send_waiting(peer);
@@ -256,7 +254,7 @@ inline void Requests::retire_sole(Peer& peer) {
   RequestQueue& queue = *peer.requests;
   await_end(queue);
   queue.head++;
-  queue.count = queue.sending = queue.results = queue.penalty = 0;
+  queue.count = queue.sending = queue.results = 0;
   counters_.helped_accesses++;
   if (__builtin_expect(active_.back() != &peer, 0))
     *std::find(active_.begin(), active_.end(), &peer) = active_.back();
@@ -300,7 +298,6 @@ unsigned Requests::complete(Peer& peer) {
   if (queue.sending < queue.count) send_waiting(peer);
   await_end(queue);
   if (ended.count > 0) {
-    queue.penalty = 0;
     counters_.helped_accesses += ended.count;
     return report(peer, ended);
   }
@@ -336,8 +333,6 @@ void Requests::cancel(Peer& peer) {
   RequestQueue& queue = *peer.requests;
   if (!announce_cancel(queue)) return;
   queue.cancelling = queue.absent = true;
-  queue.penalty = std::min(2 * queue.penalty + 1, kPauseMax);
-  queue.pause = queue.penalty;
   make_cancelled(peer);
 }
 

@@ -144,10 +144,6 @@ inline bool Requests::responsive(Peer& peer) const {
         std::make_unique<RequestQueue>(peer.details->segment.claim(peer.details->out_claim));
   RequestQueue& queue = *peer.requests;
   if (queue.cancelling) return false;
-  if (queue.pause > 0) {
-    queue.pause--;
-    return false;
-  }
   if (queue.absent && queue.claim.seen.load(acquire) != queue.posted) return false;
   queue.absent = false;
   return true;
