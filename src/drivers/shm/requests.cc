@@ -199,45 +199,22 @@ void Requests::poll_completion(Peer& peer) {
   for (unsigned n = 0; n < kEndPolls; n++) {
     if (queue.count == 0 || queue.cancelling) return;
     if (peers_.rings().arrived()) return take_arrived(peer);
-    if (!queue[0].answered() && queue.claim.applied.load(acquire) != queue.applied) {
-      if (queue.count > 1 || queue.sending == 0) {
-        if (complete(peer) > 0) return;
-      } else {
-        const uint64_t cookie = queue[0].cookie;
-        const Status status = complete_sole(peer);
-        if (status != Status::pending) return sink_.done(cookie, status);
-      }
-    }
+    if (queue.claim.applied.load(acquire) != queue.applied && complete(peer) > 0) return;
     pause_briefly();
   }
   queue.idle += kPollsOfEnd;
 }
 
-// If an answer is the next that has come from there. The commonest is that to a sole get, whole.
-inline void Requests::take_arrived(Peer& peer) {
-  constexpr uint32_t kHead = head_bytes(RequestKind::answer);
+// If an answer is the next that has come from there.
+void Requests::take_arrived(Peer& peer) {
   const std::byte* bytes;
   uint32_t length;
-  Request head;
   if (!peer.in.base || peer.in.peek(&bytes, &length) != RingReceiver::Found::request ||
-      length < kHead)
+      length < head_bytes(RequestKind::answer) || kind_of(bytes) != RequestKind::answer)
     return;
-  std::memcpy(&head, bytes, kHead);
-  if (head.kind != RequestKind::answer) return;
-  RequestQueue& queue = *peer.requests;
-  OpenRequest& one = queue[0];
   peer.last_frame = peers_.tick();
-  const bool sole = queue.count == 1 && one.kind == RequestKind::get && one.got == 0 &&
-                    one.sent == one.bytes && head.number == static_cast<uint32_t>(one.first) &&
-                    head.bytes == one.bytes && length == kHead + one.bytes && head.slot == 1;
-  if (sole) copy_bytes(one.local, bytes + kHead, head.bytes);
-  if (!sole) take_answers(peer, head, bytes + kHead, length - kHead);
+  take(peer, bytes, length, false);
   if (peer.in.consume() && peer.there) peers_.wake_if_sleeping(peer);
-  if (!sole) return;
-  queue.awaited = 0;
-  const uint64_t cookie = one.cookie;
-  retire_sole(peer);
-  sink_.done(cookie, Status::ok);
 }
 
 // What came of the only one that is outstanding, or `pending`.
@@ -245,20 +222,10 @@ Status Requests::complete_sole(Peer& peer) {
   RequestQueue& queue = *peer.requests;
   if (!read_applied(peer) || !queue.carried_out(queue[0])) return Status::pending;
   const Status status = result(queue, queue[0]);
-  retire_sole(peer);
-  return status;
-}
-
-// It has been carried out.
-inline void Requests::retire_sole(Peer& peer) {
-  RequestQueue& queue = *peer.requests;
-  await_end(queue);
-  queue.head++;
-  queue.count = queue.sending = queue.results = 0;
+  queue[0].over = true;
+  free_places(peer);
   counters_.helped_accesses++;
-  if (__builtin_expect(active_.back() != &peer, 0))
-    *std::find(active_.begin(), active_.end(), &peer) = active_.back();
-  active_.pop_back();
+  return status;
 }
 
 // False: the peer counts what was not requested.
@@ -305,8 +272,8 @@ unsigned Requests::complete(Peer& peer) {
   return 0;
 }
 
-// The places of those that are over are free again. The upcalls may request more.
-inline unsigned Requests::report(Peer& peer, const Completions& ended) {
+// The places of those that are over are free again.
+inline void Requests::free_places(Peer& peer) {
   RequestQueue& queue = *peer.requests;
   const bool active = queue.count > 0;
   for (; queue.count > 0 && queue[0].over; queue.count--) {
@@ -314,10 +281,12 @@ inline unsigned Requests::report(Peer& peer, const Completions& ended) {
     queue.head++;
     if (queue.sending > 0) queue.sending--;
   }
-  if (active && queue.count == 0) {
-    *std::find(active_.begin(), active_.end(), &peer) = active_.back();
-    active_.pop_back();
-  }
+  if (active && queue.count == 0) std::erase(active_, &peer);
+}
+
+// The upcalls may request more.
+inline unsigned Requests::report(Peer& peer, const Completions& ended) {
+  free_places(peer);
   for (unsigned i = 0; i < ended.count; i++) sink_.done(ended.list[i].cookie, ended.list[i].status);
   return ended.count;
 }

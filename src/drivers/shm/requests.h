@@ -94,7 +94,7 @@ class Requests {
   void take_answers(Peer& peer, const Request& answer, const std::byte* bytes, uint32_t left);
   void take_arrived(Peer& peer);
   Status complete_sole(Peer& peer);
-  void retire_sole(Peer& peer);
+  void free_places(Peer& peer);
   bool read_applied(Peer& peer);
   Status result(const RequestQueue& queue, const OpenRequest& one) const;
   unsigned complete(Peer& peer);
