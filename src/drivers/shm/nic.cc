@@ -23,10 +23,6 @@ constexpr unsigned kTurn = 16;        // most frames of one ring before the next
 constexpr unsigned kIdlePolls = 2;    // of rings that were silent, in every poll
 constexpr unsigned kPollsOfOne = 24;  // of a caller that waits for one event
 
-// Longer gets are made by attach where the target may have several to answer: they do not wait for
-// each other then.
-constexpr uint64_t kGetOfMany = 64 << 10;
-
 // A long frame takes as many turns as it takes time.
 unsigned turns_of(uint32_t bytes) { return bytes > shm::kMtu ? shm::kLongMtu / shm::kMtu + 1 : 1; }
 
@@ -37,7 +33,6 @@ ShmDriver::ShmDriver(const DriverEnv& env)
       counters_(*env.counters),
       points_(shm::switch_points(params(), hardware(), env.take_turns)),
       peers_(env, points_),
-      local_peers_(env.local_peers),
       side_by_side_(!env.take_turns),
       exports_(peers_.segment().address),
       remote_(peers_, counters_),
@@ -297,8 +292,7 @@ bool ShmDriver::may_coalesce(const Rma& rma, const Import& import, const Peer& p
 [[gnu::always_inline]] inline bool ShmDriver::may_request(const Rma& rma, const Import& import,
                                                           const Peer& peer, bool write) {
   const shm::RequestQueue* const queue = peer.requests.get();
-  const bool long_of_many = !write && rma.bytes > kGetOfMany && local_peers_ > 2;
-  if ((long_of_many || rma.bytes > points_.ask_alone_most) && since_poll_++ == 0 && !crowded_ &&
+  if (rma.bytes > points_.ask_alone_most && since_poll_++ == 0 && !crowded_ &&
       !(queue && queue->count > 0))
     return false;
   return rma.bytes > 0 && (write || rma.bytes <= points_.ask_get_most) && import.guarded &&

@@ -102,7 +102,6 @@ class ShmDriver final : public Driver,
   std::vector<uint64_t> cookies_;  // frames taken whose done() is due
   std::vector<uint64_t> reporting_;
   DriverCaps caps_;
-  const uint32_t local_peers_;
   bool side_by_side_;        // each process of the job has a processor, and attach works
   bool crowded_ = false;     // between the last two polls there were several: so there will be now
   unsigned since_poll_ = 0;  // puts and gets, but for those not requested if they are alone
