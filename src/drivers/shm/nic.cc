@@ -288,15 +288,14 @@ bool ShmDriver::may_coalesce(const Rma& rma, const Import& import, const Peer& p
          !draining_ && peer.direct && !import.mapped() && coalescer_.has_room();
 }
 
-// Is the target to carry it out?
+// Is the target to carry it out? `first`: since the last poll.
 [[gnu::always_inline]] inline bool ShmDriver::may_request(const Rma& rma, const Import& import,
-                                                          const Peer& peer, bool write) {
-  const shm::RequestQueue* const queue = peer.requests.get();
-  if (rma.bytes > points_.ask_alone_most && since_poll_++ == 0 && !crowded_ &&
-      !(queue && queue->count > 0))
-    return false;
-  return rma.bytes > 0 && (write || rma.bytes <= points_.ask_get_most) && import.guarded &&
-         !import.mapped() && side_by_side_ && rma.piece_count == 1;
+                                                          const Peer& peer, bool write,
+                                                          bool first) const {
+  const bool alone = first && !(peer.requests && peer.requests->count > 0);
+  return rma.bytes > 0 && (rma.bytes <= points_.ask_alone_most || !alone) &&
+         (write || rma.bytes <= points_.ask_get_most) && import.guarded && !import.mapped() &&
+         side_by_side_ && rma.piece_count == 1;
 }
 
 [[gnu::always_inline]] inline Status ShmDriver::transfer(const Rma& rma, bool write) {
@@ -308,43 +307,36 @@ bool ShmDriver::may_coalesce(const Rma& rma, const Import& import, const Peer& p
   Peer* peer;
   Status status = remote_.check(rma, write ? kRemoteWrite : kRemoteRead, &import, &peer);
   if (status != Status::ok) return status;
-  // One that is alone is made at once.
-  if (__builtin_expect(since_poll_ > 0 || crowded_, 0) &&
-      may_coalesce(rma, *import, *peer, write)) {
+  const bool first = since_poll_ == 0 && !crowded_;
+  status = Status::unsupported;
+  if (__builtin_expect(!first, 0) && may_coalesce(rma, *import, *peer, write)) {
     if (rma.cookie == 0) return Status::again;
-    since_poll_++;
     coalescer_.add(rma, *import, *peer, write);
     if (coalescer_.full()) coalescer_.make();
-    return Status::pending;
-  }
-  const unsigned before = since_poll_;
-  if (may_request(rma, *import, *peer, write)) {
+    status = Status::pending;
+  } else if (may_request(rma, *import, *peer, write, first)) {
     status = requests_.post(write ? RequestKind::put : RequestKind::get, rma, *import, *peer);
-    if (__builtin_expect(status == Status::again, 0)) since_poll_ = before;  // it comes again
-    if (__builtin_expect(status != Status::unsupported, 1)) return status;
   }
-  return transfer_alone(rma, *import, *peer, write, before);
+  if (__builtin_expect(status == Status::unsupported, 0))
+    status = transfer_alone(rma, *import, *peer, write);
+  if (rma.bytes > points_.ask_alone_most && status != Status::again) since_poll_++;
+  return status;
 }
 
 // Without a request.
-Status ShmDriver::transfer_alone(const Rma& rma, const Import& import, Peer& peer, bool write,
-                                 unsigned before) {
-  const bool among_frames = !write && draining_ == &peer && !rma.soon;
+Status ShmDriver::transfer_alone(const Rma& rma, const Import& import, Peer& peer, bool write) {
+  if (write) return remote_.move(rma, peer, true);
+  const bool among_frames = draining_ == &peer && !rma.soon;
   const bool more = draining_ && draining_->in.more();
   if (among_frames && rma.bytes > shm::kGatherLongest && more) return Status::again;
-  const bool meets_others = draining_ ? coalescer_.waiting() > 0 || more : since_poll_ > 1;
-  if (!write && rma.bytes >= points_.split_min && side_by_side_ &&
-      splits_.worth(rma, peer, meets_others)) {
-    if (rma.cookie) return splits_.get(rma, peer);
-    since_poll_ = before;
-    return Status::again;
-  }
-  if (__builtin_expect(among_frames, 0) && rma.cookie && rma.piece_count == 1 && peer.direct &&
-      !import.mapped() && rma.bytes <= shm::kGatherLongest && !coalescer_.full() && meets_others) {
-    coalescer_.add(rma, import, peer, false);
-    return Status::pending;
-  }
-  return remote_.move(rma, peer, write);
+  const bool meets_others = draining_ ? coalescer_.waiting() > 0 || more : since_poll_ > 0;
+  if (rma.bytes >= points_.split_min && side_by_side_ && splits_.worth(rma, peer, meets_others))
+    return rma.cookie ? splits_.get(rma, peer) : Status::again;
+  if (!among_frames || !meets_others || rma.bytes > shm::kGatherLongest || rma.cookie == 0 ||
+      rma.piece_count != 1 || !peer.direct || import.mapped() || coalescer_.full())
+    return remote_.move(rma, peer, false);
+  coalescer_.add(rma, import, peer, false);
+  return Status::pending;
 }
 
 [[gnu::hot]] Status ShmDriver::put(const Rma& rma) { return transfer(rma, true); }
@@ -367,7 +359,7 @@ Status ShmDriver::atomic(const RemoteAtomic& atomic) {
   Peer* peer;
   const Status status = remote_.check(rma, kRemoteUpdate, &import, &peer);
   if (status != Status::ok) return status;
-  if (!may_request(rma, *import, *peer, true)) return Status::unsupported;
+  if (!may_request(rma, *import, *peer, true, false)) return Status::unsupported;
   return requests_.post(RequestKind::atomic, rma, *import, *peer, &atomic);
 }
 

@@ -90,9 +90,10 @@ class ShmDriver final : public Driver,
 
   Status transfer(const Rma& rma, bool write);
   bool may_coalesce(const Rma& rma, const shm::Import& import, const Peer& peer, bool write) const;
-  bool may_request(const Rma& rma, const shm::Import& import, const Peer& peer, bool write);
+  bool may_request(const Rma& rma, const shm::Import& import, const Peer& peer, bool write,
+                   bool first) const;
   [[gnu::noinline]] Status transfer_alone(const Rma& rma, const shm::Import& import, Peer& peer,
-                                          bool write, unsigned alone);
+                                          bool write);
 
   Sink& sink_;
   Counters& counters_;
@@ -104,7 +105,7 @@ class ShmDriver final : public Driver,
   DriverCaps caps_;
   bool side_by_side_;        // each process of the job has a processor, and attach works
   bool crowded_ = false;     // between the last two polls there were several: so there will be now
-  unsigned since_poll_ = 0;  // puts and gets, but for those not requested if they are alone
+  unsigned since_poll_ = 0;  // puts and gets that are not requested if they are alone
   shm::Exports exports_;
   shm::RemoteMemory remote_;
   shm::Requests requests_;
