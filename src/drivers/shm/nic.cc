@@ -283,9 +283,9 @@ bool ShmDriver::sooner_sent(uint32_t remote) const {
 // Several between two polls are made together.
 bool ShmDriver::may_coalesce(const Rma& rma, const Import& import, const Peer& peer,
                              bool write) const {
-  return rma.bytes >= (write ? points_.together_put_min : points_.together_get_min) &&
-         rma.bytes <= points_.together_most && rma.piece_count == 1 && side_by_side_ &&
-         !draining_ && peer.direct && !import.mapped() && coalescer_.has_room();
+  return points_.coalesce && rma.bytes >= (write ? shm::kCoalescePutMin : shm::kCoalesceGetMin) &&
+         rma.bytes <= shm::kCoalesceMost && rma.piece_count == 1 && side_by_side_ && !draining_ &&
+         peer.direct && !import.mapped() && coalescer_.has_room();
 }
 
 // Is the target to carry it out? `first`: since the last poll.
@@ -294,8 +294,8 @@ bool ShmDriver::may_coalesce(const Rma& rma, const Import& import, const Peer& p
                                                           bool first) const {
   const bool alone = first && !(peer.requests && peer.requests->count > 0);
   return rma.bytes > 0 && (rma.bytes <= points_.ask_alone_most || !alone) &&
-         (write || rma.bytes <= points_.ask_get_most) && import.guarded && !import.mapped() &&
-         side_by_side_ && rma.piece_count == 1;
+         (write || !points_.coalesce || rma.bytes <= shm::kCoalesceMost) && import.guarded &&
+         !import.mapped() && side_by_side_ && rma.piece_count == 1;
 }
 
 [[gnu::always_inline]] inline Status ShmDriver::transfer(const Rma& rma, bool write) {
