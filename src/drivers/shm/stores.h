@@ -11,10 +11,10 @@
 // also those that are not in use.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <utility>
 
 #include "core/base/copy.h"
 #include "drivers/shm/layout.h"
@@ -60,10 +60,8 @@ class StoreChoice {
 
   // `cost`: of a line, on the average of the body.
   void note(Store how, uint64_t cost) {
-    const bool much = cost >= kMost;
-    if (std::exchange(much_[index(how)], much) < much) return;
     uint32_t& average = cost_[index(how)];
-    const uint32_t counted = much ? kMost : static_cast<uint32_t>(cost);
+    const auto counted = static_cast<uint32_t>(std::min<uint64_t>(cost, kMost));
     average = (average * (kMemory - 1) + counted) / kMemory;
   }
 
@@ -77,14 +75,15 @@ class StoreChoice {
   // Ticks of an ordinary store of a line: about 5 between the threads of one core, 10 to 20 between
   // cores with a common cache, 40 to 70 between others.
   static constexpr uint32_t kFarLine = 32 * kPart;
-  static constexpr uint32_t kMost = 4 * kFarLine;  // what costs more was interrupted, if only once
-  static constexpr uint32_t kMemory = 8;           // a new cost is so large a part of the average
+  // What costs more may have been interrupted: once, that moves no average between near lines and
+  // far ones.
+  static constexpr uint32_t kMost = 2 * kFarLine;
+  static constexpr uint32_t kMemory = 8;  // a new cost is so large a part of the average
 
   static unsigned index(Store how) { return how == Store::string; }
   uint32_t cost_of(Store how) const { return cost_[index(how)]; }
 
   uint32_t cost_[2] = {};  // of a line; average
-  bool much_[2] = {};      // cost the last one
   uint32_t turns_ = 0;     // of bodies of kStringFrom and more
 };
 
