@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <iterator>
 #include <new>
@@ -276,96 +277,68 @@ void Arena::after_fork() {
 
 // --- a peer's ------------------------------------------------------------------------------------
 
-Descriptor ArenaView::open_file(const Address& owner) const {
-  const std::string path = format_text("/proc/%u/fd/%u", owner.pid, fd_);
-  return Descriptor(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+// The first `bytes` bytes are mapped, or can be.
+bool ArenaView::map(const Address& owner, uint32_t fd, uint64_t bytes) {
+  if (bytes <= mapped_bytes_) return true;
+  if (refused_) return false;
+  if (mapped_.empty()) fd_ = fd;
+  refused_ = !map_more(owner, bytes);
+  if (refused_) TORII_INFO("shm: memory of process %u is not mapped", owner.pid);
+  return !refused_;
 }
 
-// Proves the arena by its seals, its size and the cookie of its owner.
-bool ArenaView::open(const Address& owner, uint32_t fd) {
-  tried_ = true;
-  fd_ = fd;
-  const Descriptor file = open_file(owner);
+// Proves the arena by its seals, its size and the cookie of its owner, each time: the number may be
+// another file's by now.
+bool ArenaView::map_more(const Address& owner, uint64_t bytes) {
+  const std::string path = format_text("/proc/%u/fd/%u", owner.pid, fd_);
+  const Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   struct stat about;
   if (!file || !sealed(file.get(), &about)) return false;
-  bytes_ = static_cast<uint64_t>(about.st_size);
-  Mapping head;
-  if (bytes_ < kArenaHead || !head.map(file.get(), 0, kArenaHead)) return false;
-  const auto& header = *reinterpret_cast<const ArenaHeader*>(head.base());
-  self_base_ = header.self_base;
-  if (header.magic != kArenaMagic || !(header.cookie == owner.cookie) || header.bytes != bytes_ ||
-      bytes_ > ~uint64_t{0} - self_base_)
+  const auto all = static_cast<uint64_t>(about.st_size);
+  const uint64_t part = std::min(std::bit_ceil(std::max(bytes, kMappedMin)), all);
+  Mapping made;
+  if (part < bytes || !made.map(file.get(), 0, part)) return false;
+  const auto& head = *reinterpret_cast<const ArenaHeader*>(made.base());
+  const uint64_t self_base = head.self_base;
+  if (head.magic != kArenaMagic || !(head.cookie == owner.cookie) || head.bytes != all ||
+      all > ~uint64_t{0} - self_base || (!mapped_.empty() && all != bytes_))
     return false;
-  device_ = about.st_dev;
-  inode_ = about.st_ino;
-  head_ = std::move(head);
+  // Pages that nobody uses must not appear in core dumps.
+  madvise(made.base(), part, MADV_DONTDUMP);
+  if (mapped_.empty()) {
+    bytes_ = all;
+    self_base_ = self_base;
+  }
+  mapped_.push_back(std::move(made));
+  mapped_bytes_ = part;
   return true;
 }
 
 // Is that allocation still there, and does it hold the range?
 bool ArenaView::live(const ArenaKey& key, uint64_t first, uint64_t bytes) const {
-  const auto& header = *reinterpret_cast<const ArenaHeader*>(head_.base());
-  const ArenaSlot& slot = header.slots[key.slot];
+  const ArenaSlot& slot = header().slots[key.slot];
   if (slot.serial.load(acquire) != key.serial) return false;
   const uint64_t start = slot.first.load(relaxed);
   const uint64_t all = slot.bytes.load(relaxed);
   return first >= start && first - start <= all && bytes <= all - (first - start);
 }
 
-// The mapping that covers the range, made if need be; null if the system does not let us.
-const ArenaView::Window* ArenaView::window(const Address& owner, uint64_t first, uint64_t bytes) {
-  for (Window& window : windows_) {
-    if (first < window.first || first - window.first > window.bytes ||
-        bytes > window.bytes - (first - window.first))
-      continue;
-    window.used = ++uses_;
-    return &window;
-  }
-  const uint64_t start = first / kWindowBytes * kWindowBytes;
-  const uint64_t end = std::min(round_up(first + bytes, kWindowBytes), bytes_);
-  Window made{start, end - start, std::make_shared<Mapping>(), ++uses_};
-  const Descriptor file = open_file(owner);
-  struct stat about;
-  // By now the number may be another file's.
-  if (!file || fstat(file.get(), &about) != 0 || about.st_dev != device_ ||
-      about.st_ino != inode_ || !made.memory->map(file.get(), start, end - start))
-    return nullptr;
-  // Pages that nobody uses must not appear in core dumps.
-  madvise(made.memory->base(), end - start, MADV_DONTDUMP);
-  if (windows_.size() < kWindowsMax) {
-    windows_.push_back(std::move(made));
-    return &windows_.back();
-  }
-  const auto oldest =
-      std::min_element(windows_.begin(), windows_.end(),
-                       [](const Window& a, const Window& b) { return a.used < b.used; });
-  *oldest = std::move(made);
-  return &*oldest;
-}
-
 Status ArenaView::find(const Address& owner, const ArenaKey& key, uint64_t base, uint64_t bytes,
-                       std::byte** at, std::shared_ptr<Mapping>* pinned) {
-  if (!tried_ && !open(owner, key.fd))
-    TORII_INFO("shm: memory of process %u is not mapped", owner.pid);
-  if (!head_) return Status::unsupported;
+                       std::byte** at) {
+  if (!map(owner, key.fd, kArenaHead)) return Status::unsupported;
   const uint64_t first = base - self_base_;
   if (key.fd != fd_ || key.slot >= kArenaSlots || key.serial == 0 || base < self_base_ ||
       first < kArenaHead || first > bytes_ || bytes > bytes_ - first || !live(key, first, bytes))
     return Status::invalid;
-  const Window* const window = this->window(owner, first, bytes);
-  if (!window) return Status::unsupported;
-  *at = window->memory->base() + (first - window->first);
-  if (pinned) *pinned = window->memory;
+  if (!map(owner, fd_, first + bytes)) return Status::unsupported;
+  *at = mapped_.back().base() + first;
   return Status::ok;
 }
 
 Status ArenaView::guarded(const Address& owner, const ArenaKey& key, Guarded* out) {
-  if (!tried_ && !open(owner, key.fd))
-    TORII_INFO("shm: memory of process %u is not mapped", owner.pid);
-  if (!head_) return Status::unsupported;
+  if (!map(owner, key.fd, kArenaHead)) return Status::unsupported;
   if (key.fd != fd_ || key.slot >= kGuardSlots || key.serial == 0) return Status::invalid;
-  const auto& header = *reinterpret_cast<const ArenaHeader*>(head_.base());
-  const GuardSlot& slot = header.guards[key.slot];
+  const GuardSlot& slot = header().guards[key.slot];
   if (slot.word.load(acquire) != key.serial) return Status::invalid;
   out->base = slot.base.load(relaxed);
   out->bytes = slot.bytes.load(relaxed);

@@ -13,8 +13,6 @@
 // another serial by then.
 #pragma once
 
-#include <sys/types.h>
-
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -143,43 +141,35 @@ struct Guarded {
   uint64_t valid = 0;
 };
 
-// A peer's arena. It is opened with the first key into it, and mapped in windows when they are
+// A peer's arena. Its beginning is mapped with the first key into it, and more of it when that is
 // used. Nothing that is read there is relied on, but for the decision that a key is stale.
 class ArenaView {
  public:
-  // Where the memory [base, base + bytes) of the process at `owner` is mapped here; for as long as
-  // *pinned lives, if it is given. `invalid`: the key is stale or makes no sense. `unsupported`:
-  // this process cannot map it, use other ways.
+  // Where the memory [base, base + bytes) of the process at `owner` is mapped here, for as long as
+  // this lives. `invalid`: the key is stale or makes no sense. `unsupported`: this process cannot
+  // map it, use other ways.
   Status find(const Address& owner, const ArenaKey& key, uint64_t base, uint64_t bytes,
-              std::byte** at, std::shared_ptr<Mapping>* pinned = nullptr);
+              std::byte** at);
   // What the owner says of a guarded region; results as of find().
   Status guarded(const Address& owner, const ArenaKey& key, Guarded* out);
 
  private:
-  static constexpr uint64_t kWindowBytes = 64 << 20;  // least of a window, and its alignment
-  static constexpr size_t kWindowsMax = 16;
+  static constexpr uint64_t kMappedMin = 64 << 20;
 
-  struct Window {
-    uint64_t first;
-    uint64_t bytes;
-    std::shared_ptr<Mapping> memory;
-    uint64_t used;  // value of uses_
-  };
-
-  bool open(const Address& owner, uint32_t fd);
-  Descriptor open_file(const Address& owner) const;
+  bool map(const Address& owner, uint32_t fd, uint64_t bytes);
+  bool map_more(const Address& owner, uint64_t bytes);
+  const ArenaHeader& header() const {
+    return *reinterpret_cast<const ArenaHeader*>(mapped_.back().base());
+  }
   bool live(const ArenaKey& key, uint64_t first, uint64_t bytes) const;
-  const Window* window(const Address& owner, uint64_t first, uint64_t bytes);
 
-  bool tried_ = false;
-  Mapping head_;  // not mapped: the arena could not be opened
+  // The beginning of the arena, each time at least twice as much of it. Earlier ones are in use.
+  std::vector<Mapping> mapped_;
+  uint64_t mapped_bytes_ = 0;  // of the last one
+  bool refused_ = false;       // no more can be mapped
   uint32_t fd_ = 0;
   uint64_t bytes_ = 0;
   uint64_t self_base_ = 0;
-  dev_t device_ = 0;
-  ino_t inode_ = 0;
-  std::vector<Window> windows_;
-  uint64_t uses_ = 0;
 };
 
 // The wire form of a memory key.

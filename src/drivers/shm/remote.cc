@@ -52,8 +52,7 @@ Status RemoteMemory::import_guarded(Peer& peer, Import* import) {
   if (status != Status::ok) return status;
   import->key = {word.base, word.bytes, word.access, import->key.owner, word.allocation};
   if (word.allocation.serial) {
-    const Status found =
-        map(peer, word.allocation, word.base, word.bytes, &guarded->at, &guarded->memory);
+    const Status found = map(peer, word.allocation, word.base, word.bytes, &guarded->at);
     if (found == Status::invalid) return found;
     if (found != Status::ok) import->key.arena = {};
   }
@@ -63,9 +62,9 @@ Status RemoteMemory::import_guarded(Peer& peer, Import* import) {
 
 // Where that memory is mapped here; `unsupported`: nowhere.
 Status RemoteMemory::map(Peer& peer, const ArenaKey& key, uint64_t base, uint64_t bytes,
-                         std::byte** at, std::shared_ptr<Mapping>* pinned) {
+                         std::byte** at) {
   const Status status =
-      peer.details->arena.find(peer.details->segment.address, key, base, bytes, at, pinned);
+      peer.details->arena.find(peer.details->segment.address, key, base, bytes, at);
   if (status != Status::invalid) return status;
   return refuse_key(peer, "is of memory that was given back, or beyond its bounds");
 }

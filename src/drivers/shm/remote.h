@@ -26,7 +26,6 @@ struct GuardedImport {
   Guarded word;       // the owner's
   uint32_t slot = 0;  // of the guard
   std::byte* at = nullptr;
-  std::shared_ptr<Mapping> memory;  // what holds `at`
 
   bool ended(std::memory_order order = acquire) const {
     return word.word->load(order) != word.valid;
@@ -72,8 +71,7 @@ class RemoteMemory {
 
  private:
   Status import_guarded(Peer& peer, Import* import);
-  Status map(Peer& peer, const ArenaKey& key, uint64_t base, uint64_t bytes, std::byte** at,
-             std::shared_ptr<Mapping>* pinned = nullptr);
+  Status map(Peer& peer, const ArenaKey& key, uint64_t base, uint64_t bytes, std::byte** at);
   Status move_mapped(const Rma& rma, Peer& peer, bool write);
 
   std::vector<Import> imports_;

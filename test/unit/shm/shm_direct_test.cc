@@ -287,8 +287,8 @@ TEST_F(ShmDirect, MemoryThatIsGivenBackHasNoPages) {
   EXPECT_LT(pages(), 200u);
 }
 
-// More memory than is mapped at a time.
-TEST_F(ShmDirect, WindowsAreMappedWhenTheyAreUsed) {
+// More memory than is mapped at first.
+TEST_F(ShmDirect, MoreIsMappedWhenItIsUsed) {
   constexpr uint64_t kEach = (48 << 20) + 5, kCount = 30;
   struct Block {
     char* base;
