@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -131,27 +130,13 @@ bool create_segment(uint32_t claims, uint64_t ring_bytes, uint32_t socket, uint3
                     Segment* out, std::string* why) {
   if (!identify(&out->address, why)) return false;
   if (emulated_node != kNoEmulatedNode) out->address.boot += 1 + emulated_node;
-  out->fd = make_memory();
-  if (!out->fd) {
-    *why = format_text(
-        "shm: memfd_create failed: %s; it needs Linux 3.17 and a seccomp profile that allows it",
-        strerror(errno));
-    return false;
-  }
   const uint64_t bytes = segment_bytes(claims, ring_bytes);
-  // Beyond this limit ftruncate would not fail but kill the process by SIGXFSZ.
-  rlimit limit;
-  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-      limit.rlim_cur < bytes) {
+  out->fd = make_sealed(bytes);
+  if (!out->fd || !out->front.map(out->fd.get(), 0, rings_offset(claims))) {
     *why = format_text(
-        "shm: the limit on file size is %llu bytes, %llu are needed; raise it (ulimit -f "
-        "unlimited) or lower TORII_SHM_RING",
-        static_cast<unsigned long long>(limit.rlim_cur), static_cast<unsigned long long>(bytes));
-    return false;
-  }
-  if (!set_size(out->fd.get(), bytes) || !out->front.map(out->fd.get(), 0, rings_offset(claims))) {
-    *why = format_text("shm: a segment of %llu bytes failed: %s; lower TORII_SHM_RING",
-                       static_cast<unsigned long long>(bytes), strerror(errno));
+        "shm: a segment of %llu bytes failed: %s; lower TORII_SHM_RING, raise the limit on file "
+        "size (ulimit -f unlimited), or allow memfd_create in the seccomp profile (Linux 3.17)",
+        static_cast<unsigned long long>(bytes), strerror(errno));
     return false;
   }
   out->claims = claims;
