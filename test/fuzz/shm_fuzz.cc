@@ -139,13 +139,15 @@ class World {
   void frame(fuzz::Input& in) {
     shm::Request ask{};
     const uint8_t right = in.byte();
-    ask.kind = static_cast<shm::RequestKind>(in.byte() % 7);
+    const uint8_t kind = in.byte();
+    ask.kind = static_cast<shm::RequestKind>(kind % 5);
+    ask.of_many = kind >> 7;
     ask.valid = right & 1 ? guard_.serial : in.take<uint64_t>();
     ask.slot = right & 2 ? guard_.slot : in.take<uint32_t>();
     ask.offset = right & 4 ? in.below(2 * kBytes) : in.take<uint64_t>();
     std::string data = in.text(3 * kBytes);
     ask.bytes = right & 8 ? static_cast<uint32_t>(data.size()) : in.take<uint32_t>();
-    if (shm::is_get(ask.kind) && right & 16) {
+    if (ask.kind == shm::RequestKind::get && right & 16) {
       ask.bytes = static_cast<uint32_t>(data.size());
       data.clear();
     }

@@ -24,9 +24,13 @@ inline constexpr uint32_t kPadFrom = 192;  // bodies from this size on begin wit
 // both have left its store buffer.
 [[gnu::always_inline]] inline void write_words(std::byte* to, const Request& r, uint32_t bytes) {
   auto* const words = reinterpret_cast<uint64_t*>(to);
-  using Pair = std::array<uint32_t, 2>;
-  const auto which = std::bit_cast<uint64_t>(Pair{static_cast<uint32_t>(r.kind), r.number});
-  const auto what = std::bit_cast<uint64_t>(Pair{r.bytes, r.slot});
+  struct Which {
+    RequestKind kind;
+    uint16_t of_many;
+    uint32_t number;
+  };
+  const auto which = std::bit_cast<uint64_t>(Which{r.kind, r.of_many, r.number});
+  const auto what = std::bit_cast<uint64_t>(std::array{r.bytes, r.slot});
   __atomic_store_n(words, which, __ATOMIC_RELAXED);
   __atomic_store_n(words + 1, what, __ATOMIC_RELAXED);
   if (bytes < sizeof(r)) return;

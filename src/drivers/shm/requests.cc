@@ -47,10 +47,8 @@ constexpr int kRest = 64;  // pauses: a microsecond or two
 bool sensible(const Request& request, uint32_t data) {
   switch (request.kind) {
     case RequestKind::put:
-    case RequestKind::put_of_many:
       return data == request.bytes && data <= kRequestLongChunk;
     case RequestKind::get:
-    case RequestKind::get_of_many:
       return data == 0 && request.bytes <= kRequestLongChunk;
     case RequestKind::atomic:
       return data == sizeof(AtomicRequest) && atomic_width(request.bytes);
@@ -128,10 +126,10 @@ bool Requests::send_parts(Peer& peer, OpenRequest& one) {
       bytes = sizeof(one.atomic);
     }
     if (!has_room(peer, bytes, answer)) return false;
-    const RequestKind kind = queue.count > kFew ? of_many(one.kind, part) : one.kind;
-    queue.many = kind != one.kind;
+    queue.many = queue.count > kFew && lets_rest(one.kind, part);
     const auto number = static_cast<uint32_t>(++queue.posted);
-    send(peer, {kind, number, part, one.slot, one.valid, one.offset + one.sent}, data, bytes);
+    send(peer, {one.kind, queue.many, number, part, one.slot, one.valid, one.offset + one.sent},
+         data, bytes);
     queue.awaited += answer;
     one.last = queue.posted;
     one.sent += part;
@@ -385,7 +383,7 @@ void Requests::end(Peer* ended_peer) {
   claim.taking.store(number, relaxed);
   std::atomic_signal_fence(seq_cst);  // the sender runs the barrier
   if (__builtin_expect(number > claim.cancelled.load(relaxed), 1)) {
-    if (is_get(request.kind)) {
+    if (request.kind == RequestKind::get) {
       answer_get(peer, request, more);
     } else {
       carry_out(peer, request, bytes + sizeof(request));
@@ -394,9 +392,7 @@ void Requests::end(Peer* ended_peer) {
     }
   }
   claim.seen.store(number, release);
-  const bool of_many =
-      request.kind == RequestKind::put_of_many || request.kind == RequestKind::get_of_many;
-  if (__builtin_expect(of_many, 0) && pair_ && !peer.in.more()) rest(claim, number);
+  if (__builtin_expect(request.of_many, 0) && pair_ && !peer.in.more()) rest(claim, number);
 }
 
 inline void Requests::carry_out(Peer& peer, const Request& request, const std::byte* data) {
@@ -414,11 +410,12 @@ inline std::byte* Requests::memory_of(Peer& peer, const Request& request, uint32
   return at;
 }
 
-// What finds no room is not sent: the initiator then reads.
-inline void Requests::answer(Peer& peer, const Request& answer, const std::byte* data,
+// To `count` gets, the first of which has that number. What finds no room is not sent: the initiator
+// then reads.
+inline void Requests::answer(Peer& peer, uint32_t first, uint32_t count, const std::byte* data,
                              uint32_t bytes) {
   if (__builtin_expect(peer.out.has_room(request_frame_bytes(bytes)), 1))
-    return send(peer, answer, data, bytes);
+    return send(peer, {RequestKind::answer, 0, first, bytes, count, 0, 0}, data, bytes);
   peers_.refused(peer);
 }
 
@@ -432,10 +429,10 @@ inline void Requests::answer_get(Peer& peer, const Request& request, bool more) 
   // Else the line behind is still its sender's, and the answer would wait for it.
   const std::byte* const next =
       more && bytes <= kAnswersEach ? peer.in.next_of(kKindRequest) : nullptr;
-  more = next && is_get(kind_of(next));
+  more = next && kind_of(next) == RequestKind::get;
   if (__builtin_expect(begun || more, 0) && batch_answer(peer, request.number, from, bytes, more))
     return;
-  answer(peer, {RequestKind::answer, request.number, bytes, 1, 0, 0}, from, bytes);
+  answer(peer, request.number, 1, from, bytes);
 }
 
 // Answers to short gets that arrived together share a frame. False: this one shares none, and those
@@ -458,8 +455,7 @@ bool Requests::batch_answer(Peer& peer, uint32_t number, const std::byte* from, 
 }
 
 void Requests::send_batch(Peer& peer, AnswerBatch& batch) {
-  answer(peer, {RequestKind::answer, batch.first, batch.bytes, batch.count, 0, 0}, batch.data,
-         batch.bytes);
+  answer(peer, batch.first, batch.count, batch.data, batch.bytes);
   batch.count = batch.bytes = 0;
 }
 

@@ -107,7 +107,7 @@ class Requests {
   // of the target
   void carry_out(Peer& peer, const Request& request, const std::byte* data);
   std::byte* memory_of(Peer& peer, const Request& request, uint32_t access);
-  void answer(Peer& peer, const Request& answer, const std::byte* data, uint32_t bytes);
+  void answer(Peer& peer, uint32_t first, uint32_t count, const std::byte* data, uint32_t bytes);
   void answer_get(Peer& peer, const Request& request, bool more);
   bool batch_answer(Peer& peer, uint32_t number, const std::byte* from, uint32_t bytes, bool more);
   void send_batch(Peer& peer, AnswerBatch& batch);
@@ -129,11 +129,10 @@ inline constexpr uint32_t kManyFrom = 512;  // bytes of a put
 
 inline constexpr uint32_t kShortRequest = 4096;  // shorter ones need no thought of their frames
 
-// What such a request is called beside others.
-constexpr RequestKind of_many(RequestKind kind, uint32_t part) {
-  if (kind == RequestKind::put && part >= kManyFrom) return RequestKind::put_of_many;
-  if (kind == RequestKind::get && part <= kAnswersEach) return RequestKind::get_of_many;
-  return kind;
+// May the target of many such requests rest?
+constexpr bool lets_rest(RequestKind kind, uint32_t part) {
+  return (kind == RequestKind::put && part >= kManyFrom) ||
+         (kind == RequestKind::get && part <= kAnswersEach);
 }
 
 // Has the peer polled lately?
@@ -210,14 +209,14 @@ inline Status Requests::post(RequestKind kind, const Rma& rma, const Import& imp
   if (rma.bytes >= kShortRequest || queue.sending < queue.count ||
       !has_room(peer, data, bytes - data))
     return post_in_order(kind, rma, region, peer);
-  const RequestKind among = queue.count >= kFew ? of_many(kind, bytes) : kind;
+  const bool many = queue.count >= kFew && lets_rest(kind, bytes);
   const auto number = static_cast<uint32_t>(++queue.posted);
-  send(peer, {among, number, bytes, region.slot, region.word.valid, rma.remote_offset},
+  send(peer, {kind, many, number, bytes, region.slot, region.word.valid, rma.remote_offset},
        rma.pieces->iov_base, data);
   OpenRequest& one = open(kind, rma, region, peer, kRequestChunk);
   one.first = one.last = queue.posted;
   one.sent = bytes;
-  queue.many = among != kind;
+  queue.many = many;
   queue.sending++;
   queue.awaited += bytes - data;
   return Status::pending;
