@@ -89,19 +89,8 @@ uint32_t ShmDriver::long_max(PeerId id) const {
 
 size_t ShmDriver::send(std::span<const Tx> batch) {
   size_t taken = 0;
-  while (taken < batch.size() && send_one(batch[taken])) taken++;
+  while (taken < batch.size() && send_tx(batch[taken])) taken++;
   return taken;
-}
-
-inline bool ShmDriver::send_one(const Tx& tx) {
-  if (tx.head_bytes + tx.body_bytes > shm::kFirstBytes || tx.piece_count > 1 || tx.cookie)
-    return send_tx(tx);
-  Peer& peer = peers_[tx.peer];
-  const void* const body = tx.body_bytes ? tx.pieces->iov_base : nullptr;
-  if (!shm::write_line<shm::kKindFrame>(peer, tx.head, tx.head_bytes, body, tx.body_bytes))
-    return send_tx(tx);
-  peers_.wake_if_sleeping(peer);
-  return true;
 }
 
 [[gnu::hot]] bool ShmDriver::send_short(PeerId id, uint64_t word0, uint64_t word1, const void* body,
@@ -118,14 +107,13 @@ inline bool ShmDriver::send_one(const Tx& tx) {
   return true;
 }
 
-// A frame of several lines, in several pieces, or with a cookie; or the first one to a peer.
 [[gnu::hot]] bool ShmDriver::send_tx(const Tx& tx) {
   TORII_ASSERT(peers_.knows(tx.peer) && tx.head_bytes <= kHeadMax);
   Peer& peer = peers_[tx.peer];
   if (__builtin_expect(!peer.out.base, 0) && !peers_.start_sending(peer)) return false;
   if (__builtin_expect(tx.cookie != 0, 0) && cookies_.size() >= kCookiesMax) return false;
-  if (__builtin_expect(!shm::write_frame<shm::kKindFrame>(peer, tx.head, tx.head_bytes, tx.pieces,
-                                                          tx.piece_count, tx.body_bytes),
+  if (__builtin_expect(!shm::write_frame(peer, shm::kKindFrame, tx.head, tx.head_bytes, tx.pieces,
+                                         tx.piece_count, tx.body_bytes),
                        0)) {
     peers_.refused(peer);
     return false;

@@ -76,7 +76,6 @@ class ShmDriver final : public Driver,
   bool send_short(PeerId peer, uint64_t word0, uint64_t word1, const void* body,
                   uint32_t body_bytes) override;
 
-  bool send_one(const Tx& tx);
   [[gnu::noinline]] bool send_tx(const Tx& tx);
 
   bool quiet(uint64_t now_ns) const;

@@ -69,7 +69,7 @@ void rest(const Claim& claim, uint64_t number) {
 [[gnu::hot]] void Requests::send_lines(Peer& peer, const Request& request, const void* data,
                                        uint32_t bytes) {
   const iovec piece{const_cast<void*>(data), bytes};
-  write_frame<kKindRequest>(peer, &request, head_bytes(request.kind), &piece, 1, bytes);
+  write_frame(peer, kKindRequest, &request, head_bytes(request.kind), &piece, 1, bytes);
 }
 
 // Behind those that wait for room, and in frames of whatever size.

@@ -161,8 +161,11 @@ inline bool Requests::responsive(Peer& peer) const {
 [[gnu::always_inline]] inline void Requests::send(Peer& peer, const Request& request,
                                                   const void* data, uint32_t bytes) {
   const uint32_t head = head_bytes(request.kind);
-  if (head + bytes <= kFirstBytes) {
-    write_line<kKindRequest>(peer, &request, head, data, bytes);
+  std::byte* const to = head + bytes <= kFirstBytes ? peer.out.reserve_line() : nullptr;
+  if (to) {
+    write_words(to, request, head);
+    if (bytes) copy_bytes(to + head, data, bytes);
+    peer.out.publish_line(to, head + bytes, kKindRequest);
   } else {
     send_lines(peer, request, data, bytes);
   }

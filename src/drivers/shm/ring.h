@@ -155,6 +155,7 @@ struct RingSender {
   // which the receiver looks at. Of longer ones so many stores wait that this would only hold them
   // up.
   void own_next(uint32_t count) const {
+    if (count == 1) return own_ahead();
     if (count < kOwnNextFrom || count > kOwnNextMost || room <= kOwnNextMost) return;
     for (uint32_t i = 1; i < count; i++) own(position + i);
   }
