@@ -504,7 +504,6 @@ void Peers::forget_details(Peer& peer) {
   if (peer.details->pidfd) pidfds_--;
   if (peer.details->wake_fd && peer.details->wake_kept && !peer.details->given) wake_fds_--;
   if (peer.details->awaited) awaited_--;
-  watched_stale_ = true;
   peer.details.reset();
 }
 

@@ -326,9 +326,8 @@ class Peers {
   std::vector<bool> claim_rejected_;
 
   Giver giver_;
-  std::vector<pollfd> watched_;  // pidfds and the giver's socket, rebuilt when watched_stale_
+  std::vector<pollfd> watched_;  // the giver's socket and pidfds; kept for their room
   std::vector<PeerId> watched_ids_;
-  bool watched_stale_ = true;
   unsigned descriptors_most_ = 1;  // of each kind below
   unsigned pidfds_ = 0;
   unsigned wake_fds_ = 0;  // of peers, kept open

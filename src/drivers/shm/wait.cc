@@ -151,37 +151,23 @@ void Peers::watch(Peer& peer) {
   if (!fd || has_ended(address)) return;
   peer.details->pidfd = std::move(fd);
   pidfds_++;
-  watched_stale_ = true;
 }
 
 void Peers::check_peers(uint64_t now_ns) {
   next_check_ns_ = now_ns + (awaited_ ? kAwaitIntervalNs : kCheckIntervalNs);
   spare_.keep();
   std::vector<PeerId> dead;
-  if (watched_stale_) {
-    watched_.clear();
-    watched_ids_.clear();
-    if (giver_.token()) {
-      watched_.push_back({giver_.fd(), POLLIN, 0});
-      watched_ids_.push_back(kNoPeer);
-    }
-    for (const Peer& peer : all_) {
-      if (peer.stage != Stage::up || !peer.details->pidfd) continue;
-      watched_.push_back({peer.details->pidfd.get(), POLLIN, 0});
-      watched_ids_.push_back(peer.id);
-    }
-    watched_stale_ = false;
+  watched_.assign(1, {giver_.fd(), POLLIN, 0});  // a number below 0 is passed over
+  watched_ids_.assign(1, kNoPeer);
+  for (const Peer& peer : all_) {
+    if (peer.stage != Stage::up || !peer.details->pidfd) continue;
+    watched_.push_back({peer.details->pidfd.get(), POLLIN, 0});
+    watched_ids_.push_back(peer.id);
   }
-  if (!watched_.empty() && ::poll(watched_.data(), watched_.size(), 0) > 0) {
-    for (size_t i = 0; i < watched_.size(); i++) {
-      if (!watched_[i].revents) continue;
-      if (watched_ids_[i] == kNoPeer) {
-        answer_requests();
-      } else {
-        dead.push_back(watched_ids_[i]);
-      }
-    }
-  }
+  ::poll(watched_.data(), watched_.size(), 0);
+  if (watched_[0].revents) answer_requests();
+  for (size_t i = 1; i < watched_.size(); i++)
+    if (watched_[i].revents) dead.push_back(watched_ids_[i]);
   for (size_t i = 0; i < all_.size() && awaited_; i++) {
     Peer& peer = all_[i];
     if (peer.up() && peer.details->awaited) take_segment(peer);
