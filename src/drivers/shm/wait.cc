@@ -23,7 +23,6 @@ namespace torii::shm {
 namespace {
 
 // From linux/membarrier.h (Linux 4.16).
-constexpr int kMembarrierQuery = 0;
 constexpr int kMembarrierGlobalExpedited = 1 << 1;
 constexpr int kMembarrierRegisterGlobalExpedited = 1 << 2;
 
@@ -39,10 +38,7 @@ constexpr rlim_t kDescriptorsMost = 16384;
 
 // Finds out who has to order what: see the head of this file.
 void Peers::start_waiting() {
-  const long known = membarrier(kMembarrierQuery);
-  const bool can = known > 0 && (known & kMembarrierGlobalExpedited) &&
-                   (known & kMembarrierRegisterGlobalExpedited);
-  registered_ = can && membarrier(kMembarrierRegisterGlobalExpedited) == 0;
+  registered_ = membarrier(kMembarrierRegisterGlobalExpedited) == 0;
   header_->needs_fence = registered_ ? 0 : 1;
 }
 
