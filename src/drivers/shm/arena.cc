@@ -175,28 +175,18 @@ void Arena::give(uint64_t first, uint64_t bytes) {
 
 void* Arena::alloc(uint64_t bytes, uint64_t alignment) {
   if (bytes == 0 || bytes > bytes_ || alignment > kHuge) return nullptr;
-  if (free_slots_.empty() && slots_used_ == kArenaSlots) return nullptr;
   bytes = round_up(bytes, kPage);
   alignment = std::max<uint64_t>(alignment, bytes >= kHuge ? kHuge : kPage);
   uint64_t first;
   if (!take(bytes, alignment, &first)) return nullptr;
-  if (!back(first, bytes)) {
+  ArenaKey key{};
+  if (back(first, bytes)) key = fill_slot(base_ + first, bytes, 0, 0, {});
+  if (!key.serial) {
     unback(first, bytes);
     give(first, bytes);
     return nullptr;
   }
-  uint32_t number;
-  if (free_slots_.empty()) {
-    number = slots_used_++;
-  } else {
-    number = free_slots_.back();
-    free_slots_.pop_back();
-  }
-  live_[first] = {bytes, number};
-  ArenaSlot& slot = header_->slots[number];
-  slot.first.store(first, relaxed);
-  slot.bytes.store(bytes, relaxed);
-  slot.serial.store(++last_serial_, release);
+  live_[first] = key.slot;
   return base_ + first;
 }
 
@@ -204,12 +194,12 @@ void Arena::dealloc(void* base) {
   const auto first = static_cast<uint64_t>(static_cast<std::byte*>(base) - base_);
   const auto it = live_.find(first);
   TORII_ASSERT(it != live_.end());
-  const Live live = it->second;
-  header_->slots[live.slot].serial.store(0, release);
+  const uint32_t slot = it->second;
+  const uint64_t bytes = slots_[slot].bytes;
+  clear_slot(slot);
   live_.erase(it);
-  free_slots_.push_back(live.slot);
-  unback(first, live.bytes);
-  give(first, live.bytes);
+  unback(first, bytes);
+  give(first, bytes);
 }
 
 ArenaKey Arena::key(const void* base, uint64_t bytes) const {
@@ -217,41 +207,43 @@ ArenaKey Arena::key(const void* base, uint64_t bytes) const {
   auto it = live_.upper_bound(first);
   if (!contains(base) || it == live_.begin()) return {};
   --it;
+  const Slot& slot = slots_[it->second];
   const uint64_t inside = first - it->first;
-  if (inside > it->second.bytes || bytes > it->second.bytes - inside) return {};
-  const uint32_t slot = it->second.slot;
-  return {static_cast<uint32_t>(fd_.get()), slot, header_->slots[slot].serial.load(relaxed)};
+  if (inside > slot.bytes || bytes > slot.bytes - inside) return {};
+  return {static_cast<uint32_t>(fd_.get()), it->second, slot.serial};
 }
 
 ArenaKey Arena::guard(const void* base, uint64_t bytes, uint32_t access, uint64_t label) {
-  uint32_t number;
-  if (!free_guards_.empty()) {
-    number = free_guards_.back();
-    free_guards_.pop_back();
-  } else if (guards_.size() < kGuardSlots) {
-    number = static_cast<uint32_t>(guards_.size());
-    guards_.push_back({});
-  } else {
-    return {};
+  return fill_slot(base, bytes, access, label, key(base, bytes));
+}
+
+// The key names the slot; serial 0: all are in use.
+ArenaKey Arena::fill_slot(const void* base, uint64_t bytes, uint32_t access, uint64_t label,
+                          const ArenaKey& allocation) {
+  if (free_slots_.empty()) {
+    if (slots_.size() == kArenaSlots) return {};
+    free_slots_.push_back(static_cast<uint32_t>(slots_.size()));
+    slots_.push_back({});
   }
-  const ArenaKey allocation = key(base, bytes);
-  GuardSlot& slot = header_->guards[number];
+  const uint32_t number = free_slots_.back();
+  free_slots_.pop_back();
+  ArenaSlot& slot = header_->slots[number];
   std::atomic_thread_fence(release);  // the old word's 0 comes before
   slot.base.store(reinterpret_cast<uintptr_t>(base), relaxed);
   slot.bytes.store(bytes, relaxed);
-  slot.label.store(label, relaxed);
   slot.access.store(access, relaxed);
+  slot.label.store(label, relaxed);
   slot.allocation.store(allocation.slot, relaxed);
   slot.serial.store(allocation.serial, relaxed);
   slot.word.store(++last_serial_, release);
-  guards_[number] = {last_serial_, static_cast<std::byte*>(const_cast<void*>(base)), bytes, access};
+  slots_[number] = {last_serial_, static_cast<std::byte*>(const_cast<void*>(base)), bytes, access};
   return {static_cast<uint32_t>(fd_.get()), number, last_serial_};
 }
 
-void Arena::unguard(uint32_t slot) {
-  header_->guards[slot].word.store(0);
-  guards_[slot].valid = 0;
-  free_guards_.push_back(slot);
+void Arena::clear_slot(uint32_t slot) {
+  header_->slots[slot].word.store(0);
+  slots_[slot] = {};
+  free_slots_.push_back(slot);
 }
 
 // In the child of a fork: what it writes must not reach its parent's memory, which is its own from
@@ -259,10 +251,10 @@ void Arena::unguard(uint32_t slot) {
 void Arena::after_fork() {
   g_arenas.each([](const Arena* arena) {
     if (!arena->header_) return;
-    for (uint32_t n = 0; n < arena->slots_used_; n++) {
+    for (size_t n = 0; n < arena->slots_.size(); n++) {
       const ArenaSlot& slot = arena->header_->slots[n];
-      if (slot.serial.load(acquire) == 0) continue;
-      const uint64_t first = slot.first.load(relaxed);
+      if (slot.word.load(acquire) == 0 || slot.access.load(relaxed) != 0) continue;
+      const uint64_t first = slot.base.load(relaxed) - reinterpret_cast<uintptr_t>(arena->base_);
       const uint64_t bytes = slot.bytes.load(relaxed);
       // Peers may write to the slot.
       if (first < kArenaHead || first > arena->bytes_ || bytes > arena->bytes_ - first) continue;
@@ -315,12 +307,12 @@ bool ArenaView::map_more(const Address& owner, uint64_t bytes) {
 }
 
 // Is that allocation still there, and does it hold the range?
-bool ArenaView::live(const ArenaKey& key, uint64_t first, uint64_t bytes) const {
+bool ArenaView::live(const ArenaKey& key, uint64_t base, uint64_t bytes) const {
   const ArenaSlot& slot = header().slots[key.slot];
-  if (slot.serial.load(acquire) != key.serial) return false;
-  const uint64_t start = slot.first.load(relaxed);
+  if (slot.word.load(acquire) != key.serial) return false;
+  const uint64_t start = slot.base.load(relaxed);
   const uint64_t all = slot.bytes.load(relaxed);
-  return first >= start && first - start <= all && bytes <= all - (first - start);
+  return base >= start && base - start <= all && bytes <= all - (base - start);
 }
 
 Status ArenaView::find(const Address& owner, const ArenaKey& key, uint64_t base, uint64_t bytes,
@@ -328,7 +320,7 @@ Status ArenaView::find(const Address& owner, const ArenaKey& key, uint64_t base,
   if (!map(owner, key.fd, kArenaHead)) return Status::unsupported;
   const uint64_t first = base - self_base_;
   if (key.fd != fd_ || key.slot >= kArenaSlots || key.serial == 0 || base < self_base_ ||
-      first < kArenaHead || first > bytes_ || bytes > bytes_ - first || !live(key, first, bytes))
+      first < kArenaHead || first > bytes_ || bytes > bytes_ - first || !live(key, base, bytes))
     return Status::invalid;
   if (!map(owner, fd_, first + bytes)) return Status::unsupported;
   *at = mapped_.back().base() + first;
@@ -337,8 +329,8 @@ Status ArenaView::find(const Address& owner, const ArenaKey& key, uint64_t base,
 
 Status ArenaView::guarded(const Address& owner, const ArenaKey& key, Guarded* out) {
   if (!map(owner, key.fd, kArenaHead)) return Status::unsupported;
-  if (key.fd != fd_ || key.slot >= kGuardSlots || key.serial == 0) return Status::invalid;
-  const GuardSlot& slot = header().guards[key.slot];
+  if (key.fd != fd_ || key.slot >= kArenaSlots || key.serial == 0) return Status::invalid;
+  const ArenaSlot& slot = header().slots[key.slot];
   if (slot.word.load(acquire) != key.serial) return Status::invalid;
   out->base = slot.base.load(relaxed);
   out->bytes = slot.bytes.load(relaxed);
@@ -411,7 +403,7 @@ void Exports::dereg(Region& region) {
   if ((region.access & kGuarded) && !forked()) {
     Key key;
     std::memcpy(&key, region.key.data(), sizeof(key));
-    arena_->unguard(key.arena.slot);
+    arena_->clear_slot(key.arena.slot);
   }
   if (region.access & kRemoteRead) {
     readable_[region.driver_data] = {};

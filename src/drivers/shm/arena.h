@@ -29,24 +29,18 @@
 
 namespace torii::shm {
 
-inline constexpr uint32_t kArenaMagic = 0x32616873;  // changes with anything in ArenaHeader
-inline constexpr uint32_t kArenaSlots = 16384;       // most allocations at a time
-inline constexpr uint32_t kGuardSlots = 8192;        // most guarded regions at a time
+inline constexpr uint32_t kArenaMagic = 0x33616873;  // changes with anything in ArenaHeader
+inline constexpr uint32_t kArenaSlots = 16384;       // most allocations and guarded regions
 
+// An allocation, or a region whose key ends when its owner says so (guarded): what peers rely on
+// instead of what the key says.
 struct ArenaSlot {
-  std::atomic<uint64_t> serial;  // of the allocation, unique in the arena; 0: free
-  std::atomic<uint64_t> first;   // its offset in the arena
-  std::atomic<uint64_t> bytes;
-};
-
-// A region whose key ends when its owner says so: what peers rely on instead of what the key says.
-struct GuardSlot {
-  alignas(kLine) std::atomic<uint64_t> word;  // unique in the arena; 0: free, or ended
+  alignas(kLine) std::atomic<uint64_t> word;  // its serial, unique in the arena; 0: free, or ended
   std::atomic<uint64_t> base;                 // address in the owner
   std::atomic<uint64_t> bytes;
+  std::atomic<uint64_t> access;  // 0: it is an allocation, and the rest is 0
   std::atomic<uint64_t> label;
-  std::atomic<uint64_t> access;
-  std::atomic<uint64_t> allocation;  // slot of the allocation it lies in
+  std::atomic<uint64_t> allocation;  // slot of the allocation in which the region lies
   std::atomic<uint64_t> serial;      // and its serial; 0: it lies in none
 };
 
@@ -57,7 +51,6 @@ struct ArenaHeader {
   uint64_t self_base;  // address of the arena in its owner
   uint64_t bytes;      // of the arena
   ArenaSlot slots[kArenaSlots];
-  GuardSlot guards[kGuardSlots];
 };
 inline constexpr uint64_t kArenaHead = (sizeof(ArenaHeader) + kPage - 1) / kPage * kPage;
 
@@ -79,41 +72,38 @@ class Arena {
   // The name of the allocation in which all `bytes` bytes lie.
   ArenaKey key(const void* base, uint64_t bytes) const;
   bool empty() const { return live_.empty(); }
-  // Guards a region, in an allocation or not. The key names the guard; serial 0: all are in use.
+  // Guards a region, in an allocation or not, until clear_slot(). Serial 0: all slots are in use.
   ArenaKey guard(const void* base, uint64_t bytes, uint32_t access, uint64_t label);
-  void unguard(uint32_t slot);
+  void clear_slot(uint32_t slot);
   // Where that range of the guarded region is, if its guard still has the value `valid` and it
   // gives these rights; else null.
   std::byte* guarded(uint32_t slot, uint64_t valid, uint32_t access, uint64_t offset,
                      uint64_t bytes) const {
-    if (slot >= guards_.size() || valid == 0) return nullptr;
-    const Guard& guard = guards_[slot];
-    if (guard.valid != valid || (guard.access & access) != access || offset > guard.bytes ||
-        bytes > guard.bytes - offset)
+    if (slot >= slots_.size() || valid == 0) return nullptr;
+    const Slot& region = slots_[slot];
+    if (region.serial != valid || (region.access & access) != access || offset > region.bytes ||
+        bytes > region.bytes - offset)
       return nullptr;
-    return guard.base + offset;
+    return region.base + offset;
   }
 
  private:
-  struct Live {
-    uint64_t bytes;
-    uint32_t slot;
-  };
-
-  // What is in a GuardSlot, where no peer can write.
-  struct Guard {
-    uint64_t valid;
+  // What is in an ArenaSlot, where no peer can write.
+  struct Slot {
+    uint64_t serial;
     std::byte* base;
     uint64_t bytes;
     uint32_t access;
   };
 
-  Arena() = default;
+  Arena() { slots_.reserve(kArenaSlots); }
   bool reserve(std::string* why);
   bool back(uint64_t first, uint64_t bytes);
   void unback(uint64_t first, uint64_t bytes);
   bool take(uint64_t bytes, uint64_t alignment, uint64_t* first);
   void give(uint64_t first, uint64_t bytes);
+  ArenaKey fill_slot(const void* base, uint64_t bytes, uint32_t access, uint64_t label,
+                     const ArenaKey& allocation);
   static void after_fork();
 
   Descriptor fd_;
@@ -123,11 +113,9 @@ class Arena {
   bool commit_ = false;  // the system counts memory when it is promised: claim it at once
   uint64_t last_serial_ = 0;
   std::map<uint64_t, uint64_t> free_;  // ranges by offset
-  std::map<uint64_t, Live> live_;      // allocations by offset
+  std::map<uint64_t, uint32_t> live_;  // slots of allocations, by their offset
+  std::vector<Slot> slots_;            // never moves
   std::vector<uint32_t> free_slots_;
-  uint32_t slots_used_ = 0;
-  std::vector<uint32_t> free_guards_;
-  std::vector<Guard> guards_;
 };
 
 // A peer's guarded region.
@@ -161,7 +149,7 @@ class ArenaView {
   const ArenaHeader& header() const {
     return *reinterpret_cast<const ArenaHeader*>(mapped_.back().base());
   }
-  bool live(const ArenaKey& key, uint64_t first, uint64_t bytes) const;
+  bool live(const ArenaKey& key, uint64_t base, uint64_t bytes) const;
 
   // The beginning of the arena, each time at least twice as much of it. Earlier ones are in use.
   std::vector<Mapping> mapped_;
