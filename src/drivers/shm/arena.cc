@@ -61,10 +61,9 @@ bool memory_is_promised() {
 std::unique_ptr<Arena> Arena::make(const Cookie& cookie, std::string* why) {
   static const bool watched = pthread_atfork(nullptr, nullptr, after_fork) == 0;
   std::unique_ptr<Arena> arena(new (std::nothrow) Arena);
-  if (!arena || !watched || !g_arenas.add(arena.get())) {
-    *why = "shm: no more memory can be shared in this process; close network interfaces";
-    return nullptr;
-  }
+  if (!arena || !watched || !g_arenas.add(arena.get()))
+    return refuse(why, nullptr,
+                  "shm: no more memory can be shared in this process; close network interfaces");
   if (!arena->reserve(why)) return nullptr;
   ArenaHeader& header = *arena->header_;
   header.cookie = cookie;
@@ -87,9 +86,8 @@ bool Arena::reserve(std::string* why) {
   }
   if (at == MAP_FAILED) {
     bytes_ = 0;
-    *why = format_text("shm: addresses for memory to share are short (%s); raise ulimit -v",
-                       strerror(errno));
-    return false;
+    return refuse(why, false, "shm: addresses for memory to share are short (%s); raise ulimit -v",
+                  strerror(errno));
   }
   const auto start = reinterpret_cast<uintptr_t>(at);
   const uint64_t before = round_up(start, kHuge) - start;
@@ -97,11 +95,9 @@ bool Arena::reserve(std::string* why) {
   if (before) munmap(at, before);
   if (before < kHuge) munmap(base_ + bytes_, kHuge - before);
   fd_ = make_sealed(bytes_);
-  if (!fd_ || !back(0, kArenaHead)) {
-    *why = format_text("shm: a segment of %llu bytes for memory to share failed: %s",
-                       static_cast<unsigned long long>(bytes_), strerror(errno));
-    return false;
-  }
+  if (!fd_ || !back(0, kArenaHead))
+    return refuse(why, false, "shm: a segment of %llu bytes for memory to share failed: %s",
+                  static_cast<unsigned long long>(bytes_), strerror(errno));
   header_ = reinterpret_cast<ArenaHeader*>(base_);  // zero; constructing it would touch all pages
   free_[kArenaHead] = bytes_ - kArenaHead;
   return true;

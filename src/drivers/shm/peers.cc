@@ -91,33 +91,26 @@ bool Peers::own_process() const {
 
 Status Peers::connect(std::span<const std::byte> bytes, PeerId* out, std::string* why) {
   Address address;
-  if (bytes.size() != sizeof(address)) {
-    *why = format_text(
-        "shm: an address has %zu bytes, this one %zu; use the same Torii in all "
-        "processes",
-        sizeof(address), bytes.size());
-    return Status::unreachable;
-  }
+  if (bytes.size() != sizeof(address))
+    return refuse(why, Status::unreachable,
+                  "shm: an address has %zu bytes, this one %zu; use the same Torii in all processes",
+                  sizeof(address), bytes.size());
   std::memcpy(&address, bytes.data(), sizeof(address));
   const auto known = by_cookie_.find(address.cookie);
   Peer* peer;
   if (known != by_cookie_.end()) {
     peer = &all_[known->second];
-    if (!(peer->details->segment.address == address)) {
-      *why = "shm: the address is not the one its cookie belongs to; use what address() gave";
-      return Status::unreachable;
-    }
-    if (peer->ending != Status::ok) {
-      *why = format_text("shm: process %u has ended (%s); start it again", address.pid,
-                         status_text(peer->ending));
-      return peer->ending;
-    }
+    if (!(peer->details->segment.address == address))
+      return refuse(why, Status::unreachable,
+                    "shm: the address is not the one its cookie belongs to; use what address() gave");
+    if (peer->ending != Status::ok)
+      return refuse(why, peer->ending, "shm: process %u has ended (%s); start it again",
+                    address.pid, status_text(peer->ending));
   } else {
     peer = new_peer(address);
-    if (!peer) {
-      *why = format_text("shm: all %u peers are in use; disconnect one", kPeersMax);
-      return Status::no_memory;
-    }
+    if (!peer)
+      return refuse(why, Status::no_memory, "shm: all %u peers are in use; disconnect one",
+                    kPeersMax);
     if (const Status status = open_peer(*peer, address, why); status != Status::ok) {
       release_slot(*peer);
       return status;
@@ -172,10 +165,7 @@ Status Peers::open_peer(Peer& peer, const Address& address, std::string* why) {
   if (status == Status::denied && address.socket) return await_segment(peer, why);
   if (status == Status::denied) return Status::unreachable;
   if (status != Status::ok) return status;
-  if (!use_segment(peer)) {
-    *why = closed_text(address);
-    return Status::peer_closed;
-  }
+  if (!use_segment(peer)) return say_closed(address, why);
   watch(peer);
   prove_attach(peer);
   return Status::ok;
@@ -278,11 +268,10 @@ Status Peers::claim_ring(Peer& peer, std::string* why) {
                                             acquire))
       return take_claim(peer, number, why) ? Status::ok : Status::no_memory;
   }
-  *why = format_text(
-      "shm: all %u receive rings of process %u are taken; run fewer processes on "
-      "this node",
+  return refuse(
+      why, Status::no_memory,
+      "shm: all %u receive rings of process %u are taken; run fewer processes on this node",
       segment.claims, segment.address.pid);
-  return Status::no_memory;
 }
 
 bool Peers::take_claim(Peer& peer, uint32_t number, std::string* why) {
@@ -291,12 +280,11 @@ bool Peers::take_claim(Peer& peer, uint32_t number, std::string* why) {
   const auto lines = static_cast<uint32_t>(d.segment.ring_bytes / kLine);
   d.stale.reset(new (std::nothrow) uint64_t[lines / 64]);
   if (!d.stale || !d.segment.map_ring(number, &d.out_ring)) {
-    *why = format_text(
-        "shm: the ring in process %u cannot be mapped: %s; raise the limits on "
-        "memory (ulimit -v) and mappings (vm.max_map_count)",
-        d.segment.address.pid, strerror(errno));
     claim.state.store(static_cast<uint32_t>(ClaimState::free), release);
-    return false;
+    return refuse(why, false,
+                  "shm: the ring in process %u cannot be mapped: %s; raise the limits on memory "
+                  "(ulimit -v) and mappings (vm.max_map_count)",
+                  d.segment.address.pid, strerror(errno));
   }
   d.out_ring.populate(kPopulateMax, true);
   const uint32_t start = claim.start;
