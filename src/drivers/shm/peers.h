@@ -49,7 +49,7 @@ struct OpenRequest {
   uint64_t valid;
   uint32_t slot;     // of the guard
   RequestKind kind;  // put, get or atomic
-  bool over;
+  bool refused;      // get: by the target
   uint64_t chunk;  // bytes of a frame, or of what a frame requests
   uint64_t first;  // number of its first frame
   uint64_t last;   // and of the last that has left
@@ -57,19 +57,19 @@ struct OpenRequest {
   uint64_t got;    // get: bytes that have come
   AtomicRequest atomic;
 
-  // Its end comes with answers.
-  bool answered() const { return kind == RequestKind::get; }
   // Where the data of that request begin, if it is one of its.
   uint64_t place_of(uint32_t number) const {
     return uint64_t{number - static_cast<uint32_t>(first)} * chunk;
   }
 };
 
-// Of one peer, in the order of their numbers.
+// Of one peer, in the order of their numbers, in which they end.
 struct RequestQueue {
   explicit RequestQueue(Claim& c) : claim(c), posted(c.seen.load(acquire)), applied(posted) {}
   OpenRequest& operator[](uint32_t i) { return open[(head + i) % kRequests]; }
+  // Nothing of it is left to the target, which may have refused it.
   bool carried_out(const OpenRequest& one) const {
+    if (one.kind == RequestKind::get) return one.refused || one.got == one.bytes;
     return one.sent == one.bytes && applied >= one.last;
   }
   // The one from the *from'th on that awaits the answer to that request, and which it is; null:
@@ -77,7 +77,8 @@ struct RequestQueue {
   OpenRequest* awaiting(uint32_t number, uint32_t* from) {
     for (; *from < count; ++*from) {
       OpenRequest& one = (*this)[*from];
-      if (!one.over && one.answered() && one.place_of(number) < one.sent) return &one;
+      if (one.kind == RequestKind::get && !one.refused && one.place_of(number) < one.sent)
+        return &one;
     }
     return nullptr;
   }

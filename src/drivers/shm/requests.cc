@@ -113,7 +113,7 @@ void Requests::send_waiting(Peer& peer) {
 bool Requests::send_parts(Peer& peer, OpenRequest& one) {
   RequestQueue& queue = *peer.requests;
   if (one.sent == 0) one.first = queue.posted + 1;
-  while (!one.over && one.sent < one.bytes) {
+  while (!one.refused && one.sent < one.bytes) {
     const auto part = static_cast<uint32_t>(std::min(one.chunk, one.bytes - one.sent));
     const uint32_t answer = one.kind == RequestKind::get ? part : 0;
     const void* data = nullptr;
@@ -146,7 +146,6 @@ void Requests::take_answers(Peer& peer, const Request& answer, const std::byte* 
   if (!peer.requests || peer.requests->cancelling) return;
   RequestQueue& queue = *peer.requests;
   const bool refused = answers == 1 && answer.bytes == 0;
-  Completions ended;
   bool wrong = false;
   uint32_t i = 0, n = 0;
   for (; n < answers; n++) {
@@ -158,7 +157,7 @@ void Requests::take_answers(Peer& peer, const Request& answer, const std::byte* 
     if (wrong || at != one->got) break;
     if (refused) {
       queue.awaited -= one->sent - one->got;
-      ended.add(*one, Status::invalid);
+      one->refused = true;
       continue;
     }
     copy_bytes(one->local + at, bytes, part);
@@ -166,16 +165,11 @@ void Requests::take_answers(Peer& peer, const Request& answer, const std::byte* 
     left -= part;
     queue.awaited -= part;
     one->got += part;
-    if (one->got < one->bytes) continue;
-    ended.add(*one, Status::ok);
-    counters_.helped_accesses++;
   }
-  await_end(queue);
   if (n > 0) queue.idle = 0;
-  // At once: a poll for one event brings no more than this answer, and meanwhile the other process
-  // would have nothing to do.
-  if (queue.sending < queue.count) send_waiting(peer);
-  report(peer, ended);
+  // More is sent at once: a poll for one event brings no more than this answer, and meanwhile the
+  // other process would have nothing to do.
+  complete(peer);
   if (wrong || (n == answers && left > 0)) peers_.fail(peer, "it answers what was not requested");
 }
 
@@ -220,8 +214,7 @@ Status Requests::complete_sole(Peer& peer) {
   RequestQueue& queue = *peer.requests;
   if (!read_applied(peer) || !queue.carried_out(queue[0])) return Status::pending;
   const Status status = result(queue, queue[0]);
-  queue[0].over = true;
-  free_places(peer);
+  free_first(peer);
   counters_.helped_accesses++;
   return status;
 }
@@ -240,9 +233,10 @@ inline bool Requests::read_applied(Peer& peer) {
   return true;
 }
 
-// What came of one that counts as carried out, as what the target has refused does, too.
+// What came of one that was carried out.
 inline Status Requests::result(const RequestQueue& queue, const OpenRequest& one) const {
-  if (one.word->load(acquire) != one.valid) return Status::invalid;
+  if (one.kind == RequestKind::get) return one.refused ? Status::invalid : Status::ok;
+  if (one.word->load(acquire) != one.valid) return Status::invalid;  // it may have been refused
   if (one.kind != RequestKind::atomic) return Status::ok;
   const uint64_t before = queue.claim.results[one.atomic.result].load(relaxed);
   std::memcpy(one.local, &before, sizeof(before));
@@ -251,42 +245,30 @@ inline Status Requests::result(const RequestQueue& queue, const OpenRequest& one
 
 unsigned Requests::complete(Peer& peer) {
   RequestQueue& queue = *peer.requests;
-  const uint64_t before = queue.applied;
   if (!read_applied(peer)) return 0;
-  Completions ended;
-  for (uint32_t i = 0; queue.applied != before && i < queue.count; i++) {
-    OpenRequest& one = queue[i];
-    if (one.over || one.answered()) continue;
-    if (!queue.carried_out(one)) break;
-    ended.add(one, result(queue, one));
-  }
   if (queue.sending < queue.count) send_waiting(peer);
   await_end(queue);
-  if (ended.count > 0) {
-    counters_.helped_accesses += ended.count;
-    return report(peer, ended);
-  }
-  if (++queue.idle > kPatience && !at_work(queue.claim)) cancel(peer);
-  return 0;
+  unsigned count = 0;
+  for (; queue.count > 0 && queue.carried_out(queue[0]); count++)
+    end_first(peer, result(queue, queue[0]));
+  counters_.helped_accesses += count;
+  if (count == 0 && ++queue.idle > kPatience && !at_work(queue.claim)) cancel(peer);
+  return count;
 }
 
-// The places of those that are over are free again.
-inline void Requests::free_places(Peer& peer) {
+inline void Requests::free_first(Peer& peer) {
   RequestQueue& queue = *peer.requests;
-  const bool active = queue.count > 0;
-  for (; queue.count > 0 && queue[0].over; queue.count--) {
-    if (queue[0].kind == RequestKind::atomic) queue.results &= ~(1u << queue[0].atomic.result);
-    queue.head++;
-    if (queue.sending > 0) queue.sending--;
-  }
-  if (active && queue.count == 0) std::erase(active_, &peer);
+  if (queue[0].kind == RequestKind::atomic) queue.results &= ~(1u << queue[0].atomic.result);
+  queue.head++;
+  if (queue.sending > 0) queue.sending--;
+  if (--queue.count == 0) std::erase(active_, &peer);
 }
 
-// The upcalls may request more.
-inline unsigned Requests::report(Peer& peer, const Completions& ended) {
-  free_places(peer);
-  for (unsigned i = 0; i < ended.count; i++) sink_.done(ended.list[i].cookie, ended.list[i].status);
-  return ended.count;
+// The upcall may request more.
+inline void Requests::end_first(Peer& peer, Status status) {
+  const uint64_t cookie = (*peer.requests)[0].cookie;
+  free_first(peer);
+  sink_.done(cookie, status);
 }
 
 // False: out of memory; again, later.
@@ -306,33 +288,28 @@ void Requests::cancel(Peer& peer) {
 unsigned Requests::make_cancelled(Peer& peer) {
   RequestQueue& queue = *peer.requests;
   if (at_work(queue.claim) || !read_applied(peer)) return 0;
-  Completions ended;
-  uint64_t moved = 0;
-  uint32_t i = 0;
-  for (; i < queue.count && moved < kCancelledAtOnce; i++) {
-    if (queue[i].over) continue;
-    moved += queue[i].bytes;
-    ended.add(queue[i], make(peer, queue[i]));
+  unsigned count = 0;
+  for (uint64_t moved = 0; queue.count > 0 && moved < kCancelledAtOnce; count++) {
+    moved += queue[0].bytes;
+    end_first(peer, make(peer, queue[0]));
   }
-  if (i == queue.count) {
+  if (queue.count == 0) {
     queue.cancelling = false;
     queue.awaited = 0;
   }
-  return report(peer, ended);
+  return count;
 }
 
 // What is left of it.
 Status Requests::make(Peer& peer, const OpenRequest& one) {
   const RequestQueue& queue = *peer.requests;
-  if (one.kind == RequestKind::atomic)
-    return queue.carried_out(one) ? result(queue, one) : Status::unsupported;
+  if (queue.carried_out(one)) return result(queue, one);
+  if (one.kind == RequestKind::atomic) return Status::unsupported;
   const bool write = one.kind == RequestKind::put;
   uint64_t at = one.got;
   if (write && one.sent > 0 && queue.applied >= one.first)
     at = std::min((queue.applied - one.first + 1) * one.chunk, one.bytes);
-  // What the target has refused counts as applied, too: the word tells.
   if (one.word->load(acquire) != one.valid) return Status::invalid;
-  if (at == one.bytes) return Status::ok;
   const iovec piece{one.local + at, one.bytes - at};
   const Status status = remote_.attach(peer, write, piece, one.remote + at);
   if (write || status != Status::ok) return status;
@@ -351,14 +328,9 @@ void Requests::end(Peer* ended_peer) {
   ended_peer->answers.reset();
   if (!ended_peer->requests) return;
   RequestQueue& queue = *ended_peer->requests;
-  Completions ended;
-  for (uint32_t i = 0; i < queue.count; i++) {
-    OpenRequest& one = queue[i];
-    if (one.over) continue;
-    const bool done = !one.answered() && queue.carried_out(one);
-    ended.add(one, done ? result(queue, one) : Status::peer_dead);
-  }
-  report(*ended_peer, ended);
+  while (queue.count > 0)
+    end_first(*ended_peer,
+              queue.carried_out(queue[0]) ? result(queue, queue[0]) : Status::peer_dead);
   ended_peer->requests.reset();
 }
 

@@ -64,18 +64,6 @@ class Requests {
   bool outstanding() const { return !active_.empty(); }
 
  private:
-  struct Completions {
-    struct {
-      uint64_t cookie;
-      Status status;
-    } list[kRequests];
-    unsigned count = 0;
-    void add(OpenRequest& one, Status status) {
-      one.over = true;
-      list[count++] = {one.cookie, status};
-    }
-  };
-
   bool responsive(Peer& peer) const;
   bool has_room(Peer& peer, uint32_t data, uint32_t answer) const;
   void send(Peer& peer, const Request& request, const void* data, uint32_t bytes);
@@ -94,11 +82,11 @@ class Requests {
   void take_answers(Peer& peer, const Request& answer, const std::byte* bytes, uint32_t left);
   void take_arrived(Peer& peer);
   Status complete_sole(Peer& peer);
-  void free_places(Peer& peer);
+  void free_first(Peer& peer);
+  void end_first(Peer& peer, Status status);
   bool read_applied(Peer& peer);
   Status result(const RequestQueue& queue, const OpenRequest& one) const;
   unsigned complete(Peer& peer);
-  unsigned report(Peer& peer, const Completions& ended);
   bool announce_cancel(RequestQueue& queue) const;
   void cancel(Peer& peer);
   unsigned make_cancelled(Peer& peer);
@@ -187,7 +175,7 @@ inline bool Requests::responsive(Peer& peer) const {
   one.valid = region.word.valid;
   one.slot = region.slot;
   one.kind = kind;
-  one.over = false;
+  one.refused = false;
   one.chunk = chunk;
   one.first = one.last = one.sent = one.got = 0;
   if (queue.count++ == 0) {
