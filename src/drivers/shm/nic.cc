@@ -23,9 +23,6 @@ constexpr unsigned kTurn = 16;        // most frames of one ring before the next
 constexpr unsigned kIdlePolls = 2;    // of rings that were silent, in every poll
 constexpr unsigned kPollsOfOne = 24;  // of a caller that waits for one event
 
-// A long frame takes as many turns as it takes time.
-unsigned turns_of(uint32_t bytes) { return bytes > shm::kMtu ? shm::kLongMtu / shm::kMtu + 1 : 1; }
-
 }  // namespace
 
 ShmDriver::ShmDriver(const DriverEnv& env)
@@ -179,14 +176,14 @@ inline bool ShmDriver::arrives() const {
 
 // Is another frame of the same ring handed up? More than the ring's turn if the frames ask for gets
 // that are made together.
-inline bool ShmDriver::goes_on(unsigned spent, unsigned most, unsigned frames) const {
-  if (__builtin_expect(coalescer_.waiting() == 0, 1)) return spent < most;
+inline bool ShmDriver::goes_on(unsigned frames, unsigned most) const {
+  if (__builtin_expect(coalescer_.waiting() == 0, 1)) return frames < most;
   return !coalescer_.full() && frames < 2 * kTurn;
 }
 
 // Hands up at most `most` frames of that peer.
 [[gnu::always_inline]] inline unsigned ShmDriver::drain(Peer& peer, unsigned most) {
-  unsigned count = 0, spent = 0;
+  unsigned count = 0;
   draining_ = &peer;
   do {
     const std::byte* bytes;
@@ -197,13 +194,12 @@ inline bool ShmDriver::goes_on(unsigned spent, unsigned most, unsigned frames) c
       peers_.fail(peer, "a control word in its ring makes no sense");
       break;
     }
-    spent += turns_of(length);
     if (__builtin_expect(found == RingReceiver::Found::frame, 1)) {
       peer.known = true;
       if (count) peer.in.fetch_ahead();
       sink_.packet(peer.id, {bytes, length});
     } else if (found == RingReceiver::Found::request) {
-      requests_.take(peer, bytes, length, goes_on(spent, most, count + 1));
+      requests_.take(peer, bytes, length, goes_on(count + 1, most));
     } else {
       splits_.join(peer, bytes, length);
     }
@@ -211,7 +207,7 @@ inline bool ShmDriver::goes_on(unsigned spent, unsigned most, unsigned frames) c
     if (__builtin_expect(peer.in.consume(), 0) && peer.there) peers_.wake_if_sleeping(peer);
     ++count;
     if (__builtin_expect(peer.broken, 0)) break;
-  } while (goes_on(spent, most, count));
+  } while (goes_on(count, most));
   draining_ = nullptr;
   if (__builtin_expect(coalescer_.waiting() != 0, 0)) coalescer_.report();
   if (count) peer.last_frame = peers_.tick();

@@ -81,7 +81,7 @@ class ShmDriver final : public Driver,
   bool quiet(uint64_t now_ns) const;
   bool arrives() const;
   [[gnu::noinline]] unsigned poll_all(uint64_t now_ns, unsigned budget);
-  bool goes_on(unsigned spent, unsigned most, unsigned frames) const;
+  bool goes_on(unsigned frames, unsigned most) const;
   unsigned drain(Peer& peer, unsigned most);
   unsigned poll_idle(unsigned budget);
   unsigned report_done();
