@@ -334,8 +334,8 @@ Status ArenaView::guarded(const Address& owner, const ArenaKey& key, Guarded* ou
   out->access = static_cast<uint32_t>(slot.access.load(relaxed));
   out->allocation = {fd_, static_cast<uint32_t>(slot.allocation.load(relaxed)),
                      slot.serial.load(relaxed)};
-  out->word = &slot.word;
-  out->valid = key.serial;
+  out->slot = key.slot;
+  out->word = {&slot.word, key.serial};
   std::atomic_thread_fence(acquire);
   if (slot.word.load(relaxed) != key.serial) return Status::invalid;  // it ended meanwhile
   return out->bytes > ~uint64_t{0} - out->base ? Status::invalid : Status::ok;

@@ -118,15 +118,23 @@ class Arena {
   std::vector<uint32_t> free_slots_;
 };
 
-// A peer's guarded region.
+// Its owner's word has the value `valid` until an export ends.
+struct ExportWord {
+  const std::atomic<uint64_t>* word = nullptr;  // null: it does not tell
+  uint64_t valid = 0;
+  bool ended(std::memory_order order = acquire) const { return word && word->load(order) != valid; }
+};
+
+// A peer's guarded region, as the owner says: what the key says does not count.
 struct Guarded {
   uint64_t base = 0;
   uint64_t bytes = 0;
   uint64_t label = 0;
   uint32_t access = 0;
-  ArenaKey allocation{};                        // serial 0: it lies in none
-  const std::atomic<uint64_t>* word = nullptr;  // has the value `valid` until the region ends
-  uint64_t valid = 0;
+  uint32_t slot = 0;
+  ArenaKey allocation{};  // serial 0: it lies in none
+  ExportWord word;
+  std::byte* at = nullptr;  // where it is mapped here; null: nowhere
 };
 
 // A peer's arena. Its beginning is mapped with the first key into it, and more of it when that is
@@ -138,7 +146,7 @@ class ArenaView {
   // map it, use other ways.
   Status find(const Address& owner, const ArenaKey& key, uint64_t base, uint64_t bytes,
               std::byte** at);
-  // What the owner says of a guarded region; results as of find().
+  // What the owner says of a guarded region, but for `at`; results as of find().
   Status guarded(const Address& owner, const ArenaKey& key, Guarded* out);
 
  private:

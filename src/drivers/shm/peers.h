@@ -45,8 +45,7 @@ struct OpenRequest {
   uint64_t remote;  // address in the peer
   uint64_t offset;  // in the region
   uint64_t bytes;
-  const std::atomic<uint64_t>* word;  // has the value `valid` until the region ends
-  uint64_t valid;
+  ExportWord word;
   uint32_t slot;     // of the guard
   RequestKind kind;  // put, get or atomic
   bool refused;      // get: by the target

@@ -73,7 +73,7 @@ void rest(const Claim& claim, uint64_t number) {
 }
 
 // Behind those that wait for room, and in frames of whatever size.
-Status Requests::post_in_order(RequestKind kind, const Rma& rma, const GuardedImport& region,
+Status Requests::post_in_order(RequestKind kind, const Rma& rma, const Guarded& region,
                                Peer& peer) {
   uint64_t chunk = kRequestChunk;
   if (peer.requests->count > 0 && rma.bytes >= kRequestLongChunk)
@@ -87,12 +87,12 @@ Status Requests::post_in_order(RequestKind kind, const Rma& rma, const GuardedIm
 
 // A target that polls has carried out a short request before a round of progress would come to the
 // question. But if somebody may be waiting for this process in the same way, that comes first.
-Status Requests::post_atomic(const Rma& rma, const GuardedImport& region, Peer& peer,
+Status Requests::post_atomic(const Rma& rma, const Guarded& region, Peer& peer,
                              const RemoteAtomic& atomic) {
   RequestQueue& queue = *peer.requests;
   const auto number = static_cast<uint32_t>(std::countr_one(queue.results));
   if (queue.count == kRequests || number == kResults ||
-      (region.word.base + rma.remote_offset) % atomic.width != 0)
+      (region.base + rma.remote_offset) % atomic.width != 0)
     return Status::unsupported;
   queue.results |= 1u << number;
   OpenRequest& one = open(RequestKind::atomic, rma, region, peer, kRequestChunk);
@@ -128,7 +128,7 @@ bool Requests::send_parts(Peer& peer, OpenRequest& one) {
     if (!has_room(peer, bytes, answer)) return false;
     queue.many = queue.count > kFew && lets_rest(one.kind, part);
     const auto number = static_cast<uint32_t>(++queue.posted);
-    send(peer, {one.kind, queue.many, number, part, one.slot, one.valid, one.offset + one.sent},
+    send(peer, {one.kind, queue.many, number, part, one.slot, one.word.valid, one.offset + one.sent},
          data, bytes);
     queue.awaited += answer;
     one.last = queue.posted;
@@ -236,7 +236,7 @@ inline bool Requests::read_applied(Peer& peer) {
 // What came of one that was carried out.
 inline Status Requests::result(const RequestQueue& queue, const OpenRequest& one) const {
   if (one.kind == RequestKind::get) return one.refused ? Status::invalid : Status::ok;
-  if (one.word->load(acquire) != one.valid) return Status::invalid;  // it may have been refused
+  if (one.word.ended()) return Status::invalid;  // it may have been refused
   if (one.kind != RequestKind::atomic) return Status::ok;
   const uint64_t before = queue.claim.results[one.atomic.result].load(relaxed);
   std::memcpy(one.local, &before, sizeof(before));
@@ -309,12 +309,12 @@ Status Requests::make(Peer& peer, const OpenRequest& one) {
   uint64_t at = one.got;
   if (write && one.sent > 0 && queue.applied >= one.first)
     at = std::min((queue.applied - one.first + 1) * one.chunk, one.bytes);
-  if (one.word->load(acquire) != one.valid) return Status::invalid;
+  if (one.word.ended()) return Status::invalid;
   const iovec piece{one.local + at, one.bytes - at};
   const Status status = remote_.attach(peer, write, piece, one.remote + at);
   if (write || status != Status::ok) return status;
   std::atomic_thread_fence(acquire);  // as in RemoteMemory::move()
-  return one.word->load(relaxed) == one.valid ? status : Status::invalid;
+  return one.word.ended(relaxed) ? Status::invalid : status;
 }
 
 void Requests::end(Peer* ended_peer) {

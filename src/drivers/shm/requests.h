@@ -67,15 +67,15 @@ class Requests {
   bool responsive(Peer& peer) const;
   bool has_room(Peer& peer, uint32_t data, uint32_t answer) const;
   void send(Peer& peer, const Request& request, const void* data, uint32_t bytes);
-  OpenRequest& open(RequestKind kind, const Rma& rma, const GuardedImport& region, Peer& peer,
+  OpenRequest& open(RequestKind kind, const Rma& rma, const Guarded& region, Peer& peer,
                     uint64_t chunk);
 
   // requests.cc
   [[gnu::noinline]] static void send_lines(Peer& peer, const Request& request, const void* data,
                                            uint32_t bytes);
   [[gnu::noinline]] Status post_in_order(RequestKind kind, const Rma& rma,
-                                         const GuardedImport& region, Peer& peer);
-  Status post_atomic(const Rma& rma, const GuardedImport& region, Peer& peer,
+                                         const Guarded& region, Peer& peer);
+  Status post_atomic(const Rma& rma, const Guarded& region, Peer& peer,
                      const RemoteAtomic& atomic);
   void send_waiting(Peer& peer);
   bool send_parts(Peer& peer, OpenRequest& one);
@@ -162,17 +162,16 @@ inline bool Requests::responsive(Peer& peer) const {
 
 // One more, behind the others. There is a place for it.
 [[gnu::always_inline]] inline OpenRequest& Requests::open(RequestKind kind, const Rma& rma,
-                                                          const GuardedImport& region, Peer& peer,
+                                                          const Guarded& region, Peer& peer,
                                                           uint64_t chunk) {
   RequestQueue& queue = *peer.requests;
   OpenRequest& one = queue[queue.count];
   one.cookie = rma.cookie;
   one.local = static_cast<std::byte*>(rma.pieces->iov_base);
-  one.remote = region.word.base + rma.remote_offset;
+  one.remote = region.base + rma.remote_offset;
   one.offset = rma.remote_offset;
   one.bytes = rma.bytes;
-  one.word = region.word.word;
-  one.valid = region.word.valid;
+  one.word = region.word;
   one.slot = region.slot;
   one.kind = kind;
   one.refused = false;
@@ -191,7 +190,7 @@ inline Status Requests::post(RequestKind kind, const Rma& rma, const Import& imp
                              const RemoteAtomic* atomic) {
   if (!responsive(peer)) return Status::unsupported;
   if (rma.cookie == 0) return Status::again;
-  const GuardedImport& region = *import.guarded;
+  const Guarded& region = *import.guarded;
   if (atomic) return post_atomic(rma, region, peer, *atomic);
   RequestQueue& queue = *peer.requests;
   if (queue.count == kRequests) return Status::again;
