@@ -2,14 +2,13 @@
 // Copyright (c) 2026, the Torii authors
 //
 // Target-assisted RMA: puts, gets and atomic operations that the process whose memory it is (the
-// target) carries out. A system call that reaches into another process takes a microsecond or two;
-// a frame is there in a tenth of that, if the target polls. So a frame in its ring requests it to
-// move the bytes, and the initiator polls: the number of the last request that was carried out,
-// and its own ring for answers to gets. Both sides are in requests.cc.
+// target) carries out. A frame in its ring requests it, which is sooner there than a system call
+// reaches into another process, if the target polls. The initiator polls the number of the last
+// request that was carried out, and its own ring for answers to gets.
 //
-// When nothing happens for some polls, because the target computes, sleeps or is off its processor,
-// what is not carried out is cancelled, and made by cross-memory attach after all: nobody's
-// progress but one's own is needed.
+// When nothing happens for some polls, what is not carried out is cancelled, and made by
+// cross-memory attach after all: nobody's progress but one's own is needed. An atomic operation is
+// then not made at all: the core sends it by a frame.
 //
 // Cancelling: either of the two must make a put, and not both. The target writes the number of a
 // request that it begins with (`taking`) and reads `cancelled`; the initiator writes `cancelled`
@@ -17,11 +16,8 @@
 // the processors of all (membarrier), the target none. Then what is being carried out is waited for
 // (it is a copy of a few KiB), and `applied` tells which are left.
 //
-// An atomic operation that was cancelled is not made at all: the core then sends it by a frame. Of
-// one that was carried out the value before lies beside `applied`.
-//
-// A target that ends a region in between refuses; the guard's word then tells the initiator that
-// its put may not have been carried out.
+// A target that ends a region in between refuses; the word of the export then tells the initiator
+// that its put may not have been carried out.
 #pragma once
 
 #include <cstddef>

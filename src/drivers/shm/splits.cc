@@ -162,14 +162,13 @@ void Splits::end(const Peer& peer) {
   }
 }
 
-// Closing: memory is given back when nobody writes to it any more. What was taken is written within
-// microseconds, unless the process that took it has no processor, or is dead.
+// What was taken is written within microseconds, unless the process that took it has no processor,
+// or is dead.
 void Splits::await() {
   for (OpenSplit& open : all_)
     for (unsigned n = 0; open.peer && n < kClosingYields && !over(open); n++) sched_yield();
 }
 
-// The other process reads from our memory: writes part of it there.
 void Splits::join(Peer& peer, const std::byte* bytes, uint32_t length) {
   SplitRequest request{};
   std::memcpy(&request, bytes, std::min<size_t>(length, sizeof(request)));

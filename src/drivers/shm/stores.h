@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// How the body of a frame is written into a ring: by ordinary stores, which fetch each line from
-// wherever it is, in a loop of vectors or by the one instruction `rep movsb`, or by stores past the
-// caches. Which is fastest depends on where the two processors are, and of which kind. Ordinary
-// stores to lines that a processor on another cache read last cost five times as much as between
-// neighbours; on an EPYC of 2024 `rep movsb` asks for so many lines at once that they do not, on
-// older ones it is slower than a loop. In a virtual machine the place changes while a program runs.
-// So it is measured: ordinary stores are timed by the processor's cycle counter, now and then
+// How the body of a frame is written into a ring: by ordinary stores, in a loop of vectors or by the
+// instruction `rep movsb`, or by stores past the caches. Which is fastest depends on the kind of the
+// processors and on whether they share a cache. In a virtual machine that changes while a program
+// runs. So it is measured: ordinary stores are timed by the processor's cycle counter, now and then
 // also those that are not in use.
 #pragma once
 
