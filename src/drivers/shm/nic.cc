@@ -69,7 +69,7 @@ bool ShmDriver::start(std::string* why) {
 ShmDriver::~ShmDriver() {
   if (!peers_.own_process()) return;
   splits_.await();
-  requests_.end(nullptr);
+  requests_.close();
   peers_.say_goodbye();
 }
 
@@ -239,7 +239,7 @@ void ShmDriver::end_peers() {
     if (!shm::Peers::over(peer)) continue;
     if (coalescer_.owed()) coalescer_.report();
     if (splits_.open()) splits_.end(peer);
-    requests_.end(&peer);
+    requests_.end(peer);
     const Status status = peer.ending;
     if (peers_.retire(peer)) sink_.peer_down(peer.id, status);
   }

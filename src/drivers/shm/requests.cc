@@ -317,21 +317,21 @@ Status Requests::make(Peer& peer, const OpenRequest& one) {
   return one.word.ended(relaxed) ? Status::invalid : status;
 }
 
-void Requests::end(Peer* ended_peer) {
+void Requests::close() {
   for (Peer* const peer : active_) {
-    if (ended_peer) break;
     RequestQueue& queue = *peer->requests;
     if (!announce_cancel(queue)) sched_yield();  // what it has not begun by now it leaves alone
     for (unsigned n = 0; n < kClosingYields && at_work(queue.claim); n++) sched_yield();
   }
-  if (!ended_peer) return;
-  ended_peer->answers.reset();
-  if (!ended_peer->requests) return;
-  RequestQueue& queue = *ended_peer->requests;
+}
+
+void Requests::end(Peer& peer) {
+  peer.answers.reset();
+  if (!peer.requests) return;
+  RequestQueue& queue = *peer.requests;
   while (queue.count > 0)
-    end_first(*ended_peer,
-              queue.carried_out(queue[0]) ? result(queue, queue[0]) : Status::peer_dead);
-  ended_peer->requests.reset();
+    end_first(peer, queue.carried_out(queue[0]) ? result(queue, queue[0]) : Status::peer_dead);
+  peer.requests.reset();
 }
 
 // --- the target ----------------------------------------------------------------------------------

@@ -54,8 +54,10 @@ class Requests {
   unsigned progress();
   // The caller waits for something of this peer: polls for it for about a microsecond.
   void poll_completion(Peer& peer);
-  // The peer has ended; null: this process closes, and nobody may write to its memory any more.
-  void end(Peer* peer);
+  // The peer has ended.
+  void end(Peer& peer);
+  // This process closes, and nobody may write to its memory any more.
+  void close();
 
   bool outstanding() const { return !active_.empty(); }
 
