@@ -19,10 +19,6 @@ namespace {
 
 constexpr size_t kPopulateMax = 4 << 20;  // bytes of a ring made present when it is claimed
 
-bool in_state(const Claim& claim, ClaimState state) {
-  return claim.state.load(acquire) == static_cast<uint32_t>(state);
-}
-
 }  // namespace
 
 void RingList::add(Peer& peer) {
@@ -242,20 +238,15 @@ void Peers::prove_attach(Peer& peer) {
   if (status == Status::denied) downgrade(peer, error);
 }
 
-// The segment of a peer that only sent so far: its descriptor was closed when the front was mapped.
-Status Peers::reopen_segment(Peer& peer, std::string* why) {
-  Segment& segment = peer.details->segment;
-  if (segment.fd) return Status::ok;
-  Segment opened;
-  const Status status = open_segment(segment.address, segment_.address, &opened, why, &spare_);
-  if (status == Status::ok) segment.fd = std::move(opened.fd);
-  return status;
-}
-
 // Takes a ring in the peer's segment. `again`: descriptors are short.
 Status Peers::claim_ring(Peer& peer, std::string* why) {
-  if (const Status status = reopen_segment(peer, why); status != Status::ok) return status;
-  const Segment& segment = peer.details->segment;
+  Segment& segment = peer.details->segment;
+  if (!segment.fd) {  // it only sent so far: its descriptor was closed when the front was mapped
+    Segment opened;
+    const Status status = open_segment(segment.address, segment_.address, &opened, why, &spare_);
+    if (status != Status::ok) return status;
+    segment.fd = std::move(opened.fd);
+  }
   Header& header = segment.header();
   uint32_t first = header.hint.load(relaxed);
   if (first < segment.claims) first = header.hint.fetch_add(1, relaxed);
@@ -382,7 +373,8 @@ Peer* Peers::adopt(uint32_t number) {
     if (status != Status::ok) {
       // Gone already, or hidden from us. What it sent is delivered, then its end is reported.
       // It may have closed since the caller looked.
-      const bool closed = in_state(segment_.claim(number), ClaimState::closed);
+      const bool closed = segment_.claim(number).state.load(acquire) ==
+                          static_cast<uint32_t>(ClaimState::closed);
       if (!closed && !has_ended(address)) TORII_ERROR("%s", why.c_str());
       end(*peer, closed ? Status::peer_closed : Status::peer_dead);
     } else if (!peer->details->given) {

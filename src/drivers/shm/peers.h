@@ -60,6 +60,10 @@ struct OpenRequest {
   uint64_t place_of(uint32_t number) const {
     return uint64_t{number - static_cast<uint32_t>(first)} * chunk;
   }
+  // Awaits the answer to that request?
+  bool awaits(uint32_t number) const {
+    return kind == RequestKind::get && !refused && place_of(number) < sent;
+  }
 };
 
 // Of one peer, in the order of their numbers, in which they end.
@@ -70,16 +74,6 @@ struct RequestQueue {
   bool carried_out(const OpenRequest& one) const {
     if (one.kind == RequestKind::get) return one.refused || one.got == one.bytes;
     return one.sent == one.bytes && applied >= one.last;
-  }
-  // The one from the *from'th on that awaits the answer to that request, and which it is; null:
-  // none.
-  OpenRequest* awaiting(uint32_t number, uint32_t* from) {
-    for (; *from < count; ++*from) {
-      OpenRequest& one = (*this)[*from];
-      if (one.kind == RequestKind::get && !one.refused && one.place_of(number) < one.sent)
-        return &one;
-    }
-    return nullptr;
   }
 
   Claim& claim;          // ours in the peer's segment
@@ -281,7 +275,6 @@ class Peers {
   void answer_requests();
   void prove_attach(Peer& peer);
   Status claim_ring(Peer& peer, std::string* why);
-  Status reopen_segment(Peer& peer, std::string* why);
   bool take_claim(Peer& peer, uint32_t number, std::string* why);
   bool news() const { return header_->news.load(relaxed) != news_seen_; }
   void read_news();

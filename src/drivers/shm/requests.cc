@@ -149,22 +149,24 @@ void Requests::take_answers(Peer& peer, const Request& answer, const std::byte* 
   bool wrong = false;
   uint32_t i = 0, n = 0;
   for (; n < answers; n++) {
-    OpenRequest* const one = queue.awaiting(answer.number + n, &i);
-    if (!one) break;
-    const uint64_t at = one->place_of(answer.number + n);
-    const auto part = static_cast<uint32_t>(std::min(one->chunk, one->bytes - at));
+    const uint32_t number = answer.number + n;
+    while (i < queue.count && !queue[i].awaits(number)) i++;
+    if (i == queue.count) break;
+    OpenRequest& one = queue[i];
+    const uint64_t at = one.place_of(number);
+    const auto part = static_cast<uint32_t>(std::min(one.chunk, one.bytes - at));
     wrong = !refused && (answers > 1 ? part > left : part != left);
-    if (wrong || at != one->got) break;
+    if (wrong || at != one.got) break;
     if (refused) {
-      queue.awaited -= one->sent - one->got;
-      one->refused = true;
+      queue.awaited -= one.sent - one.got;
+      one.refused = true;
       continue;
     }
-    copy_bytes(one->local + at, bytes, part);
+    copy_bytes(one.local + at, bytes, part);
     bytes += part;
     left -= part;
     queue.awaited -= part;
-    one->got += part;
+    one.got += part;
   }
   if (n > 0) queue.idle = 0;
   // More is sent at once: a poll for one event brings no more than this answer, and meanwhile the
