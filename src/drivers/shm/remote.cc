@@ -69,9 +69,8 @@ Status RemoteMemory::map(Peer& peer, const ArenaKey& key, uint64_t base, uint64_
 }
 
 Status RemoteMemory::refuse_key(const Peer& peer, const char* what) {
-  constexpr uint64_t kReported = 5;
-  if (++counters_.bad_keys <= kReported)
-    TORII_WARN("shm: a memory key of process %u is refused: it %s", peer.pid(), what);
+  counters_.bad_keys++;
+  TORII_WARN("shm: a memory key of process %u is refused: it %s", peer.pid(), what);
   return Status::invalid;
 }
 

@@ -55,7 +55,7 @@ class RemoteMemory {
     const iovec there{reinterpret_cast<void*>(remote), local.iov_len};
     return attach(peer, write, {&local, 1}, {&there, 1}, local.iov_len);
   }
-  // A peer that makes no mistakes never sends that key: counted, reported the first few times.
+  // A peer that makes no mistakes never sends that key: counted and reported.
   Status refuse_key(const Peer& peer, const char* what);
 
  private:

@@ -253,8 +253,7 @@ void Giver::answer(int segment, int pipe) {
   for (int n = 0; n < kAnswersMax; n++) {
     const Descriptor asker(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!asker) {
-      if (errno == EAGAIN || complained_) return;
-      complained_ = true;
+      if (errno == EAGAIN) return;
       TORII_WARN(
           "shm: peers that ask for the segment cannot be answered: %m; raise the limit of "
           "open files (ulimit -n)");

@@ -105,7 +105,6 @@ class Giver {
  private:
   Descriptor socket_;
   uint32_t token_ = 0;
-  bool complained_ = false;
 };
 
 struct Given {
