@@ -105,6 +105,8 @@ inline void string_bytes(std::byte* to, const std::byte* from, size_t n) {
   asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
 }
 
+#endif
+
 class BodyWriter {
  public:
   // False: there is nothing to choose on this machine.
@@ -112,38 +114,31 @@ class BodyWriter {
   // Copies a body, or its rest, to the beginning of a line. Whoever stores something later in
   // program order publishes it.
   void write(std::byte* to, const std::byte* from, uint32_t n) {
-    if (!may_choose_) return copy_bytes(to, from, n);
-    const StoreChoice::Turn turn = choice_.next(n);
-    if (!turn.measured) return copy(turn.how, to, from, n);
-    const uint64_t start = __rdtsc();
-    copy(turn.how, to, from, n);
-    choice_.note(turn.how, (__rdtsc() - start) * StoreChoice::kPart / (n / kLine));
+#if defined(__x86_64__)
+    if (may_choose_) return write_chosen(to, from, n);
+#endif
+    copy_bytes(to, from, n);
   }
 
  private:
-  static void copy(Store how, std::byte* to, const std::byte* from, uint32_t n) {
-    switch (how) {
-      case Store::loop:
-        return copy_bytes(to, from, n);
-      case Store::string:
-        return string_bytes(to, from, n);
-      case Store::past:
-        return stream_bytes(to, from, n);
+#if defined(__x86_64__)
+  void write_chosen(std::byte* to, const std::byte* from, uint32_t n) {
+    const StoreChoice::Turn turn = choice_.next(n);
+    const uint64_t start = turn.measured ? __rdtsc() : 0;
+    if (turn.how == Store::past) {
+      stream_bytes(to, from, n);
+    } else if (turn.how == Store::string) {
+      string_bytes(to, from, n);
+    } else {
+      copy_bytes(to, from, n);
     }
+    if (turn.measured)
+      choice_.note(turn.how, (__rdtsc() - start) * StoreChoice::kPart / (n / kLine));
   }
+#endif
 
   bool may_choose_ = true;
-  StoreChoice choice_;
+  [[maybe_unused]] StoreChoice choice_;
 };
-
-#else
-
-class BodyWriter {
- public:
-  void allow_choice(bool) {}
-  void write(std::byte* to, const std::byte* from, uint32_t n) { copy_bytes(to, from, n); }
-};
-
-#endif
 
 }  // namespace torii::shm
