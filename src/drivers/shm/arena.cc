@@ -44,7 +44,6 @@ uint64_t arena_bytes() {
   rlimit limit;
   if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
     bytes = std::min<uint64_t>(bytes, limit.rlim_cur / 4);
-  // Beyond this one ftruncate would not fail but kill the process by SIGXFSZ.
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
     bytes = std::min<uint64_t>(bytes, limit.rlim_cur);
   return std::min(bytes, kArenaMax) / kHuge * kHuge;

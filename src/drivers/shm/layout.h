@@ -174,7 +174,6 @@ struct Claim {
 };
 static_assert(sizeof(Claim) == 4 * kLine);
 
-inline constexpr uint64_t claims_offset() { return kPage; }
 inline constexpr uint64_t rings_offset(uint32_t claims) {
   return kPage + (uint64_t{claims} * sizeof(Claim) + kPage - 1) / kPage * kPage;
 }

@@ -68,7 +68,6 @@ class Requests {
   OpenRequest& open(RequestKind kind, const Rma& rma, const Guarded& region, Peer& peer,
                     uint64_t chunk);
 
-  // requests.cc
   [[gnu::noinline]] static void send_lines(Peer& peer, const Request& request, const void* data,
                                            uint32_t bytes);
   [[gnu::noinline]] Status post_in_order(RequestKind kind, const Rma& rma,

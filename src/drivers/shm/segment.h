@@ -44,7 +44,7 @@ struct Segment {
 
   Header& header() const { return *reinterpret_cast<Header*>(front.base()); }
   Claim& claim(uint32_t n) const {
-    return reinterpret_cast<Claim*>(front.base() + claims_offset())[n];
+    return reinterpret_cast<Claim*>(front.base() + kPage)[n];
   }
   // Maps the ring of that claim; false with errno.
   bool map_ring(uint32_t claim, Mapping* out) const;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// Gets that both processes work at. The reader asks the process whose memory it is to join in and
-// starts at once: it reads pages, the other one writes pages, and each takes the next few from a
-// counter in the reader's segment. If the other process is busy elsewhere the reader does all of
-// it, and the request, when it is found, is stale: its serial is not the counter's any more. Pages
-// that were taken are waited for, so nobody writes into memory that was given back.
+// The reader asks the process whose memory it is to join in and starts at once: each takes the next
+// few pages from a counter in the reader's segment. If the other process is busy elsewhere the
+// reader does all of it, and the request, when it is found, is stale: its serial is not the
+// counter's any more. Pages that were taken are waited for, so that nobody writes into memory that
+// was given back.
 #include <sched.h>
 
 #include <algorithm>

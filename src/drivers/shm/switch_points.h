@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// At which sizes the driver's ways of moving data take turns. Every process decides for itself:
-// the sender of a message whether it is eager and whether it offers its memory, the reader of
-// remote memory whether it requests help, the owner of a segment how large its rings are. Nothing
-// has to be the same in two processes that talk to each other.
+// At which sizes one path gives way to another. Each process decides by its own: nothing has to be
+// the same in two processes that talk to each other.
 #pragma once
 
 #include <cstdint>

@@ -3,11 +3,10 @@
 //
 // Sleeping and waking, and who has ended.
 //
-// The sleeper says so in its segment and looks at its rings once more; a
-// sender publishes a frame and looks whether the receiver sleeps. One of the two must see the
-// other, which takes a full barrier between the store and the load on both sides. Sending is
-// frequent and sleeping is not: the sleeper runs a barrier on all cores where senders run
-// (membarrier), and the sender none.
+// The sleeper says so in its segment and looks at its rings once more; a sender publishes a frame
+// and looks whether the receiver sleeps. One of the two must see the other, which takes a full
+// barrier on both sides. Sending is frequent and sleeping is not: the sleeper runs the barrier on
+// all cores where senders run (membarrier).
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/resource.h>
