@@ -34,11 +34,6 @@ constexpr uint32_t request_chunk_in(uint32_t lines) {
   return frame_max_of(lines) > kMtu ? kRequestLongChunk : kRequestChunk;
 }
 
-// Of a frame that brings so much, with padding.
-constexpr uint32_t request_frame_bytes(uint32_t bytes) {
-  return bytes + static_cast<uint32_t>(kFirstBytes);
-}
-
 struct OpenRequest {
   uint64_t cookie;
   std::byte* local;

@@ -388,9 +388,8 @@ inline std::byte* Requests::memory_of(Peer& peer, const Request& request, uint32
 // then reads.
 inline void Requests::answer(Peer& peer, uint32_t first, uint32_t count, const std::byte* data,
                              uint32_t bytes) {
-  if (__builtin_expect(peer.out.has_room(request_frame_bytes(bytes)), 1))
-    return send(peer, {RequestKind::answer, 0, first, bytes, count, 0, 0}, data, bytes);
-  peers_.refused(peer);
+  if (has_room(peer, bytes))
+    send(peer, {RequestKind::answer, 0, first, bytes, count, 0, 0}, data, bytes);
 }
 
 inline void Requests::answer_get(Peer& peer, const Request& request, bool more) {

@@ -63,6 +63,7 @@ class Requests {
 
  private:
   bool responsive(Peer& peer) const;
+  bool has_room(Peer& peer, uint32_t data) const;
   bool has_room(Peer& peer, uint32_t data, uint32_t answer) const;
   void send(Peer& peer, const Request& request, const void* data, uint32_t bytes);
   OpenRequest& open(RequestKind kind, const Rma& rma, const Guarded& region, Peer& peer,
@@ -133,13 +134,18 @@ inline bool Requests::responsive(Peer& peer) const {
   return true;
 }
 
-// For a frame with so much data, and for its answer: one that finds no room in our ring is lost.
-[[gnu::always_inline]] inline bool Requests::has_room(Peer& peer, uint32_t data,
-                                                      uint32_t answer) const {
-  if (peer.requests->awaited + answer > peers_.segment().ring_bytes / 2) return false;
-  if (__builtin_expect(peer.out.has_room(request_frame_bytes(data)), 1)) return true;
+// For a frame with so much data, its head and its padding.
+[[gnu::always_inline]] inline bool Requests::has_room(Peer& peer, uint32_t data) const {
+  if (__builtin_expect(peer.out.has_room(data + uint32_t{kFirstBytes}), 1)) return true;
   peers_.refused(peer);
   return false;
+}
+
+// And for its answer: one that finds no room in our ring is lost.
+[[gnu::always_inline]] inline bool Requests::has_room(Peer& peer, uint32_t data,
+                                                      uint32_t answer) const {
+  return peer.requests->awaited + answer <= peers_.segment().ring_bytes / 2 &&
+         has_room(peer, data);
 }
 
 // Where there is room.
