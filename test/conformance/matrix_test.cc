@@ -110,7 +110,8 @@ TEST(Matrix, TheInterfaceIsAsSmallAsItSays) {
 // A function that one driver has belongs in one of the small interfaces.
 TEST(Matrix, EveryOptionalFunctionHasTwoDrivers) {
   const std::string header = text_of("src/drivers/driver.h");
-  const size_t optional = header.find("--- optional"), end = header.find("--- interfaces", optional);
+  const size_t optional = header.find("--- optional"),
+               end = header.find("--- interfaces", optional);
   ASSERT_LT(end, header.size());
   const std::string part = header.substr(optional, end - optional);
   std::vector<std::string> drivers;

@@ -103,9 +103,9 @@ enum class RequestKind : uint16_t {
 struct Request {
   RequestKind kind;
   uint16_t of_many;  // not 0: others are outstanding, see rest() in requests.cc
-  uint32_t number;  // low part of the number of the request
-  uint32_t bytes;   // of data, here or wanted; of the word; an answer of none refuses
-  uint32_t slot;    // the region's guard, or a number of answers
+  uint32_t number;   // low part of the number of the request
+  uint32_t bytes;    // of data, here or wanted; of the word; an answer of none refuses
+  uint32_t slot;     // the region's guard, or a number of answers
   // Not in answers: so one of 40 bytes is a line.
   uint64_t valid;   // the word of the region's guard
   uint64_t offset;  // in the region

@@ -44,9 +44,9 @@ void RingList::remove(const Peer& peer) {
 }
 
 void RingList::promote(const Peer& peer) {
-  Peer** const coldest = std::min_element(
-      hot_, hot_ + hot_count_,
-      [](const Peer* a, const Peer* b) { return a->last_frame < b->last_frame; });
+  Peer** const coldest =
+      std::min_element(hot_, hot_ + hot_count_,
+                       [](const Peer* a, const Peer* b) { return a->last_frame < b->last_frame; });
   std::swap(*coldest, *std::find(idle_.begin(), idle_.end(), &peer));
 }
 
@@ -88,17 +88,19 @@ bool Peers::own_process() const {
 Status Peers::connect(std::span<const std::byte> bytes, PeerId* out, std::string* why) {
   Address address;
   if (bytes.size() != sizeof(address))
-    return refuse(why, Status::unreachable,
-                  "shm: an address has %zu bytes, this one %zu; use the same Torii in all processes",
-                  sizeof(address), bytes.size());
+    return refuse(
+        why, Status::unreachable,
+        "shm: an address has %zu bytes, this one %zu; use the same Torii in all processes",
+        sizeof(address), bytes.size());
   std::memcpy(&address, bytes.data(), sizeof(address));
   const auto known = by_cookie_.find(address.cookie);
   Peer* peer;
   if (known != by_cookie_.end()) {
     peer = &all_[known->second];
     if (!(peer->details->segment.address == address))
-      return refuse(why, Status::unreachable,
-                    "shm: the address is not the one its cookie belongs to; use what address() gave");
+      return refuse(
+          why, Status::unreachable,
+          "shm: the address is not the one its cookie belongs to; use what address() gave");
     if (peer->ending != Status::ok)
       return refuse(why, peer->ending, "shm: process %u has ended (%s); start it again",
                     address.pid, status_text(peer->ending));
@@ -373,8 +375,8 @@ Peer* Peers::adopt(uint32_t number) {
     if (status != Status::ok) {
       // Gone already, or hidden from us. What it sent is delivered, then its end is reported.
       // It may have closed since the caller looked.
-      const bool closed = segment_.claim(number).state.load(acquire) ==
-                          static_cast<uint32_t>(ClaimState::closed);
+      const bool closed =
+          segment_.claim(number).state.load(acquire) == static_cast<uint32_t>(ClaimState::closed);
       if (!closed && !has_ended(address)) TORII_ERROR("%s", why.c_str());
       end(*peer, closed ? Status::peer_closed : Status::peer_dead);
     } else if (!peer->details->given) {

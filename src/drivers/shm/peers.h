@@ -44,11 +44,11 @@ struct OpenRequest {
   uint32_t slot;     // of the guard
   RequestKind kind;  // put, get or atomic
   bool refused;      // get: by the target
-  uint64_t chunk;  // bytes of a frame, or of what a frame requests
-  uint64_t first;  // number of its first frame
-  uint64_t last;   // and of the last that has left
-  uint64_t sent;   // bytes that were requested
-  uint64_t got;    // get: bytes that have come
+  uint64_t chunk;    // bytes of a frame, or of what a frame requests
+  uint64_t first;    // number of its first frame
+  uint64_t last;     // and of the last that has left
+  uint64_t sent;     // bytes that were requested
+  uint64_t got;      // get: bytes that have come
   AtomicRequest atomic;
 
   // Where the data of that request begin, if it is one of its.

@@ -128,7 +128,8 @@ bool Requests::send_parts(Peer& peer, OpenRequest& one) {
     if (!has_room(peer, bytes, answer)) return false;
     queue.many = queue.count > kFew && lets_rest(one.kind, part);
     const auto number = static_cast<uint32_t>(++queue.posted);
-    send(peer, {one.kind, queue.many, number, part, one.slot, one.word.valid, one.offset + one.sent},
+    send(peer,
+         {one.kind, queue.many, number, part, one.slot, one.word.valid, one.offset + one.sent},
          data, bytes);
     queue.awaited += answer;
     one.last = queue.posted;
@@ -384,8 +385,8 @@ inline std::byte* Requests::memory_of(Peer& peer, const Request& request, uint32
   return at;
 }
 
-// To `count` gets, the first of which has that number. What finds no room is not sent: the initiator
-// then reads.
+// To `count` gets, the first of which has that number. What finds no room is not sent: the
+// initiator then reads.
 inline void Requests::answer(Peer& peer, uint32_t first, uint32_t count, const std::byte* data,
                              uint32_t bytes) {
   if (has_room(peer, bytes))

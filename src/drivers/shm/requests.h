@@ -71,10 +71,9 @@ class Requests {
 
   [[gnu::noinline]] static void send_lines(Peer& peer, const Request& request, const void* data,
                                            uint32_t bytes);
-  [[gnu::noinline]] Status post_in_order(RequestKind kind, const Rma& rma,
-                                         const Guarded& region, Peer& peer);
-  Status post_atomic(const Rma& rma, const Guarded& region, Peer& peer,
-                     const RemoteAtomic& atomic);
+  [[gnu::noinline]] Status post_in_order(RequestKind kind, const Rma& rma, const Guarded& region,
+                                         Peer& peer);
+  Status post_atomic(const Rma& rma, const Guarded& region, Peer& peer, const RemoteAtomic& atomic);
   void send_waiting(Peer& peer);
   bool send_parts(Peer& peer, OpenRequest& one);
   void take_answers(Peer& peer, const Request& answer, const std::byte* bytes, uint32_t left);
@@ -144,8 +143,7 @@ inline bool Requests::responsive(Peer& peer) const {
 // And for its answer: one that finds no room in our ring is lost.
 [[gnu::always_inline]] inline bool Requests::has_room(Peer& peer, uint32_t data,
                                                       uint32_t answer) const {
-  return peer.requests->awaited + answer <= peers_.segment().ring_bytes / 2 &&
-         has_room(peer, data);
+  return peer.requests->awaited + answer <= peers_.segment().ring_bytes / 2 && has_room(peer, data);
 }
 
 // Where there is room.

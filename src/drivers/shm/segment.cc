@@ -52,8 +52,7 @@ bool identify(Address* out, std::string* why) {
   char text[64];
   std::string boot;
   if (!read_beginning("/proc/sys/kernel/random/boot_id", sizeof(text), &boot) || boot.empty())
-    return refuse(why, false,
-                  "shm: /proc/sys/kernel/random/boot_id cannot be read; mount /proc");
+    return refuse(why, false, "shm: /proc/sys/kernel/random/boot_id cannot be read; mount /proc");
   out->boot = hash_text(boot);
   struct stat space;
   if (stat("/proc/self/ns/pid", &space) != 0)
@@ -122,11 +121,12 @@ bool create_segment(uint32_t claims, uint64_t ring_bytes, uint32_t socket, uint3
   const uint64_t bytes = segment_bytes(claims, ring_bytes);
   out->fd = make_sealed(bytes);
   if (!out->fd || !out->front.map(out->fd.get(), 0, rings_offset(claims)))
-    return refuse(why, false,
-                  "shm: a segment of %llu bytes failed: %s; lower TORII_SHM_RING, raise the limit "
-                  "on file size (ulimit -f unlimited), or allow memfd_create in the seccomp profile "
-                  "(Linux 3.17)",
-                  static_cast<unsigned long long>(bytes), strerror(errno));
+    return refuse(
+        why, false,
+        "shm: a segment of %llu bytes failed: %s; lower TORII_SHM_RING, raise the limit "
+        "on file size (ulimit -f unlimited), or allow memfd_create in the seccomp profile "
+        "(Linux 3.17)",
+        static_cast<unsigned long long>(bytes), strerror(errno));
   out->claims = claims;
   out->ring_bytes = ring_bytes;
   out->self_address = reinterpret_cast<uintptr_t>(out->front.base());
@@ -182,7 +182,8 @@ Status adopt_segment(const Address& address, Descriptor fd, Segment* out, std::s
   };
   out->fd = std::move(fd);
   struct stat file;
-  if (!sealed(out->fd.get(), &file)) return wrong("is not a sealed segment of Torii", Status::invalid);
+  if (!sealed(out->fd.get(), &file))
+    return wrong("is not a sealed segment of Torii", Status::invalid);
   if (file.st_size < static_cast<off_t>(kPage)) return wrong("is too small for a segment");
   if (!out->front.map(out->fd.get(), 0, kPage)) return wrong("cannot be mapped");
   const Header& header = out->header();

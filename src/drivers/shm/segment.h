@@ -43,9 +43,7 @@ struct Segment {
   uint64_t self_address = 0;
 
   Header& header() const { return *reinterpret_cast<Header*>(front.base()); }
-  Claim& claim(uint32_t n) const {
-    return reinterpret_cast<Claim*>(front.base() + kPage)[n];
-  }
+  Claim& claim(uint32_t n) const { return reinterpret_cast<Claim*>(front.base() + kPage)[n]; }
   // Maps the ring of that claim; false with errno.
   bool map_ring(uint32_t claim, Mapping* out) const;
 };

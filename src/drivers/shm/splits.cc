@@ -124,7 +124,8 @@ void Splits::read_pages(OpenSplit& open, uint32_t first, uint32_t count) {
   open.status = remote_.move(part, *open.peer, false);
 }
 
-// All pages are in place, or given up. If the other process could not write some, reads all of them.
+// All pages are in place, or given up. If the other process could not write some, reads all of
+// them.
 bool Splits::over(OpenSplit& open) {
   Split& split = peers_.header().splits[&open - all_];
   const uint32_t written = split.written.load(acquire);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// How the body of a frame is written into a ring: by ordinary stores, in a loop of vectors or by the
-// instruction `rep movsb`, or by stores past the caches. Which is fastest depends on the kind of the
-// processors and on whether they share a cache. In a virtual machine that changes while a program
-// runs. So it is measured: ordinary stores are timed by the processor's cycle counter, now and then
-// also those that are not in use.
+// How the body of a frame is written into a ring: by ordinary stores, in a loop of vectors or by
+// the instruction `rep movsb`, or by stores past the caches. Which is fastest depends on the kind
+// of the processors and on whether they share a cache. In a virtual machine that changes while a
+// program runs. So it is measured: ordinary stores are timed by the processor's cycle counter, now
+// and then also those that are not in use.
 #pragma once
 
 #include <algorithm>
