@@ -31,7 +31,6 @@ class FakeDriver final : public Driver,
     PeerId peer;
     std::string bytes;
     bool lent;
-    bool leaves_room;
   };
 
   FakeDriver(Sink* sink, uint32_t flags, uint32_t mtu = 4096) : sink_(sink) {
@@ -124,8 +123,7 @@ class FakeDriver final : public Driver,
       const uint32_t longest = std::max(caps_.mtu, in_one_piece ? caps_.long_max : 0);
       require(tx.body_bytes <= longest - tx.head_bytes && tx.piece_count <= caps_.pieces_max);
       require(tx.cookie || tx.body_bytes <= caps_.inline_max);
-      Sent frame{tx.peer, std::string(static_cast<const char*>(tx.head), tx.head_bytes), tx.lent,
-                 tx.leaves_room};
+      Sent frame{tx.peer, std::string(static_cast<const char*>(tx.head), tx.head_bytes), tx.lent};
       const std::vector<iovec> pieces(tx.pieces, tx.pieces + tx.piece_count);
       frame.bytes += gather(pieces);
       require(frame.bytes.size() == tx.head_bytes + tx.body_bytes);

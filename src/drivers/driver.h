@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What a NIC must do to carry Torii: six required functions, thirteen optional ones, and five small
-// interfaces that few drivers offer. A driver moves frames between processes and, if it can, reads,
-// writes and updates a peer's memory. It knows nothing of matching, messages or MPI, and keeps no
-// retry policy.
+// What a NIC must do to carry Torii. The class Driver has 24 functions:
+// six required functions, thirteen optional ones, each of which two drivers or more implement, and
+// five that hand out one small interface each (interfaces.h), which few drivers offer.
+//
+// A driver moves frames between processes and, if it can, reads, writes and updates a peer's memory.
+// It knows nothing of matching, messages or MPI, and keeps no retry policy.
 //
 // Rules; each is a case of the conformance kit (test/conformance):
 //  1. One thread at a time calls a driver (the core's lock sees to it).
@@ -99,8 +101,6 @@ struct Tx {
   uint64_t cookie = 0;      // nonzero: report done(cookie)
   bool lent = false;        // even a short body stays unchanged until done(cookie)
   bool awaited = false;     // with kDelivers: nothing follows at once, done(cookie) is waited for
-  // One of many of a payload: the last of the room in front of the peer is for other frames.
-  bool leaves_room = false;
   uint8_t rail = kFirstRail;  // one of rails(); where that does not answer: kFirstRail
   // A frame of at most 512 bytes for a peer to which no way is known yet: one copy may go to each
   // of its addresses.
@@ -274,7 +274,7 @@ class Driver {
   virtual Status arm(int* fd);
 
   // --- interfaces that few drivers offer (interfaces.h) -------------------------------------
-  // Null: not this one. They end with the driver.
+  // These only say which: null: not this one. They end with the driver.
   virtual Paths* paths() { return nullptr; }
   virtual Advice* advice() { return nullptr; }
   virtual RegisteredMemory* registered_memory() { return nullptr; }  // only with kNeedsReg

@@ -5,9 +5,12 @@
 // test prints the table to put there.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <regex>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "conformance/kit.h"
 
@@ -98,10 +101,31 @@ TEST(Matrix, TheInterfaceIsAsSmallAsItSays) {
   const size_t caps = header.find("struct DriverCaps {"), caps_end = header.find("\n};", caps);
   EXPECT_LE(count(std::string_view(header).substr(caps, caps_end - caps), " = "), 12u) << "fields";
   EXPECT_LE(count(header, " = 1u << "), 10u) << "flags";
+  EXPECT_EQ(functions(class_at, end), 1u + 24u) << "the destructor and the functions";
   for (const char* file : {"src/drivers/driver.h", "src/drivers/README.md"})
-    EXPECT_NE(text_of(file).find("six required functions, thirteen optional ones"),
-              std::string::npos)
-        << file;
+    for (const char* words : {"24 functions", "six required functions, thirteen optional ones"})
+      EXPECT_NE(text_of(file).find(words), std::string::npos) << file << ": " << words;
+}
+
+// A function that one driver has belongs in one of the small interfaces.
+TEST(Matrix, EveryOptionalFunctionHasTwoDrivers) {
+  const std::string header = text_of("src/drivers/driver.h");
+  const size_t optional = header.find("--- optional"),
+               end = header.find("--- interfaces", optional);
+  ASSERT_LT(end, header.size());
+  const std::string part = header.substr(optional, end - optional);
+  std::vector<std::string> drivers;
+  for (const char* name : {"self/nic.h", "shm/nic.h", "ucx/nic.h", "udp/nic.h", "sim/sim.cc",
+                           "storing_driver.h", "skeleton/skeleton.cc", "myrinet/myrinet.cc"})
+    drivers.push_back(text_of((std::string("src/drivers/") + name).c_str()));
+  const std::regex declaration("\n  virtual [^;(]*\\b([a-z_]+)\\(");
+  for (std::sregex_iterator it(part.begin(), part.end(), declaration), none; it != none; ++it) {
+    const std::regex implemented("\\b" + (*it)[1].str() + "\\([^;{}]*\\) (const )?override");
+    const auto has = [&](const std::string& driver) {
+      return std::regex_search(driver, implemented);
+    };
+    EXPECT_GE(std::count_if(drivers.begin(), drivers.end(), has), 2) << (*it)[1];
+  }
 }
 
 // A newcomer reads all of it.

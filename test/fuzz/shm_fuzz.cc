@@ -139,13 +139,15 @@ class World {
   void frame(fuzz::Input& in) {
     shm::Request ask{};
     const uint8_t right = in.byte();
-    ask.kind = static_cast<shm::RequestKind>(in.byte() % 7);
+    const uint8_t kind = in.byte();
+    ask.kind = static_cast<shm::RequestKind>(kind % 5);
+    ask.of_many = kind >> 7;
     ask.valid = right & 1 ? guard_.serial : in.take<uint64_t>();
     ask.slot = right & 2 ? guard_.slot : in.take<uint32_t>();
     ask.offset = right & 4 ? in.below(2 * kBytes) : in.take<uint64_t>();
     std::string data = in.text(3 * kBytes);
     ask.bytes = right & 8 ? static_cast<uint32_t>(data.size()) : in.take<uint32_t>();
-    if (shm::is_get(ask.kind) && right & 16) {
+    if (ask.kind == shm::RequestKind::get && right & 16) {
       ask.bytes = static_cast<uint32_t>(data.size());
       data.clear();
     }
@@ -166,8 +168,7 @@ class World {
     if (ask.kind != shm::RequestKind::answer) ++number_;
     data.insert(0, reinterpret_cast<const char*>(&ask), shm::head_bytes(ask.kind));
     if (right & 64) data.resize(in.below(unsigned(data.size() + 1)));
-    bool corrupt = false;
-    std::byte* const to = ring_end_.reserve(static_cast<uint32_t>(data.size()), &corrupt);
+    std::byte* const to = ring_end_.reserve(static_cast<uint32_t>(data.size()));
     if (!to) return;
     std::memcpy(to, data.data(), data.size());
     ring_end_.publish(static_cast<uint32_t>(data.size()), 0, shm::kKindRequest);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -25,6 +26,16 @@ namespace {
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 constexpr auto kTmpfs = 0x01021994;  // where ordinary memfds live; touching others may fail
 
+// False with errno.
+bool set_size(int fd, uint64_t bytes) {
+  rlimit limit;
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes) {
+    errno = EFBIG;  // ftruncate would not fail but kill the process by SIGXFSZ
+    return false;
+  }
+  return ftruncate(fd, static_cast<off_t>(bytes)) == 0 && fcntl(fd, F_ADD_SEALS, kSeals) == 0;
+}
+
 }  // namespace
 
 Descriptor make_memory(const char* name) {
@@ -33,10 +44,6 @@ Descriptor make_memory(const char* name) {
   if (fd < 0 && errno == EINVAL)  // a kernel older than the flag
     fd = static_cast<int>(syscall(SYS_memfd_create, name, flags));
   return Descriptor(fd);
-}
-
-bool set_size(int fd, uint64_t bytes) {
-  return ftruncate(fd, static_cast<off_t>(bytes)) == 0 && fcntl(fd, F_ADD_SEALS, kSeals) == 0;
 }
 
 Mapping& Mapping::operator=(Mapping&& other) noexcept {

@@ -42,9 +42,7 @@ class Mapping {
 
 // A new memfd, empty and without a size. No descriptor, with errno: the system does not let us.
 Descriptor make_memory(const char* name = "torii");
-// Gives it a size that can neither shrink nor grow afterwards; false with errno.
-bool set_size(int fd, uint64_t bytes);
-// Both.
+// The same of a size that can neither shrink nor grow afterwards.
 Descriptor make_sealed(uint64_t bytes, const char* name = "torii");
 // Is the file one that make_sealed could have made? Fills in *about.
 bool sealed(int fd, struct stat* about);

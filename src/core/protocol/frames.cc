@@ -232,7 +232,6 @@ uint32_t Protocol::send_run(Op* op, wire::Kind kind, uint32_t most) {
     tx.body_bytes = uint32_t(bytes);
     tx.local = op->local ? &op->local->region : nullptr;
     tx.lent = lends(op, caps, bytes);
-    tx.leaves_room = op->stage == OpStage::streaming;
     if (bytes > caps.inline_max || tx.lent) tx.cookie = ops_.handle(op);
     at += bytes;
   }
@@ -289,7 +288,6 @@ bool Protocol::send_frame(Op* op, const std::byte* head, uint32_t head_bytes, ui
   // What was packed is not kept until the target has it.
   tx.lent = !packed && !functions && lends(op, caps, bytes);
   const bool borrowed = bytes > caps.inline_max || tx.lent;
-  tx.leaves_room = op->stage == OpStage::streaming;
   tx.awaited = awaited(op) && offset + bytes == op->accepted;
   if (borrowed) tx.cookie = ops_.handle(op);
   if (driver.send({&tx, 1}) != 1) {

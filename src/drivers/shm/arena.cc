@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <iterator>
 #include <new>
@@ -43,7 +44,6 @@ uint64_t arena_bytes() {
   rlimit limit;
   if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
     bytes = std::min<uint64_t>(bytes, limit.rlim_cur / 4);
-  // Beyond this one ftruncate would not fail but kill the process by SIGXFSZ.
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
     bytes = std::min<uint64_t>(bytes, limit.rlim_cur);
   return std::min(bytes, kArenaMax) / kHuge * kHuge;
@@ -60,10 +60,9 @@ bool memory_is_promised() {
 std::unique_ptr<Arena> Arena::make(const Cookie& cookie, std::string* why) {
   static const bool watched = pthread_atfork(nullptr, nullptr, after_fork) == 0;
   std::unique_ptr<Arena> arena(new (std::nothrow) Arena);
-  if (!arena || !watched || !g_arenas.add(arena.get())) {
-    *why = "shm: no more memory can be shared in this process; close network interfaces";
-    return nullptr;
-  }
+  if (!arena || !watched || !g_arenas.add(arena.get()))
+    return refuse(why, nullptr,
+                  "shm: no more memory can be shared in this process; close network interfaces");
   if (!arena->reserve(why)) return nullptr;
   ArenaHeader& header = *arena->header_;
   header.cookie = cookie;
@@ -86,9 +85,8 @@ bool Arena::reserve(std::string* why) {
   }
   if (at == MAP_FAILED) {
     bytes_ = 0;
-    *why = format_text("shm: addresses for memory to share are short (%s); raise ulimit -v",
-                       strerror(errno));
-    return false;
+    return refuse(why, false, "shm: addresses for memory to share are short (%s); raise ulimit -v",
+                  strerror(errno));
   }
   const auto start = reinterpret_cast<uintptr_t>(at);
   const uint64_t before = round_up(start, kHuge) - start;
@@ -96,11 +94,9 @@ bool Arena::reserve(std::string* why) {
   if (before) munmap(at, before);
   if (before < kHuge) munmap(base_ + bytes_, kHuge - before);
   fd_ = make_sealed(bytes_);
-  if (!fd_ || !back(0, kArenaHead)) {
-    *why = format_text("shm: a segment of %llu bytes for memory to share failed: %s",
-                       static_cast<unsigned long long>(bytes_), strerror(errno));
-    return false;
-  }
+  if (!fd_ || !back(0, kArenaHead))
+    return refuse(why, false, "shm: a segment of %llu bytes for memory to share failed: %s",
+                  static_cast<unsigned long long>(bytes_), strerror(errno));
   header_ = reinterpret_cast<ArenaHeader*>(base_);  // zero; constructing it would touch all pages
   free_[kArenaHead] = bytes_ - kArenaHead;
   return true;
@@ -174,28 +170,18 @@ void Arena::give(uint64_t first, uint64_t bytes) {
 
 void* Arena::alloc(uint64_t bytes, uint64_t alignment) {
   if (bytes == 0 || bytes > bytes_ || alignment > kHuge) return nullptr;
-  if (free_slots_.empty() && slots_used_ == kArenaSlots) return nullptr;
   bytes = round_up(bytes, kPage);
   alignment = std::max<uint64_t>(alignment, bytes >= kHuge ? kHuge : kPage);
   uint64_t first;
   if (!take(bytes, alignment, &first)) return nullptr;
-  if (!back(first, bytes)) {
+  ArenaKey key{};
+  if (back(first, bytes)) key = fill_slot(base_ + first, bytes, 0, 0, {});
+  if (!key.serial) {
     unback(first, bytes);
     give(first, bytes);
     return nullptr;
   }
-  uint32_t number;
-  if (free_slots_.empty()) {
-    number = slots_used_++;
-  } else {
-    number = free_slots_.back();
-    free_slots_.pop_back();
-  }
-  live_[first] = {bytes, number};
-  ArenaSlot& slot = header_->slots[number];
-  slot.first.store(first, relaxed);
-  slot.bytes.store(bytes, relaxed);
-  slot.serial.store(++last_serial_, release);
+  live_[first] = key.slot;
   return base_ + first;
 }
 
@@ -203,12 +189,12 @@ void Arena::dealloc(void* base) {
   const auto first = static_cast<uint64_t>(static_cast<std::byte*>(base) - base_);
   const auto it = live_.find(first);
   TORII_ASSERT(it != live_.end());
-  const Live live = it->second;
-  header_->slots[live.slot].serial.store(0, release);
+  const uint32_t slot = it->second;
+  const uint64_t bytes = slots_[slot].bytes;
+  clear_slot(slot);
   live_.erase(it);
-  free_slots_.push_back(live.slot);
-  unback(first, live.bytes);
-  give(first, live.bytes);
+  unback(first, bytes);
+  give(first, bytes);
 }
 
 ArenaKey Arena::key(const void* base, uint64_t bytes) const {
@@ -216,41 +202,43 @@ ArenaKey Arena::key(const void* base, uint64_t bytes) const {
   auto it = live_.upper_bound(first);
   if (!contains(base) || it == live_.begin()) return {};
   --it;
+  const Slot& slot = slots_[it->second];
   const uint64_t inside = first - it->first;
-  if (inside > it->second.bytes || bytes > it->second.bytes - inside) return {};
-  const uint32_t slot = it->second.slot;
-  return {static_cast<uint32_t>(fd_.get()), slot, header_->slots[slot].serial.load(relaxed)};
+  if (inside > slot.bytes || bytes > slot.bytes - inside) return {};
+  return {static_cast<uint32_t>(fd_.get()), it->second, slot.serial};
 }
 
 ArenaKey Arena::guard(const void* base, uint64_t bytes, uint32_t access, uint64_t label) {
-  uint32_t number;
-  if (!free_guards_.empty()) {
-    number = free_guards_.back();
-    free_guards_.pop_back();
-  } else if (guards_.size() < kGuardSlots) {
-    number = static_cast<uint32_t>(guards_.size());
-    guards_.push_back({});
-  } else {
-    return {};
+  return fill_slot(base, bytes, access, label, key(base, bytes));
+}
+
+// The key names the slot; serial 0: all are in use.
+ArenaKey Arena::fill_slot(const void* base, uint64_t bytes, uint32_t access, uint64_t label,
+                          const ArenaKey& allocation) {
+  if (free_slots_.empty()) {
+    if (slots_.size() == kArenaSlots) return {};
+    free_slots_.push_back(static_cast<uint32_t>(slots_.size()));
+    slots_.push_back({});
   }
-  const ArenaKey allocation = key(base, bytes);
-  GuardSlot& slot = header_->guards[number];
+  const uint32_t number = free_slots_.back();
+  free_slots_.pop_back();
+  ArenaSlot& slot = header_->slots[number];
   std::atomic_thread_fence(release);  // the old word's 0 comes before
   slot.base.store(reinterpret_cast<uintptr_t>(base), relaxed);
   slot.bytes.store(bytes, relaxed);
-  slot.label.store(label, relaxed);
   slot.access.store(access, relaxed);
+  slot.label.store(label, relaxed);
   slot.allocation.store(allocation.slot, relaxed);
   slot.serial.store(allocation.serial, relaxed);
   slot.word.store(++last_serial_, release);
-  guards_[number] = {last_serial_, static_cast<std::byte*>(const_cast<void*>(base)), bytes, access};
+  slots_[number] = {last_serial_, static_cast<std::byte*>(const_cast<void*>(base)), bytes, access};
   return {static_cast<uint32_t>(fd_.get()), number, last_serial_};
 }
 
-void Arena::unguard(uint32_t slot) {
-  header_->guards[slot].word.store(0);
-  guards_[slot].valid = 0;
-  free_guards_.push_back(slot);
+void Arena::clear_slot(uint32_t slot) {
+  header_->slots[slot].word.store(0);
+  slots_[slot] = {};
+  free_slots_.push_back(slot);
 }
 
 // In the child of a fork: what it writes must not reach its parent's memory, which is its own from
@@ -258,10 +246,10 @@ void Arena::unguard(uint32_t slot) {
 void Arena::after_fork() {
   g_arenas.each([](const Arena* arena) {
     if (!arena->header_) return;
-    for (uint32_t n = 0; n < arena->slots_used_; n++) {
+    for (size_t n = 0; n < arena->slots_.size(); n++) {
       const ArenaSlot& slot = arena->header_->slots[n];
-      if (slot.serial.load(acquire) == 0) continue;
-      const uint64_t first = slot.first.load(relaxed);
+      if (slot.word.load(acquire) == 0 || slot.access.load(relaxed) != 0) continue;
+      const uint64_t first = slot.base.load(relaxed) - reinterpret_cast<uintptr_t>(arena->base_);
       const uint64_t bytes = slot.bytes.load(relaxed);
       // Peers may write to the slot.
       if (first < kArenaHead || first > arena->bytes_ || bytes > arena->bytes_ - first) continue;
@@ -276,96 +264,68 @@ void Arena::after_fork() {
 
 // --- a peer's ------------------------------------------------------------------------------------
 
-Descriptor ArenaView::open_file(const Address& owner) const {
-  const std::string path = format_text("/proc/%u/fd/%u", owner.pid, fd_);
-  return Descriptor(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+// The first `bytes` bytes are mapped, or can be.
+bool ArenaView::map(const Address& owner, uint32_t fd, uint64_t bytes) {
+  if (bytes <= mapped_bytes_) return true;
+  if (refused_) return false;
+  if (mapped_.empty()) fd_ = fd;
+  refused_ = !map_more(owner, bytes);
+  if (refused_) TORII_INFO("shm: memory of process %u is not mapped", owner.pid);
+  return !refused_;
 }
 
-// Proves the arena by its seals, its size and the cookie of its owner.
-bool ArenaView::open(const Address& owner, uint32_t fd) {
-  tried_ = true;
-  fd_ = fd;
-  const Descriptor file = open_file(owner);
+// Proves the arena by its seals, its size and the cookie of its owner, each time: the number may be
+// another file's by now.
+bool ArenaView::map_more(const Address& owner, uint64_t bytes) {
+  const std::string path = format_text("/proc/%u/fd/%u", owner.pid, fd_);
+  const Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   struct stat about;
   if (!file || !sealed(file.get(), &about)) return false;
-  bytes_ = static_cast<uint64_t>(about.st_size);
-  Mapping head;
-  if (bytes_ < kArenaHead || !head.map(file.get(), 0, kArenaHead)) return false;
-  const auto& header = *reinterpret_cast<const ArenaHeader*>(head.base());
-  self_base_ = header.self_base;
-  if (header.magic != kArenaMagic || !(header.cookie == owner.cookie) || header.bytes != bytes_ ||
-      bytes_ > ~uint64_t{0} - self_base_)
+  const auto all = static_cast<uint64_t>(about.st_size);
+  const uint64_t part = std::min(std::bit_ceil(std::max(bytes, kMappedMin)), all);
+  Mapping made;
+  if (part < bytes || !made.map(file.get(), 0, part)) return false;
+  const auto& head = *reinterpret_cast<const ArenaHeader*>(made.base());
+  const uint64_t self_base = head.self_base;
+  if (head.magic != kArenaMagic || !(head.cookie == owner.cookie) || head.bytes != all ||
+      all > ~uint64_t{0} - self_base || (!mapped_.empty() && all != bytes_))
     return false;
-  device_ = about.st_dev;
-  inode_ = about.st_ino;
-  head_ = std::move(head);
+  // Pages that nobody uses must not appear in core dumps.
+  madvise(made.base(), part, MADV_DONTDUMP);
+  if (mapped_.empty()) {
+    bytes_ = all;
+    self_base_ = self_base;
+  }
+  mapped_.push_back(std::move(made));
+  mapped_bytes_ = part;
   return true;
 }
 
 // Is that allocation still there, and does it hold the range?
-bool ArenaView::live(const ArenaKey& key, uint64_t first, uint64_t bytes) const {
-  const auto& header = *reinterpret_cast<const ArenaHeader*>(head_.base());
-  const ArenaSlot& slot = header.slots[key.slot];
-  if (slot.serial.load(acquire) != key.serial) return false;
-  const uint64_t start = slot.first.load(relaxed);
+bool ArenaView::live(const ArenaKey& key, uint64_t base, uint64_t bytes) const {
+  const ArenaSlot& slot = header().slots[key.slot];
+  if (slot.word.load(acquire) != key.serial) return false;
+  const uint64_t start = slot.base.load(relaxed);
   const uint64_t all = slot.bytes.load(relaxed);
-  return first >= start && first - start <= all && bytes <= all - (first - start);
-}
-
-// The mapping that covers the range, made if need be; null if the system does not let us.
-const ArenaView::Window* ArenaView::window(const Address& owner, uint64_t first, uint64_t bytes) {
-  for (Window& window : windows_) {
-    if (first < window.first || first - window.first > window.bytes ||
-        bytes > window.bytes - (first - window.first))
-      continue;
-    window.used = ++uses_;
-    return &window;
-  }
-  const uint64_t start = first / kWindowBytes * kWindowBytes;
-  const uint64_t end = std::min(round_up(first + bytes, kWindowBytes), bytes_);
-  Window made{start, end - start, std::make_shared<Mapping>(), ++uses_};
-  const Descriptor file = open_file(owner);
-  struct stat about;
-  // By now the number may be another file's.
-  if (!file || fstat(file.get(), &about) != 0 || about.st_dev != device_ ||
-      about.st_ino != inode_ || !made.memory->map(file.get(), start, end - start))
-    return nullptr;
-  // Pages that nobody uses must not appear in core dumps.
-  madvise(made.memory->base(), end - start, MADV_DONTDUMP);
-  if (windows_.size() < kWindowsMax) {
-    windows_.push_back(std::move(made));
-    return &windows_.back();
-  }
-  const auto oldest =
-      std::min_element(windows_.begin(), windows_.end(),
-                       [](const Window& a, const Window& b) { return a.used < b.used; });
-  *oldest = std::move(made);
-  return &*oldest;
+  return base >= start && base - start <= all && bytes <= all - (base - start);
 }
 
 Status ArenaView::find(const Address& owner, const ArenaKey& key, uint64_t base, uint64_t bytes,
-                       std::byte** at, std::shared_ptr<Mapping>* pinned) {
-  if (!tried_ && !open(owner, key.fd))
-    TORII_INFO("shm: memory of process %u is not mapped", owner.pid);
-  if (!head_) return Status::unsupported;
+                       std::byte** at) {
+  if (!map(owner, key.fd, kArenaHead)) return Status::unsupported;
   const uint64_t first = base - self_base_;
   if (key.fd != fd_ || key.slot >= kArenaSlots || key.serial == 0 || base < self_base_ ||
-      first < kArenaHead || first > bytes_ || bytes > bytes_ - first || !live(key, first, bytes))
+      first < kArenaHead || first > bytes_ || bytes > bytes_ - first || !live(key, base, bytes))
     return Status::invalid;
-  const Window* const window = this->window(owner, first, bytes);
-  if (!window) return Status::unsupported;
-  *at = window->memory->base() + (first - window->first);
-  if (pinned) *pinned = window->memory;
+  if (!map(owner, fd_, first + bytes)) return Status::unsupported;
+  *at = mapped_.back().base() + first;
   return Status::ok;
 }
 
 Status ArenaView::guarded(const Address& owner, const ArenaKey& key, Guarded* out) {
-  if (!tried_ && !open(owner, key.fd))
-    TORII_INFO("shm: memory of process %u is not mapped", owner.pid);
-  if (!head_) return Status::unsupported;
-  if (key.fd != fd_ || key.slot >= kGuardSlots || key.serial == 0) return Status::invalid;
-  const auto& header = *reinterpret_cast<const ArenaHeader*>(head_.base());
-  const GuardSlot& slot = header.guards[key.slot];
+  if (!map(owner, key.fd, kArenaHead)) return Status::unsupported;
+  if (key.fd != fd_ || key.slot >= kArenaSlots || key.serial == 0) return Status::invalid;
+  const ArenaSlot& slot = header().slots[key.slot];
   if (slot.word.load(acquire) != key.serial) return Status::invalid;
   out->base = slot.base.load(relaxed);
   out->bytes = slot.bytes.load(relaxed);
@@ -373,8 +333,8 @@ Status ArenaView::guarded(const Address& owner, const ArenaKey& key, Guarded* ou
   out->access = static_cast<uint32_t>(slot.access.load(relaxed));
   out->allocation = {fd_, static_cast<uint32_t>(slot.allocation.load(relaxed)),
                      slot.serial.load(relaxed)};
-  out->word = &slot.word;
-  out->valid = key.serial;
+  out->slot = key.slot;
+  out->word = {&slot.word, key.serial};
   std::atomic_thread_fence(acquire);
   if (slot.word.load(relaxed) != key.serial) return Status::invalid;  // it ended meanwhile
   return out->bytes > ~uint64_t{0} - out->base ? Status::invalid : Status::ok;
@@ -438,7 +398,7 @@ void Exports::dereg(Region& region) {
   if ((region.access & kGuarded) && !forked()) {
     Key key;
     std::memcpy(&key, region.key.data(), sizeof(key));
-    arena_->unguard(key.arena.slot);
+    arena_->clear_slot(key.arena.slot);
   }
   if (region.access & kRemoteRead) {
     readable_[region.driver_data] = {};

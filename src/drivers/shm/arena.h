@@ -13,8 +13,6 @@
 // another serial by then.
 #pragma once
 
-#include <sys/types.h>
-
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -31,24 +29,18 @@
 
 namespace torii::shm {
 
-inline constexpr uint32_t kArenaMagic = 0x32616873;  // changes with anything in ArenaHeader
-inline constexpr uint32_t kArenaSlots = 16384;       // most allocations at a time
-inline constexpr uint32_t kGuardSlots = 8192;        // most guarded regions at a time
+inline constexpr uint32_t kArenaMagic = 0x33616873;  // changes with anything in ArenaHeader
+inline constexpr uint32_t kArenaSlots = 16384;       // most allocations and guarded regions
 
+// An allocation, or a region whose key ends when its owner says so (guarded): what peers rely on
+// instead of what the key says.
 struct ArenaSlot {
-  std::atomic<uint64_t> serial;  // of the allocation, unique in the arena; 0: free
-  std::atomic<uint64_t> first;   // its offset in the arena
-  std::atomic<uint64_t> bytes;
-};
-
-// A region whose key ends when its owner says so: what peers rely on instead of what the key says.
-struct GuardSlot {
-  alignas(kLine) std::atomic<uint64_t> word;  // unique in the arena; 0: free, or ended
+  alignas(kLine) std::atomic<uint64_t> word;  // its serial, unique in the arena; 0: free, or ended
   std::atomic<uint64_t> base;                 // address in the owner
   std::atomic<uint64_t> bytes;
+  std::atomic<uint64_t> access;  // 0: it is an allocation, and the rest is 0
   std::atomic<uint64_t> label;
-  std::atomic<uint64_t> access;
-  std::atomic<uint64_t> allocation;  // slot of the allocation it lies in
+  std::atomic<uint64_t> allocation;  // slot of the allocation in which the region lies
   std::atomic<uint64_t> serial;      // and its serial; 0: it lies in none
 };
 
@@ -59,7 +51,6 @@ struct ArenaHeader {
   uint64_t self_base;  // address of the arena in its owner
   uint64_t bytes;      // of the arena
   ArenaSlot slots[kArenaSlots];
-  GuardSlot guards[kGuardSlots];
 };
 inline constexpr uint64_t kArenaHead = (sizeof(ArenaHeader) + kPage - 1) / kPage * kPage;
 
@@ -81,41 +72,38 @@ class Arena {
   // The name of the allocation in which all `bytes` bytes lie.
   ArenaKey key(const void* base, uint64_t bytes) const;
   bool empty() const { return live_.empty(); }
-  // Guards a region, in an allocation or not. The key names the guard; serial 0: all are in use.
+  // Guards a region, in an allocation or not, until clear_slot(). Serial 0: all slots are in use.
   ArenaKey guard(const void* base, uint64_t bytes, uint32_t access, uint64_t label);
-  void unguard(uint32_t slot);
+  void clear_slot(uint32_t slot);
   // Where that range of the guarded region is, if its guard still has the value `valid` and it
   // gives these rights; else null.
   std::byte* guarded(uint32_t slot, uint64_t valid, uint32_t access, uint64_t offset,
                      uint64_t bytes) const {
-    if (slot >= guards_.size() || valid == 0) return nullptr;
-    const Guard& guard = guards_[slot];
-    if (guard.valid != valid || (guard.access & access) != access || offset > guard.bytes ||
-        bytes > guard.bytes - offset)
+    if (slot >= slots_.size() || valid == 0) return nullptr;
+    const Slot& region = slots_[slot];
+    if (region.serial != valid || (region.access & access) != access || offset > region.bytes ||
+        bytes > region.bytes - offset)
       return nullptr;
-    return guard.base + offset;
+    return region.base + offset;
   }
 
  private:
-  struct Live {
-    uint64_t bytes;
-    uint32_t slot;
-  };
-
-  // What is in a GuardSlot, where no peer can write.
-  struct Guard {
-    uint64_t valid;
+  // What is in an ArenaSlot, where no peer can write.
+  struct Slot {
+    uint64_t serial;
     std::byte* base;
     uint64_t bytes;
     uint32_t access;
   };
 
-  Arena() = default;
+  Arena() { slots_.reserve(kArenaSlots); }
   bool reserve(std::string* why);
   bool back(uint64_t first, uint64_t bytes);
   void unback(uint64_t first, uint64_t bytes);
   bool take(uint64_t bytes, uint64_t alignment, uint64_t* first);
   void give(uint64_t first, uint64_t bytes);
+  ArenaKey fill_slot(const void* base, uint64_t bytes, uint32_t access, uint64_t label,
+                     const ArenaKey& allocation);
   static void after_fork();
 
   Descriptor fd_;
@@ -125,61 +113,59 @@ class Arena {
   bool commit_ = false;  // the system counts memory when it is promised: claim it at once
   uint64_t last_serial_ = 0;
   std::map<uint64_t, uint64_t> free_;  // ranges by offset
-  std::map<uint64_t, Live> live_;      // allocations by offset
+  std::map<uint64_t, uint32_t> live_;  // slots of allocations, by their offset
+  std::vector<Slot> slots_;            // never moves
   std::vector<uint32_t> free_slots_;
-  uint32_t slots_used_ = 0;
-  std::vector<uint32_t> free_guards_;
-  std::vector<Guard> guards_;
 };
 
-// A peer's guarded region.
+// Its owner's word has the value `valid` until an export ends.
+struct ExportWord {
+  const std::atomic<uint64_t>* word = nullptr;  // null: it does not tell
+  uint64_t valid = 0;
+  bool ended(std::memory_order order = acquire) const { return word && word->load(order) != valid; }
+};
+
+// A peer's guarded region, as the owner says: what the key says does not count.
 struct Guarded {
   uint64_t base = 0;
   uint64_t bytes = 0;
   uint64_t label = 0;
   uint32_t access = 0;
-  ArenaKey allocation{};                        // serial 0: it lies in none
-  const std::atomic<uint64_t>* word = nullptr;  // has the value `valid` until the region ends
-  uint64_t valid = 0;
+  uint32_t slot = 0;
+  ArenaKey allocation{};  // serial 0: it lies in none
+  ExportWord word;
+  std::byte* at = nullptr;  // where it is mapped here; null: nowhere
 };
 
-// A peer's arena. It is opened with the first key into it, and mapped in windows when they are
+// A peer's arena. Its beginning is mapped with the first key into it, and more of it when that is
 // used. Nothing that is read there is relied on, but for the decision that a key is stale.
 class ArenaView {
  public:
-  // Where the memory [base, base + bytes) of the process at `owner` is mapped here; for as long as
-  // *pinned lives, if it is given. `invalid`: the key is stale or makes no sense. `unsupported`:
-  // this process cannot map it, use other ways.
+  // Where the memory [base, base + bytes) of the process at `owner` is mapped here, for as long as
+  // this lives. `invalid`: the key is stale or makes no sense. `unsupported`: this process cannot
+  // map it, use other ways.
   Status find(const Address& owner, const ArenaKey& key, uint64_t base, uint64_t bytes,
-              std::byte** at, std::shared_ptr<Mapping>* pinned = nullptr);
-  // What the owner says of a guarded region; results as of find().
+              std::byte** at);
+  // What the owner says of a guarded region, but for `at`; results as of find().
   Status guarded(const Address& owner, const ArenaKey& key, Guarded* out);
 
  private:
-  static constexpr uint64_t kWindowBytes = 64 << 20;  // least of a window, and its alignment
-  static constexpr size_t kWindowsMax = 16;
+  static constexpr uint64_t kMappedMin = 64 << 20;
 
-  struct Window {
-    uint64_t first;
-    uint64_t bytes;
-    std::shared_ptr<Mapping> memory;
-    uint64_t used;  // value of uses_
-  };
+  bool map(const Address& owner, uint32_t fd, uint64_t bytes);
+  bool map_more(const Address& owner, uint64_t bytes);
+  const ArenaHeader& header() const {
+    return *reinterpret_cast<const ArenaHeader*>(mapped_.back().base());
+  }
+  bool live(const ArenaKey& key, uint64_t base, uint64_t bytes) const;
 
-  bool open(const Address& owner, uint32_t fd);
-  Descriptor open_file(const Address& owner) const;
-  bool live(const ArenaKey& key, uint64_t first, uint64_t bytes) const;
-  const Window* window(const Address& owner, uint64_t first, uint64_t bytes);
-
-  bool tried_ = false;
-  Mapping head_;  // not mapped: the arena could not be opened
+  // The beginning of the arena, each time at least twice as much of it. Earlier ones are in use.
+  std::vector<Mapping> mapped_;
+  uint64_t mapped_bytes_ = 0;  // of the last one
+  bool refused_ = false;       // no more can be mapped
   uint32_t fd_ = 0;
   uint64_t bytes_ = 0;
   uint64_t self_base_ = 0;
-  dev_t device_ = 0;
-  ino_t inode_ = 0;
-  std::vector<Window> windows_;
-  uint64_t uses_ = 0;
 };
 
 // The wire form of a memory key.

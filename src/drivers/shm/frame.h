@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// Writing a frame into the ring of a peer: into one line, or into several. The receiver polls the
-// first line, so its bytes are written last.
+// Writing a frame into the ring of a peer. The receiver polls the first line, so its bytes are
+// written last.
 #pragma once
 
 #include <sys/uio.h>
@@ -24,9 +24,13 @@ inline constexpr uint32_t kPadFrom = 192;  // bodies from this size on begin wit
 // both have left its store buffer.
 [[gnu::always_inline]] inline void write_words(std::byte* to, const Request& r, uint32_t bytes) {
   auto* const words = reinterpret_cast<uint64_t*>(to);
-  using Pair = std::array<uint32_t, 2>;
-  const auto which = std::bit_cast<uint64_t>(Pair{static_cast<uint32_t>(r.kind), r.number});
-  const auto what = std::bit_cast<uint64_t>(Pair{r.bytes, r.slot});
+  struct Which {
+    RequestKind kind;
+    uint16_t of_many;
+    uint32_t number;
+  };
+  const auto which = std::bit_cast<uint64_t>(Which{r.kind, r.of_many, r.number});
+  const auto what = std::bit_cast<uint64_t>(std::array{r.bytes, r.slot});
   __atomic_store_n(words, which, __ATOMIC_RELAXED);
   __atomic_store_n(words + 1, what, __ATOMIC_RELAXED);
   if (bytes < sizeof(r)) return;
@@ -34,48 +38,32 @@ inline constexpr uint32_t kPadFrom = 192;  // bodies from this size on begin wit
   __atomic_store_n(words + 3, r.offset, __ATOMIC_RELAXED);
 }
 
-template <uint64_t kKind>
-[[gnu::always_inline]] inline void write_head(std::byte* to, const void* head, uint32_t bytes) {
-  if constexpr (kKind == kKindRequest) {
-    write_words(to, *static_cast<const Request*>(head), bytes);
-  } else {
-    copy_bytes(to, head, bytes);
-  }
+[[gnu::always_inline]] inline void write_head(std::byte* to, uint64_t kind, const void* head,
+                                              uint32_t bytes) {
+  if (kind == kKindRequest) return write_words(to, *static_cast<const Request*>(head), bytes);
+  copy_bytes(to, head, bytes);
 }
 
-// A frame of at most kFirstBytes. False: there is no room, as far as is known.
-template <uint64_t kKind>
-[[gnu::always_inline]] inline bool write_line(Peer& peer, const void* head, uint32_t head_bytes,
-                                              const void* body, uint32_t body_bytes) {
-  std::byte* const to = peer.out.reserve_line();
-  if (!to) return false;
-  write_head<kKind>(to, head, head_bytes);
-  if (body_bytes) copy_bytes(to + head_bytes, body, body_bytes);
-  peer.out.publish_line(to, head_bytes + body_bytes, kKind);
-  return true;
-}
-
-// A frame of any size. False: there is no room; *corrupt as of RingSender::refresh().
-template <uint64_t kKind>
-[[gnu::always_inline]] inline bool write_frame(Peer& peer, const void* head, uint32_t head_bytes,
-                                               const iovec* pieces, uint32_t count,
-                                               uint32_t body_bytes, bool* corrupt) {
+// A frame of any size. False: there is no room.
+[[gnu::always_inline]] inline bool write_frame(Peer& peer, uint64_t kind, const void* head,
+                                               uint32_t head_bytes, const iovec* pieces,
+                                               uint32_t count, uint32_t body_bytes) {
   const uint32_t bytes = head_bytes + body_bytes;
   TORII_ASSERT(bytes <= kMtu || bytes <= frame_max_of(peer.out.lines));
   const uint32_t head_first = std::min<uint32_t>(head_bytes, kFirstBytes);
-  const bool flat = count == 1 && head_bytes == head_first;
+  const bool flat = count <= 1 && head_bytes == head_first;
   const uint32_t padding = flat && body_bytes >= kPadFrom ? kFirstBytes - head_bytes : 0;
-  std::byte* const to = peer.out.reserve(bytes + padding, corrupt);
+  std::byte* const to = peer.out.reserve(bytes + padding);
   if (__builtin_expect(!to, 0)) return false;
   std::byte* at = to + kFirstBytes;
   uint32_t first = kFirstBytes - padding - head_first;  // of the body, in the first line
   if (__builtin_expect(flat, 1)) {
-    const auto* const from = static_cast<const std::byte*>(pieces->iov_base);
+    const auto* const from = count ? static_cast<const std::byte*>(pieces->iov_base) : nullptr;
     first = std::min(first, body_bytes);
     if (body_bytes > first) peer.writer.write(at, from + first, body_bytes - first);
-    write_head<kKind>(to + padding, head, head_first);
+    write_head(to + padding, kind, head, head_first);
     copy_bytes(to + padding + head_first, from, first);
-    peer.out.publish(bytes, padding, kKind);
+    peer.out.publish(bytes, padding, kind);
     return true;
   }
   std::byte line[kFirstBytes];
@@ -91,7 +79,7 @@ template <uint64_t kKind>
   for (uint32_t i = 0; i < count; i++) add(pieces[i].iov_base, pieces[i].iov_len);
   TORII_ASSERT(at == to + std::max<size_t>(bytes, kFirstBytes));
   std::memcpy(to, line, kFirstBytes);
-  peer.out.publish(bytes, padding, kKind);
+  peer.out.publish(bytes, padding, kind);
   return true;
 }
 

@@ -25,7 +25,7 @@ using enum std::memory_order;
 
 inline constexpr size_t kLine = 64;  // bytes of a cache line
 inline constexpr size_t kPage = 4096;
-inline constexpr uint32_t kMagic = 0x636d6873;  // "shmc"; changes with anything on this page
+inline constexpr uint32_t kMagic = 0x656d6873;  // "shme"; changes with anything on this page
 inline constexpr uint32_t kClaimsMax = 8192;
 inline constexpr uint64_t kRingMin = 32 << 10;
 inline constexpr uint64_t kRingMax = 64 << 20;
@@ -71,8 +71,7 @@ enum class ClaimState : uint32_t { free = 0, claiming = 1, live = 2, closed = 3 
 struct Split {
   alignas(kLine) std::atomic<uint64_t> taken;  // serial of the get << 32 | pages handed out
   std::atomic<uint32_t> written;               // of them done by the other process
-  std::atomic<uint32_t> refused_first;         // pages that it took and could not write
-  std::atomic<uint32_t> refused_count;         // (counted in `written` too)
+  std::atomic<uint32_t> refused;               // nonzero: some of these it could not write
 };
 inline constexpr uint32_t kSplits = 8;
 
@@ -95,27 +94,23 @@ struct SplitRequest {
 
 // The head of a frame by which a process requests that another one puts to its memory or gets from
 // it, or that answers such a request (requests.h). Data follows, of `atomic` an AtomicRequest.
-enum class RequestKind : uint32_t {
+enum class RequestKind : uint16_t {
   put = 1,
   get = 2,
   answer = 3,  // to `slot` gets, the first of which is `number`: their data in a row
-  atomic = 4,
-  put_of_many = 5,  // others are outstanding: see rest() in requests.cc
-  get_of_many = 6   // the same
+  atomic = 4
 };
 struct Request {
   RequestKind kind;
-  uint32_t number;  // low part of the number of the request
-  uint32_t bytes;   // of data, here or wanted; of the word; an answer of none refuses
-  uint32_t slot;    // the region's guard, or a number of answers
+  uint16_t of_many;  // not 0: others are outstanding, see rest() in requests.cc
+  uint32_t number;   // low part of the number of the request
+  uint32_t bytes;    // of data, here or wanted; of the word; an answer of none refuses
+  uint32_t slot;     // the region's guard, or a number of answers
   // Not in answers: so one of 40 bytes is a line.
   uint64_t valid;   // the word of the region's guard
   uint64_t offset;  // in the region
 };
 static_assert(sizeof(Request) == 32);
-inline constexpr bool is_get(RequestKind kind) {
-  return kind == RequestKind::get || kind == RequestKind::get_of_many;
-}
 inline constexpr uint32_t head_bytes(RequestKind kind) {
   return kind == RequestKind::answer ? offsetof(Request, valid) : sizeof(Request);
 }
@@ -179,7 +174,6 @@ struct Claim {
 };
 static_assert(sizeof(Claim) == 4 * kLine);
 
-inline constexpr uint64_t claims_offset() { return kPage; }
 inline constexpr uint64_t rings_offset(uint32_t claims) {
   return kPage + (uint64_t{claims} * sizeof(Claim) + kPage - 1) / kPage * kPage;
 }

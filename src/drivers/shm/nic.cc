@@ -18,18 +18,10 @@ using shm::Import;
 using shm::RequestKind;
 using shm::RingReceiver;
 
-constexpr uint32_t kKeptShare = 16;   // of a ring, kept free of frames that leave room
 constexpr size_t kCookiesMax = 1024;  // frames whose done() is due
 constexpr unsigned kTurn = 16;        // most frames of one ring before the next has a turn
 constexpr unsigned kIdlePolls = 2;    // of rings that were silent, in every poll
 constexpr unsigned kPollsOfOne = 24;  // of a caller that waits for one event
-
-// Longer gets are made by attach where the target may have several to answer: they do not wait for
-// each other then.
-constexpr uint64_t kGetOfMany = 64 << 10;
-
-// A long frame takes as many turns as it takes time.
-unsigned turns_of(uint32_t bytes) { return bytes > shm::kMtu ? shm::kLongMtu / shm::kMtu + 1 : 1; }
 
 }  // namespace
 
@@ -38,7 +30,6 @@ ShmDriver::ShmDriver(const DriverEnv& env)
       counters_(*env.counters),
       points_(shm::switch_points(params(), hardware(), env.take_turns)),
       peers_(env, points_),
-      local_peers_(env.local_peers),
       side_by_side_(!env.take_turns),
       exports_(peers_.segment().address),
       remote_(peers_, counters_),
@@ -78,7 +69,7 @@ bool ShmDriver::start(std::string* why) {
 ShmDriver::~ShmDriver() {
   if (!peers_.own_process()) return;
   splits_.await();
-  requests_.end(nullptr);
+  requests_.close();
   peers_.say_goodbye();
 }
 
@@ -95,20 +86,8 @@ uint32_t ShmDriver::long_max(PeerId id) const {
 
 size_t ShmDriver::send(std::span<const Tx> batch) {
   size_t taken = 0;
-  while (taken < batch.size() && send_one(batch[taken])) taken++;
+  while (taken < batch.size() && send_tx(batch[taken])) taken++;
   return taken;
-}
-
-inline bool ShmDriver::send_one(const Tx& tx) {
-  if (tx.leaves_room && !room_beside(tx)) return false;
-  if (tx.head_bytes + tx.body_bytes > shm::kFirstBytes || tx.piece_count > 1 || tx.cookie)
-    return send_tx(tx);
-  Peer& peer = peers_[tx.peer];
-  const void* const body = tx.body_bytes ? tx.pieces->iov_base : nullptr;
-  if (!shm::write_line<shm::kKindFrame>(peer, tx.head, tx.head_bytes, body, tx.body_bytes))
-    return send_tx(tx);
-  peers_.wake_if_sleeping(peer);
-  return true;
 }
 
 [[gnu::hot]] bool ShmDriver::send_short(PeerId id, uint64_t word0, uint64_t word1, const void* body,
@@ -125,35 +104,20 @@ inline bool ShmDriver::send_one(const Tx& tx) {
   return true;
 }
 
-// A frame of several lines, in several pieces, or with a cookie; or the first one to a peer.
 [[gnu::hot]] bool ShmDriver::send_tx(const Tx& tx) {
   TORII_ASSERT(peers_.knows(tx.peer) && tx.head_bytes <= kHeadMax);
   Peer& peer = peers_[tx.peer];
   if (__builtin_expect(!peer.out.base, 0) && !peers_.start_sending(peer)) return false;
   if (__builtin_expect(tx.cookie != 0, 0) && cookies_.size() >= kCookiesMax) return false;
-  bool corrupt = false;
-  if (__builtin_expect(!shm::write_frame<shm::kKindFrame>(peer, tx.head, tx.head_bytes, tx.pieces,
-                                                          tx.piece_count, tx.body_bytes, &corrupt),
+  if (__builtin_expect(!shm::write_frame(peer, shm::kKindFrame, tx.head, tx.head_bytes, tx.pieces,
+                                         tx.piece_count, tx.body_bytes),
                        0)) {
-    peers_.refused(peer, corrupt);
+    peers_.refused(peer);
     return false;
   }
   peers_.wake_if_sleeping(peer);
   if (__builtin_expect(tx.cookie != 0, 0)) cookies_.push_back(tx.cookie);
   return true;
-}
-
-// A process that computes reads nothing for long, and what its peers send meanwhile should be there
-// when it looks.
-bool ShmDriver::room_beside(const Tx& tx) {
-  Peer& peer = peers_[tx.peer];
-  if (!peer.out.base) return true;  // send_tx() sees to it
-  bool corrupt = false;
-  const uint32_t kept = peer.out.lines / kKeptShare;
-  const auto bytes = static_cast<uint32_t>(tx.head_bytes + tx.body_bytes + shm::kFirstBytes);
-  if (peer.out.has_room(bytes, &corrupt, kept)) return true;
-  peers_.refused(peer, corrupt);
-  return false;
 }
 
 // --- polling -------------------------------------------------------------------------------------
@@ -212,14 +176,14 @@ inline bool ShmDriver::arrives() const {
 
 // Is another frame of the same ring handed up? More than the ring's turn if the frames ask for gets
 // that are made together.
-inline bool ShmDriver::goes_on(unsigned spent, unsigned most, unsigned frames) const {
-  if (__builtin_expect(coalescer_.waiting() == 0, 1)) return spent < most;
+inline bool ShmDriver::goes_on(unsigned frames, unsigned most) const {
+  if (__builtin_expect(coalescer_.waiting() == 0, 1)) return frames < most;
   return !coalescer_.full() && frames < 2 * kTurn;
 }
 
 // Hands up at most `most` frames of that peer.
 [[gnu::always_inline]] inline unsigned ShmDriver::drain(Peer& peer, unsigned most) {
-  unsigned count = 0, spent = 0;
+  unsigned count = 0;
   draining_ = &peer;
   do {
     const std::byte* bytes;
@@ -230,13 +194,12 @@ inline bool ShmDriver::goes_on(unsigned spent, unsigned most, unsigned frames) c
       peers_.fail(peer, "a control word in its ring makes no sense");
       break;
     }
-    spent += turns_of(length);
     if (__builtin_expect(found == RingReceiver::Found::frame, 1)) {
       peer.known = true;
       if (count) peer.in.fetch_ahead();
       sink_.packet(peer.id, {bytes, length});
     } else if (found == RingReceiver::Found::request) {
-      requests_.take(peer, bytes, length, goes_on(spent, most, count + 1));
+      requests_.take(peer, bytes, length, goes_on(count + 1, most));
     } else {
       splits_.join(peer, bytes, length);
     }
@@ -244,7 +207,7 @@ inline bool ShmDriver::goes_on(unsigned spent, unsigned most, unsigned frames) c
     if (__builtin_expect(peer.in.consume(), 0) && peer.there) peers_.wake_if_sleeping(peer);
     ++count;
     if (__builtin_expect(peer.broken, 0)) break;
-  } while (goes_on(spent, most, count));
+  } while (goes_on(count, most));
   draining_ = nullptr;
   if (__builtin_expect(coalescer_.waiting() != 0, 0)) coalescer_.report();
   if (count) peer.last_frame = peers_.tick();
@@ -276,7 +239,7 @@ void ShmDriver::end_peers() {
     if (!shm::Peers::over(peer)) continue;
     if (coalescer_.owed()) coalescer_.report();
     if (splits_.open()) splits_.end(peer);
-    requests_.end(&peer);
+    requests_.end(peer);
     const Status status = peer.ending;
     if (peers_.retire(peer)) sink_.peer_down(peer.id, status);
   }
@@ -304,20 +267,18 @@ bool ShmDriver::sooner_sent(uint32_t remote) const {
 // Several between two polls are made together.
 bool ShmDriver::may_coalesce(const Rma& rma, const Import& import, const Peer& peer,
                              bool write) const {
-  return rma.bytes >= (write ? points_.together_put_min : points_.together_get_min) &&
-         rma.bytes <= points_.together_most && rma.piece_count == 1 && side_by_side_ &&
-         !draining_ && peer.direct && !import.mapped() && coalescer_.has_room();
+  return points_.coalesce && rma.bytes >= (write ? shm::kCoalescePutMin : shm::kCoalesceGetMin) &&
+         rma.bytes <= shm::kCoalesceMost && rma.piece_count == 1 && side_by_side_ && !draining_ &&
+         peer.direct && !import.mapped() && coalescer_.has_room();
 }
 
-// Is the target to carry it out?
+// Is the target to carry it out? `first`: since the last poll.
 [[gnu::always_inline]] inline bool ShmDriver::may_request(const Rma& rma, const Import& import,
-                                                          const Peer& peer, bool write) {
-  const shm::RequestQueue* const queue = peer.requests.get();
-  const bool long_of_many = !write && rma.bytes > kGetOfMany && local_peers_ > 2;
-  if ((long_of_many || rma.bytes > points_.ask_alone_most) && since_poll_++ == 0 && !crowded_ &&
-      !(queue && queue->count > 0))
-    return false;
-  return rma.bytes > 0 && (write || rma.bytes <= points_.ask_get_most) && import.guarded &&
+                                                          const Peer& peer, bool write,
+                                                          bool first) const {
+  const bool alone = first && !(peer.requests && peer.requests->count > 0);
+  return rma.bytes > 0 && (rma.bytes <= points_.ask_alone_most || !alone) &&
+         (write || !points_.coalesce || rma.bytes <= shm::kCoalesceMost) && import.guarded &&
          !import.mapped() && side_by_side_ && rma.piece_count == 1;
 }
 
@@ -330,43 +291,36 @@ bool ShmDriver::may_coalesce(const Rma& rma, const Import& import, const Peer& p
   Peer* peer;
   Status status = remote_.check(rma, write ? kRemoteWrite : kRemoteRead, &import, &peer);
   if (status != Status::ok) return status;
-  // One that is alone is made at once.
-  if (__builtin_expect(since_poll_ > 0 || crowded_, 0) &&
-      may_coalesce(rma, *import, *peer, write)) {
+  const bool first = since_poll_ == 0 && !crowded_;
+  status = Status::unsupported;
+  if (__builtin_expect(!first, 0) && may_coalesce(rma, *import, *peer, write)) {
     if (rma.cookie == 0) return Status::again;
-    since_poll_++;
     coalescer_.add(rma, *import, *peer, write);
     if (coalescer_.full()) coalescer_.make();
-    return Status::pending;
-  }
-  const unsigned before = since_poll_;
-  if (may_request(rma, *import, *peer, write)) {
+    status = Status::pending;
+  } else if (may_request(rma, *import, *peer, write, first)) {
     status = requests_.post(write ? RequestKind::put : RequestKind::get, rma, *import, *peer);
-    if (__builtin_expect(status == Status::again, 0)) since_poll_ = before;  // it comes again
-    if (__builtin_expect(status != Status::unsupported, 1)) return status;
   }
-  return transfer_alone(rma, *import, *peer, write, before);
+  if (__builtin_expect(status == Status::unsupported, 0))
+    status = transfer_alone(rma, *import, *peer, write);
+  if (rma.bytes > points_.ask_alone_most && status != Status::again) since_poll_++;
+  return status;
 }
 
 // Without a request.
-Status ShmDriver::transfer_alone(const Rma& rma, const Import& import, Peer& peer, bool write,
-                                 unsigned before) {
-  const bool among_frames = !write && draining_ == &peer && !rma.soon;
+Status ShmDriver::transfer_alone(const Rma& rma, const Import& import, Peer& peer, bool write) {
+  if (write) return remote_.move(rma, peer, true);
+  const bool among_frames = draining_ == &peer && !rma.soon;
   const bool more = draining_ && draining_->in.more();
   if (among_frames && rma.bytes > shm::kGatherLongest && more) return Status::again;
-  const bool meets_others = draining_ ? coalescer_.waiting() > 0 || more : since_poll_ > 1;
-  if (!write && rma.bytes >= points_.split_min && side_by_side_ &&
-      splits_.worth(rma, peer, meets_others)) {
-    if (rma.cookie) return splits_.get(rma, peer);
-    since_poll_ = before;
-    return Status::again;
-  }
-  if (__builtin_expect(among_frames, 0) && rma.cookie && rma.piece_count == 1 && peer.direct &&
-      !import.mapped() && rma.bytes <= shm::kGatherLongest && !coalescer_.full() && meets_others) {
-    coalescer_.add(rma, import, peer, false);
-    return Status::pending;
-  }
-  return remote_.move(rma, peer, write);
+  const bool meets_others = draining_ ? coalescer_.waiting() > 0 || more : since_poll_ > 0;
+  if (rma.bytes >= points_.split_min && side_by_side_ && splits_.worth(rma, peer, meets_others))
+    return rma.cookie ? splits_.get(rma, peer) : Status::again;
+  if (!among_frames || !meets_others || rma.bytes > shm::kGatherLongest || rma.cookie == 0 ||
+      rma.piece_count != 1 || !peer.direct || import.mapped() || coalescer_.full())
+    return remote_.move(rma, peer, false);
+  coalescer_.add(rma, import, peer, false);
+  return Status::pending;
 }
 
 [[gnu::hot]] Status ShmDriver::put(const Rma& rma) { return transfer(rma, true); }
@@ -389,7 +343,7 @@ Status ShmDriver::atomic(const RemoteAtomic& atomic) {
   Peer* peer;
   const Status status = remote_.check(rma, kRemoteUpdate, &import, &peer);
   if (status != Status::ok) return status;
-  if (!may_request(rma, *import, *peer, true)) return Status::unsupported;
+  if (!may_request(rma, *import, *peer, true, false)) return Status::unsupported;
   return requests_.post(RequestKind::atomic, rma, *import, *peer, &atomic);
 }
 

@@ -76,14 +76,12 @@ class ShmDriver final : public Driver,
   bool send_short(PeerId peer, uint64_t word0, uint64_t word1, const void* body,
                   uint32_t body_bytes) override;
 
-  bool send_one(const Tx& tx);
   [[gnu::noinline]] bool send_tx(const Tx& tx);
-  bool room_beside(const Tx& tx);
 
   bool quiet(uint64_t now_ns) const;
   bool arrives() const;
   [[gnu::noinline]] unsigned poll_all(uint64_t now_ns, unsigned budget);
-  bool goes_on(unsigned spent, unsigned most, unsigned frames) const;
+  bool goes_on(unsigned frames, unsigned most) const;
   unsigned drain(Peer& peer, unsigned most);
   unsigned poll_idle(unsigned budget);
   unsigned report_done();
@@ -91,9 +89,10 @@ class ShmDriver final : public Driver,
 
   Status transfer(const Rma& rma, bool write);
   bool may_coalesce(const Rma& rma, const shm::Import& import, const Peer& peer, bool write) const;
-  bool may_request(const Rma& rma, const shm::Import& import, const Peer& peer, bool write);
+  bool may_request(const Rma& rma, const shm::Import& import, const Peer& peer, bool write,
+                   bool first) const;
   [[gnu::noinline]] Status transfer_alone(const Rma& rma, const shm::Import& import, Peer& peer,
-                                          bool write, unsigned alone);
+                                          bool write);
 
   Sink& sink_;
   Counters& counters_;
@@ -103,10 +102,9 @@ class ShmDriver final : public Driver,
   std::vector<uint64_t> cookies_;  // frames taken whose done() is due
   std::vector<uint64_t> reporting_;
   DriverCaps caps_;
-  const uint32_t local_peers_;
   bool side_by_side_;        // each process of the job has a processor, and attach works
   bool crowded_ = false;     // between the last two polls there were several: so there will be now
-  unsigned since_poll_ = 0;  // puts and gets, but for those not requested if they are alone
+  unsigned since_poll_ = 0;  // puts and gets that are not requested if they are alone
   shm::Exports exports_;
   shm::RemoteMemory remote_;
   shm::Requests requests_;

@@ -19,44 +19,35 @@ namespace {
 
 constexpr size_t kPopulateMax = 4 << 20;  // bytes of a ring made present when it is claimed
 
-bool in_state(const Claim& claim, ClaimState state) {
-  return claim.state.load(acquire) == static_cast<uint32_t>(state);
-}
-
 }  // namespace
 
 void RingList::add(Peer& peer) {
-  peer.listed = true;
-  peer.hot = hot_count_ < kHotMax;
-  if (peer.hot) {
+  if (hot_count_ < kHotMax) {
     hot_[hot_count_++] = &peer;
   } else {
     idle_.push_back(&peer);
   }
 }
 
-void RingList::remove(Peer& peer) {
-  if (!peer.listed) return;
-  peer.listed = false;
-  if (!peer.hot) {
-    *std::find(idle_.begin(), idle_.end(), &peer) = idle_.back();
+void RingList::remove(const Peer& peer) {
+  Peer** const end = hot_ + hot_count_;
+  Peer** const at = std::find(hot_, end, &peer);
+  if (at == end) {
+    std::erase(idle_, &peer);
+  } else if (!idle_.empty()) {
+    *at = idle_.back();
     idle_.pop_back();
-    return;
+  } else {
+    *at = hot_[--hot_count_];
+    if (hot_next_ >= hot_count_) hot_next_ = 0;
   }
-  *std::find(hot_, hot_ + hot_count_, &peer) = hot_[hot_count_ - 1];
-  hot_count_--;
-  if (hot_next_ >= hot_count_) hot_next_ = 0;
 }
 
-void RingList::promote(Peer& peer) {
-  Peer* const coldest =
-      *std::min_element(hot_, hot_ + hot_count_,
-                        [](const Peer* a, const Peer* b) { return a->last_frame < b->last_frame; });
-  const bool full = hot_count_ == kHotMax;
-  remove(peer);
-  if (full) remove(*coldest);
-  add(peer);
-  if (full) add(*coldest);
+void RingList::promote(const Peer& peer) {
+  Peer** const coldest =
+      std::min_element(hot_, hot_ + hot_count_,
+                       [](const Peer* a, const Peer* b) { return a->last_frame < b->last_frame; });
+  std::swap(*coldest, *std::find(idle_.begin(), idle_.end(), &peer));
 }
 
 Peers::Peers(const DriverEnv& env, const SwitchPoints& points)
@@ -96,33 +87,28 @@ bool Peers::own_process() const {
 
 Status Peers::connect(std::span<const std::byte> bytes, PeerId* out, std::string* why) {
   Address address;
-  if (bytes.size() != sizeof(address)) {
-    *why = format_text(
-        "shm: an address has %zu bytes, this one %zu; use the same Torii in all "
-        "processes",
+  if (bytes.size() != sizeof(address))
+    return refuse(
+        why, Status::unreachable,
+        "shm: an address has %zu bytes, this one %zu; use the same Torii in all processes",
         sizeof(address), bytes.size());
-    return Status::unreachable;
-  }
   std::memcpy(&address, bytes.data(), sizeof(address));
   const auto known = by_cookie_.find(address.cookie);
   Peer* peer;
   if (known != by_cookie_.end()) {
     peer = &all_[known->second];
-    if (!(peer->details->segment.address == address)) {
-      *why = "shm: the address is not the one its cookie belongs to; use what address() gave";
-      return Status::unreachable;
-    }
-    if (peer->ending != Status::ok) {
-      *why = format_text("shm: process %u has ended (%s); start it again", address.pid,
-                         status_text(peer->ending));
-      return peer->ending;
-    }
+    if (!(peer->details->segment.address == address))
+      return refuse(
+          why, Status::unreachable,
+          "shm: the address is not the one its cookie belongs to; use what address() gave");
+    if (peer->ending != Status::ok)
+      return refuse(why, peer->ending, "shm: process %u has ended (%s); start it again",
+                    address.pid, status_text(peer->ending));
   } else {
     peer = new_peer(address);
-    if (!peer) {
-      *why = format_text("shm: all %u peers are in use; disconnect one", kPeersMax);
-      return Status::no_memory;
-    }
+    if (!peer)
+      return refuse(why, Status::no_memory, "shm: all %u peers are in use; disconnect one",
+                    kPeersMax);
     if (const Status status = open_peer(*peer, address, why); status != Status::ok) {
       release_slot(*peer);
       return status;
@@ -177,10 +163,7 @@ Status Peers::open_peer(Peer& peer, const Address& address, std::string* why) {
   if (status == Status::denied && address.socket) return await_segment(peer, why);
   if (status == Status::denied) return Status::unreachable;
   if (status != Status::ok) return status;
-  if (!use_segment(peer)) {
-    *why = closed_text(address);
-    return Status::peer_closed;
-  }
+  if (!use_segment(peer)) return say_closed(address, why);
   watch(peer);
   prove_attach(peer);
   return Status::ok;
@@ -257,20 +240,15 @@ void Peers::prove_attach(Peer& peer) {
   if (status == Status::denied) downgrade(peer, error);
 }
 
-// The segment of a peer that only sent so far: its descriptor was closed when the front was mapped.
-Status Peers::reopen_segment(Peer& peer, std::string* why) {
-  Segment& segment = peer.details->segment;
-  if (segment.fd) return Status::ok;
-  Segment opened;
-  const Status status = open_segment(segment.address, segment_.address, &opened, why, &spare_);
-  if (status == Status::ok) segment.fd = std::move(opened.fd);
-  return status;
-}
-
 // Takes a ring in the peer's segment. `again`: descriptors are short.
 Status Peers::claim_ring(Peer& peer, std::string* why) {
-  if (const Status status = reopen_segment(peer, why); status != Status::ok) return status;
-  const Segment& segment = peer.details->segment;
+  Segment& segment = peer.details->segment;
+  if (!segment.fd) {  // it only sent so far: its descriptor was closed when the front was mapped
+    Segment opened;
+    const Status status = open_segment(segment.address, segment_.address, &opened, why, &spare_);
+    if (status != Status::ok) return status;
+    segment.fd = std::move(opened.fd);
+  }
   Header& header = segment.header();
   uint32_t first = header.hint.load(relaxed);
   if (first < segment.claims) first = header.hint.fetch_add(1, relaxed);
@@ -283,11 +261,10 @@ Status Peers::claim_ring(Peer& peer, std::string* why) {
                                             acquire))
       return take_claim(peer, number, why) ? Status::ok : Status::no_memory;
   }
-  *why = format_text(
-      "shm: all %u receive rings of process %u are taken; run fewer processes on "
-      "this node",
+  return refuse(
+      why, Status::no_memory,
+      "shm: all %u receive rings of process %u are taken; run fewer processes on this node",
       segment.claims, segment.address.pid);
-  return Status::no_memory;
 }
 
 bool Peers::take_claim(Peer& peer, uint32_t number, std::string* why) {
@@ -296,12 +273,11 @@ bool Peers::take_claim(Peer& peer, uint32_t number, std::string* why) {
   const auto lines = static_cast<uint32_t>(d.segment.ring_bytes / kLine);
   d.stale.reset(new (std::nothrow) uint64_t[lines / 64]);
   if (!d.stale || !d.segment.map_ring(number, &d.out_ring)) {
-    *why = format_text(
-        "shm: the ring in process %u cannot be mapped: %s; raise the limits on "
-        "memory (ulimit -v) and mappings (vm.max_map_count)",
-        d.segment.address.pid, strerror(errno));
     claim.state.store(static_cast<uint32_t>(ClaimState::free), release);
-    return false;
+    return refuse(why, false,
+                  "shm: the ring in process %u cannot be mapped: %s; raise the limits on memory "
+                  "(ulimit -v) and mappings (vm.max_map_count)",
+                  d.segment.address.pid, strerror(errno));
   }
   d.out_ring.populate(kPopulateMax, true);
   const uint32_t start = claim.start;
@@ -399,7 +375,8 @@ Peer* Peers::adopt(uint32_t number) {
     if (status != Status::ok) {
       // Gone already, or hidden from us. What it sent is delivered, then its end is reported.
       // It may have closed since the caller looked.
-      const bool closed = in_state(segment_.claim(number), ClaimState::closed);
+      const bool closed =
+          segment_.claim(number).state.load(acquire) == static_cast<uint32_t>(ClaimState::closed);
       if (!closed && !has_ended(address)) TORII_ERROR("%s", why.c_str());
       end(*peer, closed ? Status::peer_closed : Status::peer_dead);
     } else if (!peer->details->given) {
@@ -434,9 +411,9 @@ void Peers::end(Peer& peer, Status status) {
   endings_++;
 }
 
-void Peers::refused(Peer& peer, bool corrupt) {
+void Peers::refused(Peer& peer) {
   peer.blocked = true;
-  if (corrupt) fail(peer, "it claims to have read more than was sent");
+  if (peer.out.corrupt) fail(peer, "it claims to have read more than was sent");
 }
 
 void Peers::downgrade(Peer& peer, int error) {
@@ -509,7 +486,6 @@ void Peers::forget_details(Peer& peer) {
   if (peer.details->pidfd) pidfds_--;
   if (peer.details->wake_fd && peer.details->wake_kept && !peer.details->given) wake_fds_--;
   if (peer.details->awaited) awaited_--;
-  watched_stale_ = true;
   peer.details.reset();
 }
 

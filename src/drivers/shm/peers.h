@@ -34,52 +34,41 @@ constexpr uint32_t request_chunk_in(uint32_t lines) {
   return frame_max_of(lines) > kMtu ? kRequestLongChunk : kRequestChunk;
 }
 
-// Of a frame that brings so much, with padding.
-constexpr uint32_t request_frame_bytes(uint32_t bytes) {
-  return bytes + static_cast<uint32_t>(kFirstBytes);
-}
-
 struct OpenRequest {
   uint64_t cookie;
   std::byte* local;
   uint64_t remote;  // address in the peer
   uint64_t offset;  // in the region
   uint64_t bytes;
-  const std::atomic<uint64_t>* word;  // has the value `valid` until the region ends
-  uint64_t valid;
+  ExportWord word;
   uint32_t slot;     // of the guard
   RequestKind kind;  // put, get or atomic
-  bool over;
-  uint64_t chunk;  // bytes of a frame, or of what a frame requests
-  uint64_t first;  // number of its first frame
-  uint64_t last;   // and of the last that has left
-  uint64_t sent;   // bytes that were requested
-  uint64_t got;    // get: bytes that have come
+  bool refused;      // get: by the target
+  uint64_t chunk;    // bytes of a frame, or of what a frame requests
+  uint64_t first;    // number of its first frame
+  uint64_t last;     // and of the last that has left
+  uint64_t sent;     // bytes that were requested
+  uint64_t got;      // get: bytes that have come
   AtomicRequest atomic;
 
-  // Its end comes with answers.
-  bool answered() const { return kind == RequestKind::get; }
   // Where the data of that request begin, if it is one of its.
   uint64_t place_of(uint32_t number) const {
     return uint64_t{number - static_cast<uint32_t>(first)} * chunk;
   }
+  // Awaits the answer to that request?
+  bool awaits(uint32_t number) const {
+    return kind == RequestKind::get && !refused && place_of(number) < sent;
+  }
 };
 
-// Of one peer, in the order of their numbers.
+// Of one peer, in the order of their numbers, in which they end.
 struct RequestQueue {
   explicit RequestQueue(Claim& c) : claim(c), posted(c.seen.load(acquire)), applied(posted) {}
   OpenRequest& operator[](uint32_t i) { return open[(head + i) % kRequests]; }
+  // Nothing of it is left to the target, which may have refused it.
   bool carried_out(const OpenRequest& one) const {
+    if (one.kind == RequestKind::get) return one.refused || one.got == one.bytes;
     return one.sent == one.bytes && applied >= one.last;
-  }
-  // The one from the *from'th on that awaits the answer to that request, and which it is; null:
-  // none.
-  OpenRequest* awaiting(uint32_t number, uint32_t* from) {
-    for (; *from < count; ++*from) {
-      OpenRequest& one = (*this)[*from];
-      if (!one.over && one.answered() && one.place_of(number) < one.sent) return &one;
-    }
-    return nullptr;
   }
 
   Claim& claim;          // ours in the peer's segment
@@ -88,8 +77,6 @@ struct RequestQueue {
   bool many = false;     // the last frame was one of many, and Claim::awaited is older
   uint64_t awaited = 0;  // bytes that gets have requested and that have not come
   unsigned idle = 0;     // polls since something happened
-  unsigned pause = 0;    // puts and gets to make ourselves before the next request
-  unsigned penalty = 0;  // the next pause
   bool cancelling = false;
   bool absent = false;  // it has not seen all that was cancelled
   uint32_t head = 0;
@@ -147,10 +134,8 @@ struct Peer {
   Claim* claim = nullptr;          // its, in our segment
   uint64_t proved = 0;             // the moment in which its pid was seen to be its own
   bool known = false;              // the core has this id
-  bool hot = false;
-  bool listed = false;         // in the list of rings to poll
-  bool broken = false;         // its ring is corrupt: never to be used again
-  Status ending = Status::ok;  // not ok: to be reported when its ring is empty
+  bool broken = false;             // its ring is corrupt: never to be used again
+  Status ending = Status::ok;      // not ok: to be reported when its ring is empty
   std::unique_ptr<PeerDetails> details;
   std::unique_ptr<RequestQueue> requests;  // outstanding ones to it; null: never any
   std::unique_ptr<AnswerBatch> answers;    // to it, that have not left; null: never any
@@ -169,9 +154,9 @@ inline constexpr uint32_t kPeersMax = 8192;
 class RingList {
  public:
   void add(Peer& peer);
-  void remove(Peer& peer);
-  // The peer has sent: its ring takes the place of that which was silent longest.
-  void promote(Peer& peer);
+  void remove(const Peer& peer);  // if it is there
+  // One of the others has sent: its ring takes the place of that which was silent longest.
+  void promote(const Peer& peer);
   // The next one of either kind; there is one.
   Peer& next_hot() {
     Peer& peer = *hot_[hot_next_];
@@ -199,7 +184,7 @@ class RingList {
   unsigned hot_next_ = 0;
   unsigned idle_next_ = 0;
   Peer* hot_[kHotMax] = {};
-  std::vector<Peer*> idle_;
+  std::vector<Peer*> idle_;  // empty while there is room among the hot ones
 };
 
 class Peers {
@@ -252,7 +237,7 @@ class Peers {
   // The first frame to a peer that connected to us. False: nothing can be sent.
   bool start_sending(Peer& peer);
   // There was no room for a frame.
-  void refused(Peer& peer, bool corrupt);
+  void refused(Peer& peer);
   // The peer's memory makes no sense: nothing of it is used any more.
   void fail(Peer& peer, const char* what);
   // From now on frames carry everything between us and that peer.
@@ -285,7 +270,6 @@ class Peers {
   void answer_requests();
   void prove_attach(Peer& peer);
   Status claim_ring(Peer& peer, std::string* why);
-  Status reopen_segment(Peer& peer, std::string* why);
   bool take_claim(Peer& peer, uint32_t number, std::string* why);
   bool news() const { return header_->news.load(relaxed) != news_seen_; }
   void read_news();
@@ -330,9 +314,8 @@ class Peers {
   std::vector<bool> claim_rejected_;
 
   Giver giver_;
-  std::vector<pollfd> watched_;  // pidfds and the giver's socket, rebuilt when watched_stale_
+  std::vector<pollfd> watched_;  // the giver's socket and pidfds; kept for their room
   std::vector<PeerId> watched_ids_;
-  bool watched_stale_ = true;
   unsigned descriptors_most_ = 1;  // of each kind below
   unsigned pidfds_ = 0;
   unsigned wake_fds_ = 0;  // of peers, kept open

@@ -42,38 +42,35 @@ Status RemoteMemory::import(PeerId id, std::span<const std::byte> bytes, uint32_
 }
 
 Status RemoteMemory::import_guarded(Peer& peer, Import* import) {
-  auto guarded = std::make_unique<GuardedImport>();
-  Guarded& word = guarded->word;
-  guarded->slot = import->key.arena.slot;
+  auto region = std::make_unique<Guarded>();
   const Status status =
-      peer.details->arena.guarded(peer.details->segment.address, import->key.arena, &word);
+      peer.details->arena.guarded(peer.details->segment.address, import->key.arena, region.get());
   if (status == Status::invalid)
     return refuse_key(peer, "is of an export that has ended, or of none");
   if (status != Status::ok) return status;
-  import->key = {word.base, word.bytes, word.access, import->key.owner, word.allocation};
-  if (word.allocation.serial) {
-    const Status found =
-        map(peer, word.allocation, word.base, word.bytes, &guarded->at, &guarded->memory);
+  import->key = {region->base, region->bytes, region->access, import->key.owner,
+                 region->allocation};
+  if (region->allocation.serial) {
+    const Status found = map(peer, region->allocation, region->base, region->bytes, &region->at);
     if (found == Status::invalid) return found;
     if (found != Status::ok) import->key.arena = {};
   }
-  import->guarded = std::move(guarded);
+  import->guarded = std::move(region);
   return Status::ok;
 }
 
 // Where that memory is mapped here; `unsupported`: nowhere.
 Status RemoteMemory::map(Peer& peer, const ArenaKey& key, uint64_t base, uint64_t bytes,
-                         std::byte** at, std::shared_ptr<Mapping>* pinned) {
+                         std::byte** at) {
   const Status status =
-      peer.details->arena.find(peer.details->segment.address, key, base, bytes, at, pinned);
+      peer.details->arena.find(peer.details->segment.address, key, base, bytes, at);
   if (status != Status::invalid) return status;
   return refuse_key(peer, "is of memory that was given back, or beyond its bounds");
 }
 
 Status RemoteMemory::refuse_key(const Peer& peer, const char* what) {
-  constexpr uint64_t kReported = 5;
-  if (++counters_.bad_keys <= kReported)
-    TORII_WARN("shm: a memory key of process %u is refused: it %s", peer.pid(), what);
+  counters_.bad_keys++;
+  TORII_WARN("shm: a memory key of process %u is refused: it %s", peer.pid(), what);
   return Status::invalid;
 }
 
@@ -86,9 +83,9 @@ void RemoteMemory::drop(uint32_t remote) {
 
 Status RemoteMemory::reach(uint32_t remote, Reach* out) const {
   if (!guarded(remote) || !imports_[remote].used) return Status::invalid;
-  const GuardedImport& import = *imports_[remote].guarded;
-  *out = Reach{import.word.bytes, import.word.access, import.word.label,
-               import.at,         import.word.word,   import.word.valid};
+  const Guarded& region = *imports_[remote].guarded;
+  *out = Reach{region.bytes, region.access,    region.label,
+               region.at,    region.word.word, region.word.valid};
   return Status::ok;
 }
 
@@ -103,7 +100,7 @@ Status RemoteMemory::reach(uint32_t remote, Reach* out) const {
   if (write || status != Status::ok || !import.guarded) return status;
   // What was read may be somebody else's by now if the export ended meanwhile.
   std::atomic_thread_fence(acquire);
-  return import.guarded->ended(relaxed) ? Status::invalid : Status::ok;
+  return import.guarded->word.ended(relaxed) ? Status::invalid : Status::ok;
 }
 
 Status RemoteMemory::move_mapped(const Rma& rma, Peer& peer, bool write) {
@@ -150,9 +147,8 @@ void Coalescer::add(const Rma& rma, const Import& import, Peer& peer, bool write
   if (count_ > 0 && (peer_ != &peer || write_ != write)) make();
   peer_ = &peer;
   write_ = write;
-  const GuardedImport* const guarded = import.guarded.get();
   all_[count_++] = {rma.cookie, import.address(rma), rma.pieces[0],
-                    guarded ? guarded->word.word : nullptr, guarded ? guarded->word.valid : 0};
+                    import.guarded ? import.guarded->word : ExportWord{}};
   bytes_ += rma.bytes;
   owed_++;
 }
@@ -164,7 +160,7 @@ void Coalescer::make() {
   uint64_t bytes = 0;
   for (unsigned i = 0; i < count_; i++) {
     const Operation& one = all_[i];
-    status[i] = one.ended() ? Status::invalid : Status::ok;
+    status[i] = one.word.ended() ? Status::invalid : Status::ok;
     if (status[i] != Status::ok) continue;
     local[ranges] = one.piece;
     remote[ranges++] = {reinterpret_cast<void*>(one.remote), one.piece.iov_len};
@@ -178,7 +174,7 @@ void Coalescer::make() {
       status[i] = remote_.attach(*peer_, write_, all_[i].piece, all_[i].remote);
   std::atomic_thread_fence(acquire);
   for (unsigned i = 0; i < count_; i++) {  // as in RemoteMemory::move()
-    if (!write_ && status[i] == Status::ok && all_[i].ended()) status[i] = Status::invalid;
+    if (!write_ && status[i] == Status::ok && all_[i].word.ended()) status[i] = Status::invalid;
     made_.push_back({all_[i].cookie, status[i]});
   }
   count_ = 0;

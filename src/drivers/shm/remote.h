@@ -21,23 +21,11 @@ namespace torii::shm {
 
 inline constexpr uint64_t kRemoteMax = 4 << 20;  // bytes of one put or get
 
-// What came of a guarded key: the owner's word counts instead of the key's.
-struct GuardedImport {
-  Guarded word;       // the owner's
-  uint32_t slot = 0;  // of the guard
-  std::byte* at = nullptr;
-  std::shared_ptr<Mapping> memory;  // what holds `at`
-
-  bool ended(std::memory_order order = acquire) const {
-    return word.word->load(order) != word.valid;
-  }
-};
-
 struct Import {
   Key key{};
   PeerId peer = kNoPeer;
   bool used = false;
-  std::unique_ptr<GuardedImport> guarded;  // null: the key is not guarded
+  std::unique_ptr<Guarded> guarded;  // null: the key is not guarded
 
   bool mapped() const { return key.arena.serial != 0; }
   uint64_t address(const Rma& rma) const { return key.base + rma.remote_offset; }
@@ -67,13 +55,12 @@ class RemoteMemory {
     const iovec there{reinterpret_cast<void*>(remote), local.iov_len};
     return attach(peer, write, {&local, 1}, {&there, 1}, local.iov_len);
   }
-  // A peer that makes no mistakes never sends that key: counted, reported the first few times.
+  // A peer that makes no mistakes never sends that key: counted and reported.
   Status refuse_key(const Peer& peer, const char* what);
 
  private:
   Status import_guarded(Peer& peer, Import* import);
-  Status map(Peer& peer, const ArenaKey& key, uint64_t base, uint64_t bytes, std::byte** at,
-             std::shared_ptr<Mapping>* pinned = nullptr);
+  Status map(Peer& peer, const ArenaKey& key, uint64_t base, uint64_t bytes, std::byte** at);
   Status move_mapped(const Rma& rma, Peer& peer, bool write);
 
   std::vector<Import> imports_;
@@ -97,7 +84,7 @@ inline Status RemoteMemory::check(const Rma& rma, uint32_t access, const Import*
   *found = &import;
   *peer = &peers_[rma.peer];
   if (!(*peer)->up()) return Status::peer_dead;
-  if (import.guarded && import.guarded->ended()) return Status::invalid;
+  if (import.guarded && import.guarded->word.ended()) return Status::invalid;
   return (*peer)->direct || import.mapped() ? Status::ok : Status::denied;
 }
 
@@ -133,10 +120,7 @@ class Coalescer {
     uint64_t cookie;
     uint64_t remote;  // address there
     iovec piece;
-    const std::atomic<uint64_t>* word;  // of a guarded key, or null
-    uint64_t valid;
-    // The export is no more.
-    bool ended() const { return word && word->load(acquire) != valid; }
+    ExportWord word;
   };
   struct Made {
     uint64_t cookie;

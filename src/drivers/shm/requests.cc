@@ -24,7 +24,6 @@ constexpr unsigned kAtomicPolls = 256;            // for a sole one; less than a
 constexpr unsigned kEndPolls = 20;                // of a caller that waits; about a microsecond
 constexpr unsigned kPollsOfEnd = 8;               // of progress, which take as long
 constexpr uint64_t kCancelledAtOnce = 256 << 10;  // bytes
-constexpr unsigned kPauseMax = 1024;
 
 // The target has begun with something and is not through.
 bool at_work(const Claim& claim) {
@@ -48,10 +47,8 @@ constexpr int kRest = 64;  // pauses: a microsecond or two
 bool sensible(const Request& request, uint32_t data) {
   switch (request.kind) {
     case RequestKind::put:
-    case RequestKind::put_of_many:
       return data == request.bytes && data <= kRequestLongChunk;
     case RequestKind::get:
-    case RequestKind::get_of_many:
       return data == 0 && request.bytes <= kRequestLongChunk;
     case RequestKind::atomic:
       return data == sizeof(AtomicRequest) && atomic_width(request.bytes);
@@ -72,12 +69,11 @@ void rest(const Claim& claim, uint64_t number) {
 [[gnu::hot]] void Requests::send_lines(Peer& peer, const Request& request, const void* data,
                                        uint32_t bytes) {
   const iovec piece{const_cast<void*>(data), bytes};
-  bool corrupt = false;
-  write_frame<kKindRequest>(peer, &request, head_bytes(request.kind), &piece, 1, bytes, &corrupt);
+  write_frame(peer, kKindRequest, &request, head_bytes(request.kind), &piece, 1, bytes);
 }
 
 // Behind those that wait for room, and in frames of whatever size.
-Status Requests::post_in_order(RequestKind kind, const Rma& rma, const GuardedImport& region,
+Status Requests::post_in_order(RequestKind kind, const Rma& rma, const Guarded& region,
                                Peer& peer) {
   uint64_t chunk = kRequestChunk;
   if (peer.requests->count > 0 && rma.bytes >= kRequestLongChunk)
@@ -91,12 +87,12 @@ Status Requests::post_in_order(RequestKind kind, const Rma& rma, const GuardedIm
 
 // A target that polls has carried out a short request before a round of progress would come to the
 // question. But if somebody may be waiting for this process in the same way, that comes first.
-Status Requests::post_atomic(const Rma& rma, const GuardedImport& region, Peer& peer,
+Status Requests::post_atomic(const Rma& rma, const Guarded& region, Peer& peer,
                              const RemoteAtomic& atomic) {
   RequestQueue& queue = *peer.requests;
   const auto number = static_cast<uint32_t>(std::countr_one(queue.results));
   if (queue.count == kRequests || number == kResults ||
-      (region.word.base + rma.remote_offset) % atomic.width != 0)
+      (region.base + rma.remote_offset) % atomic.width != 0)
     return Status::unsupported;
   queue.results |= 1u << number;
   OpenRequest& one = open(RequestKind::atomic, rma, region, peer, kRequestChunk);
@@ -117,7 +113,7 @@ void Requests::send_waiting(Peer& peer) {
 bool Requests::send_parts(Peer& peer, OpenRequest& one) {
   RequestQueue& queue = *peer.requests;
   if (one.sent == 0) one.first = queue.posted + 1;
-  while (!one.over && one.sent < one.bytes) {
+  while (!one.refused && one.sent < one.bytes) {
     const auto part = static_cast<uint32_t>(std::min(one.chunk, one.bytes - one.sent));
     const uint32_t answer = one.kind == RequestKind::get ? part : 0;
     const void* data = nullptr;
@@ -130,10 +126,11 @@ bool Requests::send_parts(Peer& peer, OpenRequest& one) {
       bytes = sizeof(one.atomic);
     }
     if (!has_room(peer, bytes, answer)) return false;
-    const RequestKind kind = queue.count > kFew ? of_many(one.kind, part) : one.kind;
-    queue.many = kind != one.kind;
+    queue.many = queue.count > kFew && lets_rest(one.kind, part);
     const auto number = static_cast<uint32_t>(++queue.posted);
-    send(peer, {kind, number, part, one.slot, one.valid, one.offset + one.sent}, data, bytes);
+    send(peer,
+         {one.kind, queue.many, number, part, one.slot, one.word.valid, one.offset + one.sent},
+         data, bytes);
     queue.awaited += answer;
     one.last = queue.posted;
     one.sent += part;
@@ -150,37 +147,32 @@ void Requests::take_answers(Peer& peer, const Request& answer, const std::byte* 
   if (!peer.requests || peer.requests->cancelling) return;
   RequestQueue& queue = *peer.requests;
   const bool refused = answers == 1 && answer.bytes == 0;
-  Completions ended;
   bool wrong = false;
   uint32_t i = 0, n = 0;
   for (; n < answers; n++) {
-    OpenRequest* const one = queue.awaiting(answer.number + n, &i);
-    if (!one) break;
-    const uint64_t at = one->place_of(answer.number + n);
-    const auto part = static_cast<uint32_t>(std::min(one->chunk, one->bytes - at));
+    const uint32_t number = answer.number + n;
+    while (i < queue.count && !queue[i].awaits(number)) i++;
+    if (i == queue.count) break;
+    OpenRequest& one = queue[i];
+    const uint64_t at = one.place_of(number);
+    const auto part = static_cast<uint32_t>(std::min(one.chunk, one.bytes - at));
     wrong = !refused && (answers > 1 ? part > left : part != left);
-    if (wrong || at != one->got) break;
+    if (wrong || at != one.got) break;
     if (refused) {
-      queue.awaited -= one->sent - one->got;
-      ended.add(*one, Status::invalid);
+      queue.awaited -= one.sent - one.got;
+      one.refused = true;
       continue;
     }
-    copy_bytes(one->local + at, bytes, part);
+    copy_bytes(one.local + at, bytes, part);
     bytes += part;
     left -= part;
     queue.awaited -= part;
-    one->got += part;
-    if (one->got < one->bytes) continue;
-    ended.add(*one, Status::ok);
-    counters_.helped_accesses++;
+    one.got += part;
   }
-  await_end(queue);
   if (n > 0) queue.idle = 0;
-  if (ended.count > 0) queue.penalty = 0;
-  // At once: a poll for one event brings no more than this answer, and meanwhile the other process
-  // would have nothing to do.
-  if (queue.sending < queue.count) send_waiting(peer);
-  report(peer, ended);
+  // More is sent at once: a poll for one event brings no more than this answer, and meanwhile the
+  // other process would have nothing to do.
+  complete(peer);
   if (wrong || (n == answers && left > 0)) peers_.fail(peer, "it answers what was not requested");
 }
 
@@ -202,45 +194,22 @@ void Requests::poll_completion(Peer& peer) {
   for (unsigned n = 0; n < kEndPolls; n++) {
     if (queue.count == 0 || queue.cancelling) return;
     if (peers_.rings().arrived()) return take_arrived(peer);
-    if (!queue[0].answered() && queue.claim.applied.load(acquire) != queue.applied) {
-      if (queue.count > 1 || queue.sending == 0) {
-        if (complete(peer) > 0) return;
-      } else {
-        const uint64_t cookie = queue[0].cookie;
-        const Status status = complete_sole(peer);
-        if (status != Status::pending) return sink_.done(cookie, status);
-      }
-    }
+    if (queue.claim.applied.load(acquire) != queue.applied && complete(peer) > 0) return;
     pause_briefly();
   }
   queue.idle += kPollsOfEnd;
 }
 
-// If an answer is the next that has come from there. The commonest is that to a sole get, whole.
-inline void Requests::take_arrived(Peer& peer) {
-  constexpr uint32_t kHead = head_bytes(RequestKind::answer);
+// If an answer is the next that has come from there.
+void Requests::take_arrived(Peer& peer) {
   const std::byte* bytes;
   uint32_t length;
-  Request head;
   if (!peer.in.base || peer.in.peek(&bytes, &length) != RingReceiver::Found::request ||
-      length < kHead)
+      length < head_bytes(RequestKind::answer) || kind_of(bytes) != RequestKind::answer)
     return;
-  std::memcpy(&head, bytes, kHead);
-  if (head.kind != RequestKind::answer) return;
-  RequestQueue& queue = *peer.requests;
-  OpenRequest& one = queue[0];
   peer.last_frame = peers_.tick();
-  const bool sole = queue.count == 1 && one.kind == RequestKind::get && one.got == 0 &&
-                    one.sent == one.bytes && head.number == static_cast<uint32_t>(one.first) &&
-                    head.bytes == one.bytes && length == kHead + one.bytes && head.slot == 1;
-  if (sole) copy_bytes(one.local, bytes + kHead, head.bytes);
-  if (!sole) take_answers(peer, head, bytes + kHead, length - kHead);
+  take(peer, bytes, length, false);
   if (peer.in.consume() && peer.there) peers_.wake_if_sleeping(peer);
-  if (!sole) return;
-  queue.awaited = 0;
-  const uint64_t cookie = one.cookie;
-  retire_sole(peer);
-  sink_.done(cookie, Status::ok);
 }
 
 // What came of the only one that is outstanding, or `pending`.
@@ -248,20 +217,9 @@ Status Requests::complete_sole(Peer& peer) {
   RequestQueue& queue = *peer.requests;
   if (!read_applied(peer) || !queue.carried_out(queue[0])) return Status::pending;
   const Status status = result(queue, queue[0]);
-  retire_sole(peer);
-  return status;
-}
-
-// It has been carried out.
-inline void Requests::retire_sole(Peer& peer) {
-  RequestQueue& queue = *peer.requests;
-  await_end(queue);
-  queue.head++;
-  queue.count = queue.sending = queue.results = queue.penalty = 0;
+  free_first(peer);
   counters_.helped_accesses++;
-  if (__builtin_expect(active_.back() != &peer, 0))
-    *std::find(active_.begin(), active_.end(), &peer) = active_.back();
-  active_.pop_back();
+  return status;
 }
 
 // False: the peer counts what was not requested.
@@ -278,9 +236,10 @@ inline bool Requests::read_applied(Peer& peer) {
   return true;
 }
 
-// What came of one that counts as carried out, as what the target has refused does, too.
+// What came of one that was carried out.
 inline Status Requests::result(const RequestQueue& queue, const OpenRequest& one) const {
-  if (one.word->load(acquire) != one.valid) return Status::invalid;
+  if (one.kind == RequestKind::get) return one.refused ? Status::invalid : Status::ok;
+  if (one.word.ended()) return Status::invalid;  // it may have been refused
   if (one.kind != RequestKind::atomic) return Status::ok;
   const uint64_t before = queue.claim.results[one.atomic.result].load(relaxed);
   std::memcpy(one.local, &before, sizeof(before));
@@ -289,41 +248,30 @@ inline Status Requests::result(const RequestQueue& queue, const OpenRequest& one
 
 unsigned Requests::complete(Peer& peer) {
   RequestQueue& queue = *peer.requests;
-  const uint64_t before = queue.applied;
   if (!read_applied(peer)) return 0;
-  Completions ended;
-  for (uint32_t i = 0; queue.applied != before && i < queue.count; i++) {
-    OpenRequest& one = queue[i];
-    if (one.over || one.answered()) continue;
-    if (!queue.carried_out(one)) break;
-    ended.add(one, result(queue, one));
-  }
   if (queue.sending < queue.count) send_waiting(peer);
   await_end(queue);
-  if (ended.count > 0) {
-    queue.penalty = 0;
-    counters_.helped_accesses += ended.count;
-    return report(peer, ended);
-  }
-  if (++queue.idle > kPatience && !at_work(queue.claim)) cancel(peer);
-  return 0;
+  unsigned count = 0;
+  for (; queue.count > 0 && queue.carried_out(queue[0]); count++)
+    end_first(peer, result(queue, queue[0]));
+  counters_.helped_accesses += count;
+  if (count == 0 && ++queue.idle > kPatience && !at_work(queue.claim)) cancel(peer);
+  return count;
 }
 
-// The places of those that are over are free again. The upcalls may request more.
-inline unsigned Requests::report(Peer& peer, const Completions& ended) {
+inline void Requests::free_first(Peer& peer) {
   RequestQueue& queue = *peer.requests;
-  const bool active = queue.count > 0;
-  for (; queue.count > 0 && queue[0].over; queue.count--) {
-    if (queue[0].kind == RequestKind::atomic) queue.results &= ~(1u << queue[0].atomic.result);
-    queue.head++;
-    if (queue.sending > 0) queue.sending--;
-  }
-  if (active && queue.count == 0) {
-    *std::find(active_.begin(), active_.end(), &peer) = active_.back();
-    active_.pop_back();
-  }
-  for (unsigned i = 0; i < ended.count; i++) sink_.done(ended.list[i].cookie, ended.list[i].status);
-  return ended.count;
+  if (queue[0].kind == RequestKind::atomic) queue.results &= ~(1u << queue[0].atomic.result);
+  queue.head++;
+  if (queue.sending > 0) queue.sending--;
+  if (--queue.count == 0) std::erase(active_, &peer);
+}
+
+// The upcall may request more.
+inline void Requests::end_first(Peer& peer, Status status) {
+  const uint64_t cookie = (*peer.requests)[0].cookie;
+  free_first(peer);
+  sink_.done(cookie, status);
 }
 
 // False: out of memory; again, later.
@@ -337,68 +285,56 @@ void Requests::cancel(Peer& peer) {
   RequestQueue& queue = *peer.requests;
   if (!announce_cancel(queue)) return;
   queue.cancelling = queue.absent = true;
-  queue.penalty = std::min(2 * queue.penalty + 1, kPauseMax);
-  queue.pause = queue.penalty;
   make_cancelled(peer);
 }
 
 unsigned Requests::make_cancelled(Peer& peer) {
   RequestQueue& queue = *peer.requests;
   if (at_work(queue.claim) || !read_applied(peer)) return 0;
-  Completions ended;
-  uint64_t moved = 0;
-  uint32_t i = 0;
-  for (; i < queue.count && moved < kCancelledAtOnce; i++) {
-    if (queue[i].over) continue;
-    moved += queue[i].bytes;
-    ended.add(queue[i], make(peer, queue[i]));
+  unsigned count = 0;
+  for (uint64_t moved = 0; queue.count > 0 && moved < kCancelledAtOnce; count++) {
+    moved += queue[0].bytes;
+    end_first(peer, make(peer, queue[0]));
   }
-  if (i == queue.count) {
+  if (queue.count == 0) {
     queue.cancelling = false;
     queue.awaited = 0;
   }
-  return report(peer, ended);
+  return count;
 }
 
 // What is left of it.
 Status Requests::make(Peer& peer, const OpenRequest& one) {
   const RequestQueue& queue = *peer.requests;
-  if (one.kind == RequestKind::atomic)
-    return queue.carried_out(one) ? result(queue, one) : Status::unsupported;
+  if (queue.carried_out(one)) return result(queue, one);
+  if (one.kind == RequestKind::atomic) return Status::unsupported;
   const bool write = one.kind == RequestKind::put;
   uint64_t at = one.got;
   if (write && one.sent > 0 && queue.applied >= one.first)
     at = std::min((queue.applied - one.first + 1) * one.chunk, one.bytes);
-  // What the target has refused counts as applied, too: the word tells.
-  if (one.word->load(acquire) != one.valid) return Status::invalid;
-  if (at == one.bytes) return Status::ok;
+  if (one.word.ended()) return Status::invalid;
   const iovec piece{one.local + at, one.bytes - at};
   const Status status = remote_.attach(peer, write, piece, one.remote + at);
   if (write || status != Status::ok) return status;
   std::atomic_thread_fence(acquire);  // as in RemoteMemory::move()
-  return one.word->load(relaxed) == one.valid ? status : Status::invalid;
+  return one.word.ended(relaxed) ? Status::invalid : status;
 }
 
-void Requests::end(Peer* ended_peer) {
+void Requests::close() {
   for (Peer* const peer : active_) {
-    if (ended_peer) break;
     RequestQueue& queue = *peer->requests;
     if (!announce_cancel(queue)) sched_yield();  // what it has not begun by now it leaves alone
     for (unsigned n = 0; n < kClosingYields && at_work(queue.claim); n++) sched_yield();
   }
-  if (!ended_peer) return;
-  ended_peer->answers.reset();
-  if (!ended_peer->requests) return;
-  RequestQueue& queue = *ended_peer->requests;
-  Completions ended;
-  for (uint32_t i = 0; i < queue.count; i++) {
-    OpenRequest& one = queue[i];
-    if (one.over) continue;
-    const bool done = !one.answered() && queue.carried_out(one);
-    ended.add(one, done ? result(queue, one) : Status::peer_dead);
-  }
-  report(*ended_peer, ended);
-  ended_peer->requests.reset();
+}
+
+void Requests::end(Peer& peer) {
+  peer.answers.reset();
+  if (!peer.requests) return;
+  RequestQueue& queue = *peer.requests;
+  while (queue.count > 0)
+    end_first(peer, queue.carried_out(queue[0]) ? result(queue, queue[0]) : Status::peer_dead);
+  peer.requests.reset();
 }
 
 // --- the target ----------------------------------------------------------------------------------
@@ -422,7 +358,7 @@ void Requests::end(Peer* ended_peer) {
   claim.taking.store(number, relaxed);
   std::atomic_signal_fence(seq_cst);  // the sender runs the barrier
   if (__builtin_expect(number > claim.cancelled.load(relaxed), 1)) {
-    if (is_get(request.kind)) {
+    if (request.kind == RequestKind::get) {
       answer_get(peer, request, more);
     } else {
       carry_out(peer, request, bytes + sizeof(request));
@@ -431,9 +367,7 @@ void Requests::end(Peer* ended_peer) {
     }
   }
   claim.seen.store(number, release);
-  const bool of_many =
-      request.kind == RequestKind::put_of_many || request.kind == RequestKind::get_of_many;
-  if (__builtin_expect(of_many, 0) && pair_ && !peer.in.more()) rest(claim, number);
+  if (__builtin_expect(request.of_many, 0) && pair_ && !peer.in.more()) rest(claim, number);
 }
 
 inline void Requests::carry_out(Peer& peer, const Request& request, const std::byte* data) {
@@ -451,13 +385,12 @@ inline std::byte* Requests::memory_of(Peer& peer, const Request& request, uint32
   return at;
 }
 
-// What finds no room is not sent: the initiator then reads.
-inline void Requests::answer(Peer& peer, const Request& answer, const std::byte* data,
+// To `count` gets, the first of which has that number. What finds no room is not sent: the
+// initiator then reads.
+inline void Requests::answer(Peer& peer, uint32_t first, uint32_t count, const std::byte* data,
                              uint32_t bytes) {
-  bool corrupt = false;
-  if (__builtin_expect(peer.out.has_room(request_frame_bytes(bytes), &corrupt), 1))
-    return send(peer, answer, data, bytes);
-  if (corrupt) peers_.refused(peer, true);
+  if (has_room(peer, bytes))
+    send(peer, {RequestKind::answer, 0, first, bytes, count, 0, 0}, data, bytes);
 }
 
 inline void Requests::answer_get(Peer& peer, const Request& request, bool more) {
@@ -470,10 +403,10 @@ inline void Requests::answer_get(Peer& peer, const Request& request, bool more) 
   // Else the line behind is still its sender's, and the answer would wait for it.
   const std::byte* const next =
       more && bytes <= kAnswersEach ? peer.in.next_of(kKindRequest) : nullptr;
-  more = next && is_get(kind_of(next));
+  more = next && kind_of(next) == RequestKind::get;
   if (__builtin_expect(begun || more, 0) && batch_answer(peer, request.number, from, bytes, more))
     return;
-  answer(peer, {RequestKind::answer, request.number, bytes, 1, 0, 0}, from, bytes);
+  answer(peer, request.number, 1, from, bytes);
 }
 
 // Answers to short gets that arrived together share a frame. False: this one shares none, and those
@@ -496,8 +429,7 @@ bool Requests::batch_answer(Peer& peer, uint32_t number, const std::byte* from, 
 }
 
 void Requests::send_batch(Peer& peer, AnswerBatch& batch) {
-  answer(peer, {RequestKind::answer, batch.first, batch.bytes, batch.count, 0, 0}, batch.data,
-         batch.bytes);
+  answer(peer, batch.first, batch.count, batch.data, batch.bytes);
   batch.count = batch.bytes = 0;
 }
 

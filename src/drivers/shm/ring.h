@@ -65,16 +65,14 @@ struct RingSender {
   uint32_t room = 0;      // lines that may be written before `released` is read again
   uint32_t lines = 0;     // a power of two
   uint32_t consumed = 0;  // `released` as last read
+  bool corrupt = false;   // the receiver claims to have consumed what was never sent
 
-  // Makes `need` lines available; false if there is no room. *corrupt is set if the receiver
-  // claims to have consumed what was never sent.
-  bool refresh(uint32_t need, bool* corrupt) {
+  // Makes `need` lines available; false if there is no room, as far as can be believed.
+  bool refresh(uint32_t need) {
     const uint32_t value = released->load(acquire) + kFirstPosition;
     const uint32_t in_flight = position - value;
-    if (in_flight > position - consumed) {
-      *corrupt = true;
-      return false;
-    }
+    corrupt = in_flight > position - consumed;
+    if (corrupt) return false;
     consumed = value;
     room = lines - in_flight;
     return need <= room;
@@ -98,12 +96,12 @@ struct RingSender {
     --room;
   }
 
-  // Would reserve() find room, and leave `kept` lines? *corrupt as of refresh().
-  bool has_room(uint32_t frame_bytes, bool* corrupt, uint32_t kept = 0) {
+  // Would reserve() find room?
+  bool has_room(uint32_t frame_bytes) {
     const uint32_t count = lines_of(frame_bytes);
-    const uint32_t left = lines - (position & (lines - 1));
-    const uint32_t need = (count > left ? left : 0) + count + 1 + kept;
-    return need <= room || refresh(need, corrupt);
+    // One more: the line behind the frame, whose control word may have to be zeroed.
+    const uint32_t need = skip_of(count) + count + 1;
+    return __builtin_expect(need <= room, 1) || refresh(need);
   }
 
   // Finds a place for a frame of any size. Returns where its bytes go (control word left out),
@@ -112,14 +110,10 @@ struct RingSender {
   // The bytes of the first line must be written last, right before publish(): the receiver is
   // looking at that line. Once the first store has taken it away from the receiver, the receiver
   // asks for it again, and a store that comes much later would have to fetch it once more.
-  std::byte* reserve(uint32_t frame_bytes, bool* corrupt) {
+  std::byte* reserve(uint32_t frame_bytes) {
+    if (!has_room(frame_bytes)) return nullptr;
     const uint32_t count = lines_of(frame_bytes);
-    const uint32_t at = position & (lines - 1);
-    const uint32_t skip = count > lines - at ? lines - at : 0;
-    // One more: the line behind the frame, whose control word may have to be zeroed.
-    const uint32_t need = skip + count + 1;
-    if (__builtin_expect(need > room, 0) && !refresh(need, corrupt)) return nullptr;
-    const uint32_t first = skip ? 0 : at;
+    const uint32_t first = skip_of(count) ? 0 : position & (lines - 1);
     clear_stale((first + count) & (lines - 1));
     return base + size_t{first} * kLine + sizeof(uint64_t);
   }
@@ -129,7 +123,7 @@ struct RingSender {
   void publish(uint32_t frame_bytes, uint32_t padding = 0, uint64_t kind = kKindFrame) {
     const uint32_t count = lines_of(frame_bytes + padding);
     const uint32_t at = position & (lines - 1);
-    const uint32_t skip = count > lines - at ? lines - at : 0;
+    const uint32_t skip = skip_of(count);
     const uint32_t first = skip ? 0 : at;
     const uint32_t where = position + skip;
     control_at(base, first).store(control_word(kind, frame_bytes, where, padding), release);
@@ -146,6 +140,12 @@ struct RingSender {
   }
 
  private:
+  // Lines at the end of the ring that a frame of so many leaves out: it is in one piece.
+  uint32_t skip_of(uint32_t count) const {
+    const uint32_t left = lines - (position & (lines - 1));
+    return count > left ? left : 0;
+  }
+
   // Asks for the line that comes eighth, to write it: of a stream of short frames each line would
   // have to be fetched from the receiver's cache before the next one is written, and where the two
   // have no cache in common that takes three times as long as all the rest.
@@ -157,6 +157,7 @@ struct RingSender {
   // which the receiver looks at. Of longer ones so many stores wait that this would only hold them
   // up.
   void own_next(uint32_t count) const {
+    if (count == 1) return own_ahead();
     if (count < kOwnNextFrom || count > kOwnNextMost || room <= kOwnNextMost) return;
     for (uint32_t i = 1; i < count; i++) own(position + i);
   }

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -52,56 +51,44 @@ Descriptor open_sparing(const std::string& path, int flags, SpareDescriptor* spa
 bool identify(Address* out, std::string* why) {
   char text[64];
   std::string boot;
-  if (!read_beginning("/proc/sys/kernel/random/boot_id", sizeof(text), &boot) || boot.empty()) {
-    *why = "shm: /proc/sys/kernel/random/boot_id cannot be read; mount /proc";
-    return false;
-  }
+  if (!read_beginning("/proc/sys/kernel/random/boot_id", sizeof(text), &boot) || boot.empty())
+    return refuse(why, false, "shm: /proc/sys/kernel/random/boot_id cannot be read; mount /proc");
   out->boot = hash_text(boot);
   struct stat space;
-  if (stat("/proc/self/ns/pid", &space) != 0) {
-    *why = format_text("shm: stat of /proc/self/ns/pid failed: %s; mount /proc", strerror(errno));
-    return false;
-  }
+  if (stat("/proc/self/ns/pid", &space) != 0)
+    return refuse(why, false, "shm: stat of /proc/self/ns/pid failed: %s; mount /proc",
+                  strerror(errno));
   out->pid_space = space.st_ino;
   out->pid = static_cast<uint32_t>(getpid());
   const ssize_t length = readlink("/proc/self", text, sizeof(text) - 1);
   text[length < 0 ? 0 : length] = '\0';
-  if (strtoul(text, nullptr, 10) != out->pid) {
-    *why = format_text(
-        "shm: /proc shows this process as \"%s\" but it is %u: it belongs to another PID "
-        "namespace; mount a /proc of this one",
-        text, out->pid);
-    return false;
-  }
-  if (!read_start_time(out->pid, &out->start_time)) {
-    *why = format_text("shm: /proc/%u/stat cannot be read: %s; mount /proc, or raise ulimit -n",
-                       out->pid, strerror(errno));
-    return false;
-  }
-  if (getrandom(&out->cookie, sizeof(out->cookie), 0) != sizeof(out->cookie)) {
-    *why =
-        format_text("shm: getrandom failed: %s; allow it in the seccomp profile", strerror(errno));
-    return false;
-  }
+  if (strtoul(text, nullptr, 10) != out->pid)
+    return refuse(why, false,
+                  "shm: /proc shows this process as \"%s\" but it is %u: it belongs to another PID "
+                  "namespace; mount a /proc of this one",
+                  text, out->pid);
+  if (!read_start_time(out->pid, &out->start_time))
+    return refuse(why, false,
+                  "shm: /proc/%u/stat cannot be read: %s; mount /proc, or raise ulimit -n",
+                  out->pid, strerror(errno));
+  if (getrandom(&out->cookie, sizeof(out->cookie), 0) != sizeof(out->cookie))
+    return refuse(why, false, "shm: getrandom failed: %s; allow it in the seccomp profile",
+                  strerror(errno));
   return true;
 }
 
 // A process in another place must never be taken for one here that has the same pid.
 bool same_place(const Address& there, const Address& here, std::string* why) {
-  if (there.boot != here.boot) {
-    *why =
-        "shm: the process runs on another host, or on another emulated node; a network driver is "
-        "needed to reach it";
-    return false;
-  }
-  if (there.pid_space != here.pid_space) {
-    *why = format_text(
-        "shm: process %u is in PID namespace %llu, this one in %llu (containers?); start both in "
-        "one PID namespace or use a network driver",
-        there.pid, static_cast<unsigned long long>(there.pid_space),
-        static_cast<unsigned long long>(here.pid_space));
-    return false;
-  }
+  if (there.boot != here.boot)
+    return refuse(why, false,
+                  "shm: the process runs on another host, or on another emulated node; a network "
+                  "driver is needed to reach it");
+  if (there.pid_space != here.pid_space)
+    return refuse(why, false,
+                  "shm: process %u is in PID namespace %llu, this one in %llu (containers?); start "
+                  "both in one PID namespace or use a network driver",
+                  there.pid, static_cast<unsigned long long>(there.pid_space),
+                  static_cast<unsigned long long>(here.pid_space));
   return true;
 }
 
@@ -131,32 +118,15 @@ bool create_segment(uint32_t claims, uint64_t ring_bytes, uint32_t socket, uint3
                     Segment* out, std::string* why) {
   if (!identify(&out->address, why)) return false;
   if (emulated_node != kNoEmulatedNode) out->address.boot += 1 + emulated_node;
-  out->fd = make_memory();
-  if (!out->fd) {
-    *why = format_text(
-        "shm: memfd_create failed: %s; it needs Linux 3.17 and a seccomp profile that allows it",
-        strerror(errno));
-    return false;
-  }
   const uint64_t bytes = segment_bytes(claims, ring_bytes);
-  // Beyond this limit ftruncate would not fail but kill the process by SIGXFSZ.
-  rlimit limit;
-  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-      limit.rlim_cur < bytes) {
-    *why = format_text(
-        "shm: the limit on file size is %llu bytes, %llu are needed; raise it (ulimit -f "
-        "unlimited) or lower TORII_SHM_RING",
-        static_cast<unsigned long long>(limit.rlim_cur), static_cast<unsigned long long>(bytes));
-    return false;
-  }
-  if (!set_size(out->fd.get(), bytes) || !out->front.map(out->fd.get(), 0, rings_offset(claims))) {
-    const bool denied = errno == EPERM || errno == EACCES || errno == ENOSYS;
-    *why = format_text(
-        "shm: a segment of %llu bytes failed: %s; %s", static_cast<unsigned long long>(bytes),
-        strerror(errno),
-        denied ? "allow fcntl with F_ADD_SEALS in the seccomp profile" : "lower TORII_SHM_RING");
-    return false;
-  }
+  out->fd = make_sealed(bytes);
+  if (!out->fd || !out->front.map(out->fd.get(), 0, rings_offset(claims)))
+    return refuse(
+        why, false,
+        "shm: a segment of %llu bytes failed: %s; lower TORII_SHM_RING, raise the limit "
+        "on file size (ulimit -f unlimited), or allow memfd_create and fcntl with F_ADD_SEALS in "
+        "the seccomp profile (Linux 3.17)",
+        static_cast<unsigned long long>(bytes), strerror(errno));
   out->claims = claims;
   out->ring_bytes = ring_bytes;
   out->self_address = reinterpret_cast<uintptr_t>(out->front.base());
@@ -177,13 +147,11 @@ bool create_segment(uint32_t claims, uint64_t ring_bytes, uint32_t socket, uint3
 
 Status open_segment(const Address& address, const Address& self, Segment* out, std::string* why,
                     SpareDescriptor* spare) {
-  if (address.magic != kMagic) {
-    *why = format_text(
-        "shm: the address has version %08x, this library speaks %08x; use the same "
-        "Torii in all processes",
-        address.magic, kMagic);
-    return Status::unreachable;
-  }
+  if (address.magic != kMagic)
+    return refuse(why, Status::unreachable,
+                  "shm: the address has version %08x, this library speaks %08x; use the same Torii "
+                  "in all processes",
+                  address.magic, kMagic);
   if (!same_place(address, self, why)) return Status::unreachable;
   const std::string path = format_text("/proc/%u/fd/%u", address.pid, address.fd);
   Descriptor fd = open_sparing(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, spare);
@@ -195,10 +163,11 @@ Status open_segment(const Address& address, const Address& self, Segment* out, s
                          : error == EACCES ? "run both as one user, and let the process be dumpable"
                          : error == EMFILE ? "raise the limit of open files (ulimit -n)"
                                            : "mount /proc of this PID namespace";
-    *why = format_text("shm: %s cannot be opened: %s; %s", path.c_str(), strerror(error), remedy);
-    return error == EACCES      ? Status::denied
-           : is_shortage(error) ? Status::again
-                                : Status::unreachable;
+    const Status status = error == EACCES      ? Status::denied
+                          : is_shortage(error) ? Status::again
+                                               : Status::unreachable;
+    return refuse(why, status, "shm: %s cannot be opened: %s; %s", path.c_str(), strerror(error),
+                  remedy);
   }
   const Status status = adopt_segment(address, std::move(fd), out, why);
   if (status != Status::invalid) return status;
@@ -207,24 +176,21 @@ Status open_segment(const Address& address, const Address& self, Segment* out, s
 }
 
 Status adopt_segment(const Address& address, Descriptor fd, Segment* out, std::string* why) {
-  const auto wrong = [&](const char* what) {
-    *why = format_text("shm: /proc/%u/fd/%u %s; use the same Torii in all processes", address.pid,
-                       address.fd, what);
-    return Status::unreachable;
-  };
-  const auto other = [&](const char* what) {
-    (void)wrong(what);
-    return Status::invalid;
+  const auto wrong = [&](const char* what, Status status = Status::unreachable) {
+    return refuse(why, status, "shm: /proc/%u/fd/%u %s; use the same Torii in all processes",
+                  address.pid, address.fd, what);
   };
   out->fd = std::move(fd);
   struct stat file;
-  if (!sealed(out->fd.get(), &file)) return other("is not a sealed segment of Torii");
+  if (!sealed(out->fd.get(), &file))
+    return wrong("is not a sealed segment of Torii", Status::invalid);
   if (file.st_size < static_cast<off_t>(kPage)) return wrong("is too small for a segment");
   if (!out->front.map(out->fd.get(), 0, kPage)) return wrong("cannot be mapped");
   const Header& header = out->header();
   const uint32_t claims = header.claims;
   const uint64_t ring_bytes = header.ring_bytes;
-  if (!(header.address == address)) return other("is the segment of another process");
+  if (!(header.address == address))
+    return wrong("is the segment of another process", Status::invalid);
   if (claims == 0 || claims > kClaimsMax || !std::has_single_bit(ring_bytes) ||
       ring_bytes < kRingMin || ring_bytes > kRingMax ||
       static_cast<uint64_t>(file.st_size) != segment_bytes(claims, ring_bytes))
@@ -249,18 +215,15 @@ Descriptor open_pipe(const std::string& path, SpareDescriptor* spare) {
 
 Status say_gone(const Address& address, bool has_no_segment, std::string* why) {
   uint64_t start_time = 0;
-  if (has_ended(address)) {
-    *why = format_text("shm: process %u has ended; start it again", address.pid);
-    return Status::peer_dead;
-  }
+  if (has_ended(address))
+    return refuse(why, Status::peer_dead, "shm: process %u has ended; start it again", address.pid);
   if (!has_no_segment || !read_start_time(address.pid, &start_time)) return Status::ok;
-  *why = closed_text(address);
-  return Status::peer_closed;
+  return say_closed(address, why);
 }
 
-std::string closed_text(const Address& address) {
-  return format_text("shm: process %u has closed its network interface; start it again",
-                     address.pid);
+Status say_closed(const Address& address, std::string* why) {
+  return refuse(why, Status::peer_closed,
+                "shm: process %u has closed its network interface; start it again", address.pid);
 }
 
 bool has_ended(const Address& address) {
@@ -291,8 +254,7 @@ void Giver::answer(int segment, int pipe) {
   for (int n = 0; n < kAnswersMax; n++) {
     const Descriptor asker(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!asker) {
-      if (errno == EAGAIN || complained_) return;
-      complained_ = true;
+      if (errno == EAGAIN) return;
       TORII_WARN(
           "shm: peers that ask for the segment cannot be answered: %m; raise the limit of "
           "open files (ulimit -n)");
@@ -315,25 +277,20 @@ Status ask(const Address& address, Descriptor* request, std::string* why) {
   Descriptor socket = make_socket();
   if (!socket || connect(socket.get(), at.get(), at.bytes()) != 0) {
     if (errno == EAGAIN || is_shortage(errno)) return Status::again;
-    *why = format_text(
-        "shm: process %u may not be opened through /proc, and its socket @%s cannot be reached: "
-        "%s; run both in one network namespace, or let the process be dumpable",
-        address.pid, at.name(), strerror(errno));
-    return Status::unreachable;
+    return refuse(why, Status::unreachable,
+                  "shm: process %u may not be opened through /proc, and its socket @%s cannot be "
+                  "reached: %s; run both in one network namespace, or let the process be dumpable",
+                  address.pid, at.name(), strerror(errno));
   }
   ucred who{};
-  if (!other_end(socket.get(), &who) || static_cast<uint32_t>(who.pid) != address.pid) {
-    *why = format_text(
-        "shm: the socket @%s is not of process %u, which has ended; start the job "
-        "anew",
-        at.name(), address.pid);
-    return Status::unreachable;
-  }
-  if (who.uid != geteuid()) {
-    *why = format_text("shm: process %u runs as user %u, this one as %u; run both as one user",
-                       address.pid, who.uid, geteuid());
-    return Status::unreachable;
-  }
+  if (!other_end(socket.get(), &who) || static_cast<uint32_t>(who.pid) != address.pid)
+    return refuse(why, Status::unreachable,
+                  "shm: the socket @%s is not of process %u, which has ended; start the job anew",
+                  at.name(), address.pid);
+  if (who.uid != geteuid())
+    return refuse(why, Status::unreachable,
+                  "shm: process %u runs as user %u, this one as %u; run both as one user",
+                  address.pid, who.uid, geteuid());
   *request = std::move(socket);
   return Status::ok;
 }

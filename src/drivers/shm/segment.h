@@ -7,8 +7,10 @@
 // shrinking, so no peer can cause a SIGBUS.
 #pragma once
 
+#include <cstdarg>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <string>
 
 #include "core/base/sealed_memory.h"
@@ -17,6 +19,19 @@
 #include "drivers/shm/layout.h"
 
 namespace torii::shm {
+
+// Puts a sentence for the user into *why, from a printf format, and gives back `answer`.
+template <typename Answer>
+[[gnu::format(printf, 3, 4)]] Answer refuse(std::string* why, Answer answer, const char* format,
+                                            ...) {
+  char text[512];
+  va_list values;
+  va_start(values, format);
+  vsnprintf(text, sizeof(text), format, values);
+  va_end(values);
+  *why = text;
+  return answer;
+}
 
 // A segment, owned or a peer's: the header and the claims; rings are mapped one by one.
 struct Segment {
@@ -28,9 +43,7 @@ struct Segment {
   uint64_t self_address = 0;
 
   Header& header() const { return *reinterpret_cast<Header*>(front.base()); }
-  Claim& claim(uint32_t n) const {
-    return reinterpret_cast<Claim*>(front.base() + claims_offset())[n];
-  }
+  Claim& claim(uint32_t n) const { return reinterpret_cast<Claim*>(front.base() + kPage)[n]; }
   // Maps the ring of that claim; false with errno.
   bool map_ring(uint32_t claim, Mapping* out) const;
 };
@@ -65,7 +78,8 @@ bool has_ended(const Address& address);
 // ended. `peer_closed`: it runs, and has no segment there any more, as is known from
 // `has_no_segment`. Both with *why. `ok`: neither is known.
 Status say_gone(const Address& address, bool has_no_segment, std::string* why);
-std::string closed_text(const Address& address);
+// `peer_closed`, and *why.
+Status say_closed(const Address& address, std::string* why);
 
 // /proc/PID/fd is closed when a process is not dumpable (PR_SET_DUMPABLE, a program without read
 // permission) or a security module says so. Therefore every process listens at an abstract socket;
@@ -89,7 +103,6 @@ class Giver {
  private:
   Descriptor socket_;
   uint32_t token_ = 0;
-  bool complained_ = false;
 };
 
 struct Given {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// Gets that both processes work at. The reader asks the process whose memory it is to join in and
-// starts at once: it reads pages, the other one writes pages, and each takes the next few from a
-// counter in the reader's segment. If the other process is busy elsewhere the reader does all of
-// it, and the request, when it is found, is stale: its serial is not the counter's any more. Pages
-// that were taken are waited for, so nobody writes into memory that was given back.
+// The reader asks the process whose memory it is to join in and starts at once: each takes the next
+// few pages from a counter in the reader's segment. If the other process is busy elsewhere the
+// reader does all of it, and the request, when it is found, is stale: its serial is not the
+// counter's any more. Pages that were taken are waited for, so that nobody writes into memory that
+// was given back.
 #include <sched.h>
 
 #include <algorithm>
@@ -82,7 +82,7 @@ Status Splits::get(const Rma& rma, Peer& peer) {
   open = {&peer, open.serial + 1, pages_of(rma.bytes), 0, Status::ok, rma, rma.pieces[0]};
   written_by_others(open.piece.iov_base, rma.bytes);
   split.written.store(0, relaxed);
-  split.refused_count.store(0, relaxed);
+  split.refused.store(0, relaxed);
   split.taken.store(taken_word(open.serial, 0), release);
   const SplitRequest request{number,
                              open.serial,
@@ -124,18 +124,18 @@ void Splits::read_pages(OpenSplit& open, uint32_t first, uint32_t count) {
   open.status = remote_.move(part, *open.peer, false);
 }
 
-// All pages are in place, or given up. Reads those that the other process could not write.
+// All pages are in place, or given up. If the other process could not write some, reads all of
+// them.
 bool Splits::over(OpenSplit& open) {
   Split& split = peers_.header().splits[&open - all_];
   const uint32_t written = split.written.load(acquire);
-  if (written < open.pages - open.done) return false;
-  const uint32_t first = split.refused_first.load(relaxed);
-  const uint32_t count = split.refused_count.load(relaxed);
-  if (written > open.pages - open.done || count > open.pages || first > open.pages - count) {
+  const uint32_t owed = open.pages - open.done;
+  if (written < owed) return false;
+  if (written > owed) {
     peers_.fail(*open.peer, "it counts more pages of a get than there are");
     open.status = Status::peer_dead;
-  } else if (count > 0 && open.status == Status::ok) {
-    read_pages(open, first, count);
+  } else if (split.refused.load(relaxed) && open.status == Status::ok) {
+    read_pages(open, 0, open.pages);
   }
   return true;
 }
@@ -163,14 +163,13 @@ void Splits::end(const Peer& peer) {
   }
 }
 
-// Closing: memory is given back when nobody writes to it any more. What was taken is written within
-// microseconds, unless the process that took it has no processor, or is dead.
+// What was taken is written within microseconds, unless the process that took it has no processor,
+// or is dead.
 void Splits::await() {
   for (OpenSplit& open : all_)
     for (unsigned n = 0; open.peer && n < kClosingYields && !over(open); n++) sched_yield();
 }
 
-// The other process reads from our memory: writes part of it there.
 void Splits::join(Peer& peer, const std::byte* bytes, uint32_t length) {
   SplitRequest request{};
   std::memcpy(&request, bytes, std::min<size_t>(length, sizeof(request)));
@@ -198,10 +197,7 @@ void Splits::join(Peer& peer, const std::byte* bytes, uint32_t length) {
     } else {
       status = remote_.attach(peer, true, piece, request.destination + offset);
     }
-    if (status != Status::ok) {
-      split.refused_first.store(first, relaxed);
-      split.refused_count.store(count, relaxed);
-    }
+    if (status != Status::ok) split.refused.store(1, relaxed);
     split.written.fetch_add(count, release);
     if (status != Status::ok) return;
   }

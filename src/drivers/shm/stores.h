@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// How the body of a frame is written into a ring: by ordinary stores, which fetch each line from
-// wherever it is, in a loop of vectors or by the one instruction `rep movsb`, or by stores past the
-// caches. Which is fastest depends on where the two processors are, and of which kind. Ordinary
-// stores to lines that a processor on another cache read last cost five times as much as between
-// neighbours; on an EPYC of 2024 `rep movsb` asks for so many lines at once that they do not, on
-// older ones it is slower than a loop. In a virtual machine the place changes while a program runs.
-// So it is measured: ordinary stores are timed by the processor's cycle counter, now and then
-// also those that are not in use.
+// How the body of a frame is written into a ring: by ordinary stores, in a loop of vectors or by
+// the instruction `rep movsb`, or by stores past the caches. Which is fastest depends on the kind
+// of the processors and on whether they share a cache. In a virtual machine that changes while a
+// program runs. So it is measured: ordinary stores are timed by the processor's cycle counter, now
+// and then also those that are not in use.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <utility>
 
 #include "core/base/copy.h"
 #include "drivers/shm/layout.h"
@@ -60,10 +57,8 @@ class StoreChoice {
 
   // `cost`: of a line, on the average of the body.
   void note(Store how, uint64_t cost) {
-    const bool much = cost >= kMost;
-    if (std::exchange(much_[index(how)], much) < much) return;
     uint32_t& average = cost_[index(how)];
-    const uint32_t counted = much ? kMost : static_cast<uint32_t>(cost);
+    const auto counted = static_cast<uint32_t>(std::min<uint64_t>(cost, kMost));
     average = (average * (kMemory - 1) + counted) / kMemory;
   }
 
@@ -77,14 +72,15 @@ class StoreChoice {
   // Ticks of an ordinary store of a line: about 5 between the threads of one core, 10 to 20 between
   // cores with a common cache, 40 to 70 between others.
   static constexpr uint32_t kFarLine = 32 * kPart;
-  static constexpr uint32_t kMost = 4 * kFarLine;  // what costs more was interrupted, if only once
-  static constexpr uint32_t kMemory = 8;           // a new cost is so large a part of the average
+  // What costs more may have been interrupted: once, that moves no average between near lines and
+  // far ones.
+  static constexpr uint32_t kMost = 2 * kFarLine;
+  static constexpr uint32_t kMemory = 8;  // a new cost is so large a part of the average
 
   static unsigned index(Store how) { return how == Store::string; }
   uint32_t cost_of(Store how) const { return cost_[index(how)]; }
 
   uint32_t cost_[2] = {};  // of a line; average
-  bool much_[2] = {};      // cost the last one
   uint32_t turns_ = 0;     // of bodies of kStringFrom and more
 };
 
@@ -109,6 +105,8 @@ inline void string_bytes(std::byte* to, const std::byte* from, size_t n) {
   asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
 }
 
+#endif
+
 class BodyWriter {
  public:
   // False: there is nothing to choose on this machine.
@@ -116,38 +114,31 @@ class BodyWriter {
   // Copies a body, or its rest, to the beginning of a line. Whoever stores something later in
   // program order publishes it.
   void write(std::byte* to, const std::byte* from, uint32_t n) {
-    if (!may_choose_) return copy_bytes(to, from, n);
-    const StoreChoice::Turn turn = choice_.next(n);
-    if (!turn.measured) return copy(turn.how, to, from, n);
-    const uint64_t start = __rdtsc();
-    copy(turn.how, to, from, n);
-    choice_.note(turn.how, (__rdtsc() - start) * StoreChoice::kPart / (n / kLine));
+#if defined(__x86_64__)
+    if (may_choose_) return write_chosen(to, from, n);
+#endif
+    copy_bytes(to, from, n);
   }
 
  private:
-  static void copy(Store how, std::byte* to, const std::byte* from, uint32_t n) {
-    switch (how) {
-      case Store::loop:
-        return copy_bytes(to, from, n);
-      case Store::string:
-        return string_bytes(to, from, n);
-      case Store::past:
-        return stream_bytes(to, from, n);
+#if defined(__x86_64__)
+  void write_chosen(std::byte* to, const std::byte* from, uint32_t n) {
+    const StoreChoice::Turn turn = choice_.next(n);
+    const uint64_t start = turn.measured ? __rdtsc() : 0;
+    if (turn.how == Store::past) {
+      stream_bytes(to, from, n);
+    } else if (turn.how == Store::string) {
+      string_bytes(to, from, n);
+    } else {
+      copy_bytes(to, from, n);
     }
+    if (turn.measured)
+      choice_.note(turn.how, (__rdtsc() - start) * StoreChoice::kPart / (n / kLine));
   }
+#endif
 
   bool may_choose_ = true;
-  StoreChoice choice_;
+  [[maybe_unused]] StoreChoice choice_;
 };
-
-#else
-
-class BodyWriter {
- public:
-  void allow_choice(bool) {}
-  void write(std::byte* to, const std::byte* from, uint32_t n) { copy_bytes(to, from, n); }
-};
-
-#endif
 
 }  // namespace torii::shm

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// At which sizes the driver's ways of moving data take turns. Every process decides for itself:
-// the sender of a message whether it is eager and whether it offers its memory, the reader of
-// remote memory whether it requests help, the owner of a segment how large its rings are. Nothing
-// has to be the same in two processes that talk to each other.
+// At which sizes one path gives way to another. Each process decides by its own: nothing has to be
+// the same in two processes that talk to each other.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +16,10 @@ namespace torii::shm {
 inline constexpr unsigned kGatherMost = 32;
 inline constexpr uint64_t kGatherBytes = 256 << 10;
 inline constexpr uint64_t kGatherLongest = 128 << 10;
+// Of several between two polls, those from and up to so many bytes; no longer get is requested.
+inline constexpr uint64_t kCoalescePutMin = 512;
+inline constexpr uint64_t kCoalesceGetMin = 1 << 10;
+inline constexpr uint64_t kCoalesceMost = 8 << 10;
 
 struct SwitchPoints {
   uint32_t eager_limit;  // longest message to be sent eagerly
@@ -31,16 +33,9 @@ struct SwitchPoints {
   // Shortest messages that are read although they could be eager (DriverCaps); kNoSize: none.
   uint64_t read_alone_min;
   uint64_t read_crossing_min;
-  // Requests (requests.h): the longest put or get that is requested if it is alone, and the longest
-  // get that is requested otherwise.
-  uint64_t ask_alone_most;
-  uint64_t ask_get_most;
-  // Of several puts or gets between two polls, those from and up to so many bytes are made together
-  // (remote.h), whatever is requested otherwise.
-  uint64_t together_put_min;
-  uint64_t together_get_min;
-  uint64_t together_most;
-  bool choose_stores;  // how long bodies are written is measured (stores.h)
+  uint64_t ask_alone_most;  // longest put or get that is requested (requests.h) if it is alone
+  bool coalesce;            // several puts or gets between two polls are made together
+  bool choose_stores;       // how long bodies are written is measured (stores.h)
 };
 
 // What the parameters say, and for those that leave it open what fits the machine. `take_turns`:

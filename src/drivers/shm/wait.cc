@@ -3,11 +3,10 @@
 //
 // Sleeping and waking, and who has ended.
 //
-// The sleeper says so in its segment and looks at its rings once more; a
-// sender publishes a frame and looks whether the receiver sleeps. One of the two must see the
-// other, which takes a full barrier between the store and the load on both sides. Sending is
-// frequent and sleeping is not: the sleeper runs a barrier on all cores where senders run
-// (membarrier), and the sender none.
+// The sleeper says so in its segment and looks at its rings once more; a sender publishes a frame
+// and looks whether the receiver sleeps. One of the two must see the other, which takes a full
+// barrier on both sides. Sending is frequent and sleeping is not: the sleeper runs the barrier on
+// all cores where senders run (membarrier).
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -23,7 +22,6 @@ namespace torii::shm {
 namespace {
 
 // From linux/membarrier.h (Linux 4.16).
-constexpr int kMembarrierQuery = 0;
 constexpr int kMembarrierGlobalExpedited = 1 << 1;
 constexpr int kMembarrierRegisterGlobalExpedited = 1 << 2;
 
@@ -39,10 +37,7 @@ constexpr rlim_t kDescriptorsMost = 16384;
 
 // Finds out who has to order what: see the head of this file.
 void Peers::start_waiting() {
-  const long known = membarrier(kMembarrierQuery);
-  const bool can = known > 0 && (known & kMembarrierGlobalExpedited) &&
-                   (known & kMembarrierRegisterGlobalExpedited);
-  registered_ = can && membarrier(kMembarrierRegisterGlobalExpedited) == 0;
+  registered_ = membarrier(kMembarrierRegisterGlobalExpedited) == 0;
   header_->needs_fence = registered_ ? 0 : 1;
 }
 
@@ -151,37 +146,23 @@ void Peers::watch(Peer& peer) {
   if (!fd || has_ended(address)) return;
   peer.details->pidfd = std::move(fd);
   pidfds_++;
-  watched_stale_ = true;
 }
 
 void Peers::check_peers(uint64_t now_ns) {
   next_check_ns_ = now_ns + (awaited_ ? kAwaitIntervalNs : kCheckIntervalNs);
   spare_.keep();
   std::vector<PeerId> dead;
-  if (watched_stale_) {
-    watched_.clear();
-    watched_ids_.clear();
-    if (giver_.token()) {
-      watched_.push_back({giver_.fd(), POLLIN, 0});
-      watched_ids_.push_back(kNoPeer);
-    }
-    for (const Peer& peer : all_) {
-      if (peer.stage != Stage::up || !peer.details->pidfd) continue;
-      watched_.push_back({peer.details->pidfd.get(), POLLIN, 0});
-      watched_ids_.push_back(peer.id);
-    }
-    watched_stale_ = false;
+  watched_.assign(1, {giver_.fd(), POLLIN, 0});  // a number below 0 is passed over
+  watched_ids_.assign(1, kNoPeer);
+  for (const Peer& peer : all_) {
+    if (peer.stage != Stage::up || !peer.details->pidfd) continue;
+    watched_.push_back({peer.details->pidfd.get(), POLLIN, 0});
+    watched_ids_.push_back(peer.id);
   }
-  if (!watched_.empty() && ::poll(watched_.data(), watched_.size(), 0) > 0) {
-    for (size_t i = 0; i < watched_.size(); i++) {
-      if (!watched_[i].revents) continue;
-      if (watched_ids_[i] == kNoPeer) {
-        answer_requests();
-      } else {
-        dead.push_back(watched_ids_[i]);
-      }
-    }
-  }
+  ::poll(watched_.data(), watched_.size(), 0);
+  if (watched_[0].revents) answer_requests();
+  for (size_t i = 1; i < watched_.size(); i++)
+    if (watched_[i].revents) dead.push_back(watched_ids_[i]);
   for (size_t i = 0; i < all_.size() && awaited_; i++) {
     Peer& peer = all_[i];
     if (peer.up() && peer.details->awaited) take_segment(peer);

@@ -34,23 +34,6 @@ TEST_F(ProtocolFrames, ARefusalMayOvertakeTheDriver) {
   EXPECT_EQ(protocol_->ops().used(), 0u);
 }
 
-TEST_F(ProtocolFrames, OnlyFramesOfAStreamLeaveRoom) {
-  open(0);
-  for (const uint32_t batch : {1u, 8u}) {
-    driver_->advise_batches_of(batch);
-    ASSERT_EQ(put(9000, false), Status::pending);
-    ASSERT_EQ(put(60000, false), Status::pending);
-    for (const auto& frame : driver_->sent) EXPECT_FALSE(frame.leaves_room);
-    const uint64_t op = sent(wire::Kind::put_announce).request.op;
-    driver_->sent.clear();
-    arrive(control(wire::Kind::stream, op, 60000, Status::ok, 9));
-    while (!protocol_->drained()) protocol_->progress(++now_ns_);
-    ASSERT_GT(driver_->sent.size(), 4u);
-    for (const auto& frame : driver_->sent) EXPECT_TRUE(frame.leaves_room);
-    driver_->sent.clear();
-  }
-}
-
 TEST_F(ProtocolFrames, AStreamThatHasArrivedIsOverWhenTheDriverIsThrough) {
   open(0);
   ASSERT_EQ(put(60000, false), Status::pending);

@@ -80,10 +80,10 @@ TEST_F(ShmAsk, InventedAsks) {
       ask.slot = static_cast<uint32_t>(random.chance(700000) ? random.between(0, 3 - 1) : pick());
       ask.bytes = static_cast<uint32_t>(random.chance(700000) ? random.between(0, 25 - 1) : pick());
       ask.number = static_cast<uint32_t>(++count + (random.chance(50000) ? 1 : 0));
-      ask.kind = static_cast<RequestKind>(random.between(0, 7 - 1));
+      ask.kind = static_cast<RequestKind>(random.between(0, 5 - 1));
+      ask.of_many = random.chance(300000);
       const uint32_t head = shm::head_bytes(ask.kind);
-      const bool data = ask.kind == RequestKind::put || ask.kind == RequestKind::put_of_many ||
-                        ask.kind == RequestKind::answer;
+      const bool data = ask.kind == RequestKind::put || ask.kind == RequestKind::answer;
       const bool atomic = ask.kind == RequestKind::atomic;
       const uint32_t length =
           random.chance(800000) && data     ? std::min<uint32_t>(shm::kFirstBytes, head + ask.bytes)
@@ -138,7 +138,8 @@ class ShmAnswerLies : public ShmAsk {
     const uint32_t at = users.claim(0).start + shm::kFirstPosition + 1;
     ASSERT_EQ(get(3, got, 8, 1), Status::pending);
     const auto right = static_cast<uint32_t>(claim().seen.load() + 1);
-    const Request ask{RequestKind::answer, right + static_cast<uint32_t>(number), bytes, 1, 0, 0};
+    const auto which = right + static_cast<uint32_t>(number);
+    const Request ask{RequestKind::answer, 0, which, bytes, 1, 0, 0};
     forge(ring, lines, at, ask, shm::head_bytes(ask.kind) + bytes + static_cast<uint32_t>(more));
     user.driver->advice()->look(peer);
   }

@@ -228,7 +228,7 @@ TEST_F(ShmDirect, ALyingArenaLeadsNowhere) {
   auto& header = *static_cast<ArenaHeader*>(at);
   const uint64_t arena = header.bytes, self_base = header.self_base;
   shm::ArenaSlot& slot = header.slots[key.arena.slot];
-  slot.first.store(0);
+  slot.base.store(0);
   slot.bytes.store(~uint64_t{0});
   header.bytes = ~uint64_t{0};
   header.self_base = 0;
@@ -238,9 +238,9 @@ TEST_F(ShmDirect, ALyingArenaLeadsNowhere) {
     forged.bytes = 100;
     EXPECT_EQ(import(forged), Status::invalid) << offset;
   }
-  slot.first.store(~uint64_t{0});
+  slot.base.store(~uint64_t{0});
   EXPECT_EQ(import(key), Status::invalid);
-  slot.first.store(self_base);
+  slot.base.store(self_base);
   slot.bytes.store(0);
   EXPECT_EQ(import(key), Status::invalid);
   // Whoever comes now does not believe the header.
@@ -287,8 +287,8 @@ TEST_F(ShmDirect, MemoryThatIsGivenBackHasNoPages) {
   EXPECT_LT(pages(), 200u);
 }
 
-// More memory than is mapped at a time.
-TEST_F(ShmDirect, WindowsAreMappedWhenTheyAreUsed) {
+// More memory than is mapped at first.
+TEST_F(ShmDirect, MoreIsMappedWhenItIsUsed) {
   constexpr uint64_t kEach = (48 << 20) + 5, kCount = 30;
   struct Block {
     char* base;

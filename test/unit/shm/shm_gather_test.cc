@@ -206,7 +206,7 @@ TEST_F(Gather, OthersMemoryIsReadAtOnce) {
 class PutOff : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (shm::switch_points(params(), hardware(), false).together_most == 0)
+    if (!shm::switch_points(params(), hardware(), false).coalesce)
       GTEST_SKIP() << "where a system call costs much the owner is asked instead";
     peer_ = connect_to(user_, owner_.address());
     ASSERT_NE(peer_, kNoPeer);

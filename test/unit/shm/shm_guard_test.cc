@@ -45,11 +45,11 @@ class ShmGuard : public ::testing::Test {
 TEST_F(ShmGuard, ATableThatIsFullIsNoMemory) {
   std::vector<Region> all(1);
   while (reg(&all.back()) == Status::ok) {
-    ASSERT_LE(all.size(), size_t{shm::kGuardSlots});
+    ASSERT_LE(all.size(), size_t{shm::kArenaSlots});
     all.emplace_back();
   }
   all.pop_back();
-  EXPECT_GE(all.size(), size_t{shm::kGuardSlots} - 1);
+  EXPECT_GE(all.size(), size_t{shm::kArenaSlots} - 1);
   Region one;
   EXPECT_EQ(reg(&one), Status::no_memory);
   uint32_t remote = 0;

@@ -40,11 +40,10 @@ struct Ring {
   }
 
   bool send(const std::string& frame) {
-    bool corrupt = false;
     const auto bytes = static_cast<uint32_t>(frame.size());
     const uint32_t padding = bytes > kFirstBytes && bytes < kMtu - kLine ? bytes % 8 * 8 : 0;
-    std::byte* to = out.reserve(bytes + padding, &corrupt);
-    EXPECT_FALSE(corrupt);
+    std::byte* to = out.reserve(bytes + padding);
+    EXPECT_FALSE(out.corrupt);
     if (!to) return false;
     std::memcpy(to + padding, frame.data(), frame.size());
     out.publish(bytes, padding);
@@ -229,9 +228,8 @@ TEST(ShmRing, ASenderDoesNotBelieveInRoomItCannotHave) {
     while (ring.send(std::string(1000, 'x'))) {
     }
     ring.released.store(ring.out.position - kFirstPosition + lie);
-    bool corrupt = false;
-    EXPECT_EQ(ring.out.reserve(1000, &corrupt), nullptr);
-    EXPECT_TRUE(corrupt) << lie;
+    EXPECT_EQ(ring.out.reserve(1000), nullptr);
+    EXPECT_TRUE(ring.out.corrupt) << lie;
   }
 }
 

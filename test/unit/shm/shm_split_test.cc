@@ -179,7 +179,7 @@ TEST_F(ShmSplit, TheOwnerWritesThePagesThatAreLeft) {
     p.get_again(first);
     p.owner.driver->poll(1, 64);
     EXPECT_EQ(p.split().written.load(), kPages - first);
-    EXPECT_EQ(p.split().refused_count.load(), 0u);
+    EXPECT_EQ(p.split().refused.load(), 0u);
     const uint64_t kept = std::min<uint64_t>(first * kPage, kBytes);
     EXPECT_TRUE(holds_only(p.local.substr(0, kept), '.')) << first;
     EXPECT_EQ(p.local.substr(kept), p.memory.substr(kept) + std::string(kGuard, '.')) << first;
@@ -195,8 +195,7 @@ TEST_F(ShmSplit, PagesThatCannotBeWrittenAreGivenBack) {
   p.request().destination = reinterpret_cast<uintptr_t>(wall);
   p.owner.driver->poll(1, 64);
   EXPECT_GT(p.split().written.load(), 0u);
-  EXPECT_EQ(p.split().refused_first.load(), 5u);
-  EXPECT_EQ(p.split().refused_count.load(), p.split().written.load());
+  EXPECT_EQ(p.split().refused.load(), 1u);
   p.send("second");
   EXPECT_TRUE(poll_until(p.owner, [&] { return p.owner.sink.packets.size() == 2; }));
   munmap(wall, kBytes);
@@ -342,8 +341,7 @@ TEST_F(ShmSplit, RefusedPagesAreReadAfterAll) {
   for (int i = 0; i < 10; i++) p.reader.end.driver->poll(1, 64);
   EXPECT_TRUE(sink.dones.empty());
   std::fill(p.local.begin() + (kPages - pages) * kPage, p.local.begin() + kBytes, '-');
-  p.split().refused_first.store(kPages - pages);
-  p.split().refused_count.store(pages);
+  p.split().refused.store(1);
   p.split().written.store(pages);
   for (int i = 0; i < 10; i++) p.reader.end.driver->poll(1, 64);
   ASSERT_EQ(sink.dones.size(), 1u);
@@ -371,16 +369,6 @@ TEST_F(ShmSplit, PagesThatCannotBeCutTheirWriterOff) {
   };
   cut_off("written, one more", [](Split& s, uint32_t pages) { s.written.store(pages + 1); });
   cut_off("written, all", [](Split& s, uint32_t) { s.written.store(~0u); });
-  cut_off("refused", [](Split& s, uint32_t) { s.refused_count.store(kPages + 1); });
-  cut_off("refused, all", [](Split& s, uint32_t) { s.refused_count.store(~0u); });
-  cut_off("refused, first", [](Split& s, uint32_t pages) {
-    s.refused_first.store(kPages - pages + 1);
-    s.refused_count.store(pages);
-  });
-  cut_off("refused, far", [](Split& s, uint32_t) {
-    s.refused_first.store(~0u);
-    s.refused_count.store(1);
-  });
 }
 
 // Hands out pages again as soon as some are taken; not for ever, so that who falls for it fails.

@@ -85,8 +85,7 @@ TEST(SwitchPoints, CheapAttachReadsWhatIsAlone) {
     EXPECT_EQ(turns.remote_min, 128u << 10) << "who has no processor does not look";
     EXPECT_EQ(turns.offer_min, 128u << 10);
     EXPECT_EQ(points.ask_alone_most, torii::kNoSize) << dear;
-    EXPECT_EQ(points.ask_get_most, torii::kNoSize) << dear;
-    EXPECT_EQ(points.together_most, 0u) << dear;
+    EXPECT_FALSE(points.coalesce) << dear;
   }
   machine.attach_ns = 420;
   const auto points = switch_points(Params(), machine, false);
@@ -97,13 +96,10 @@ TEST(SwitchPoints, CheapAttachReadsWhatIsAlone) {
   EXPECT_EQ(points.remote_min, 8u << 10);
   EXPECT_EQ(points.offer_min, 8u << 10);
   EXPECT_EQ(points.ask_alone_most, 64u);
-  EXPECT_EQ(points.ask_get_most, 8u << 10);
-  EXPECT_EQ(points.together_put_min, 512u);
-  EXPECT_EQ(points.together_get_min, 1024u);
-  EXPECT_EQ(points.together_most, 8u << 10);
+  EXPECT_TRUE(points.coalesce);
   // A reader that shares a processor with the sender would keep it waiting.
   EXPECT_EQ(switch_points(Params(), machine, true).read_alone_min, torii::kNoSize);
-  EXPECT_EQ(switch_points(Params(), machine, true).ask_get_most, torii::kNoSize);
+  EXPECT_FALSE(switch_points(Params(), machine, true).coalesce);
   Params params;
   params.shm_eager_limit = 20 << 10;
   params.shm_remote_min = 1 << 20;  // as torii-tune does to see eager messages only
@@ -112,8 +108,7 @@ TEST(SwitchPoints, CheapAttachReadsWhatIsAlone) {
   EXPECT_GE(said.read_alone_min, 1u << 20);
   EXPECT_GE(said.read_crossing_min, 1u << 20);
   params.shm_ask_alone_most = 1 << 10;
-  EXPECT_EQ(switch_points(params, machine, false).together_most, 0u) << "the user wants to ask";
-  EXPECT_EQ(switch_points(params, machine, false).ask_get_most, torii::kNoSize);
+  EXPECT_FALSE(switch_points(params, machine, false).coalesce) << "the user wants to ask";
 }
 
 TEST(SwitchPoints, RingAndStoresFollowTheLastLevelCache) {
