@@ -35,6 +35,7 @@ unit_programs = \
 	test/unit/link_tests \
 	test/unit/link_peers_test \
 	test/unit/memory_tests \
+	test/unit/multicast_tests \
 	test/unit/nic_emulator_test \
 	test/unit/nic_tests \
 	test/unit/portals_tests \
@@ -99,6 +100,7 @@ test_unit_memory_tests_SOURCES = \
 	test/unit/memory/exports_posted_test.cc \
 	test/unit/memory/exports_test.cc \
 	test/unit/memory/memory_registered_test.cc
+test_unit_multicast_tests_SOURCES = test/unit/multicast/multicast_parts_test.cc
 test_unit_nic_emulator_test_SOURCES = test/unit/nic/nic_emulator_test.cc
 test_unit_nic_emulator_test_LDADD = libtorii_nic.la $(LDADD)
 test_unit_nic_tests_SOURCES = \
