@@ -2,5 +2,6 @@
 include test/bench/mpi.mk
 include test/bench/shm.mk
 include test/bench/queue.mk
+include test/bench/multicast.mk
 include test/bench/trust.mk
 EXTRA_DIST += test/bench/README.md

@@ -10,6 +10,7 @@ fuzz_programs = \
 	test/fuzz/attach_fuzz \
 	test/fuzz/card_fuzz \
 	test/fuzz/link_fuzz \
+	test/fuzz/multicast_fuzz \
 	test/fuzz/param_fuzz \
 	test/fuzz/protocol_fuzz \
 	test/fuzz/shm_fuzz \

@@ -16,6 +16,8 @@ EXTRA_DIST += \
 	test/unit/portals/portals_clients.h \
 	test/unit/portals/portals_kit.h \
 	test/unit/protocol/protocol_kit.h \
+	test/unit/multicast/multicast_kit.h \
+	test/unit/multicast/multicast_measure.h \
 	test/unit/shm/shm_ask_kit.h \
 	test/unit/shm/shm_kit.h \
 	test/unit/tools/check_kit.h \
@@ -35,6 +37,7 @@ unit_programs = \
 	test/unit/link_tests \
 	test/unit/link_peers_test \
 	test/unit/memory_tests \
+	test/unit/multicast_tests \
 	test/unit/nic_emulator_test \
 	test/unit/nic_tests \
 	test/unit/portals_tests \
@@ -100,6 +103,11 @@ test_unit_memory_tests_SOURCES = \
 	test/unit/memory/exports_posted_test.cc \
 	test/unit/memory/exports_test.cc \
 	test/unit/memory/memory_registered_test.cc
+test_unit_multicast_tests_SOURCES = \
+	test/unit/multicast/multicast_counts_test.cc \
+	test/unit/multicast/multicast_model_test.cc \
+	test/unit/multicast/multicast_parts_test.cc \
+	test/unit/multicast/multicast_paths_test.cc
 test_unit_nic_emulator_test_SOURCES = test/unit/nic/nic_emulator_test.cc
 test_unit_nic_emulator_test_LDADD = libtorii_nic.la $(LDADD)
 test_unit_nic_tests_SOURCES = \

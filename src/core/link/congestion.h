@@ -17,7 +17,8 @@ class CongestionWindow {
   static constexpr uint32_t kFirst = 16;
   static constexpr uint32_t kLeast = 2;
 
-  explicit CongestionWindow(uint32_t most) : most_(static_cast<float>(most)), threshold_(most_) {}
+  explicit CongestionWindow(uint32_t most, uint32_t first = kFirst)
+      : most_(static_cast<float>(most)), window_(static_cast<float>(first)), threshold_(most_) {}
 
   uint32_t frames() const { return static_cast<uint32_t>(window_); }
 
@@ -52,7 +53,7 @@ class CongestionWindow {
   static constexpr float kGrowth = 0.53f;
 
   float most_;
-  float window_ = kFirst;
+  float window_;
   float threshold_;            // above it, careful
   float before_ = 0;           // the window when everything stalled, until something arrives
   uint64_t recovered_at_ = 0;  // losses of frames before this one have been paid for
