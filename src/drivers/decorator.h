@@ -56,6 +56,7 @@ class Decorator : public Driver, protected Sink {
   MappedMemory* mapped_memory() override { return below_->mapped_memory(); }
   // Not the one below: what a decorator does to frames it has to do to these, too.
   ShortFrames* short_frames() override { return nullptr; }
+  LossyGroups* lossy_groups() override { return below_->lossy_groups(); }
 
  protected:
   explicit Decorator(const DriverEnv& env) : upper_(*env.sink) {}

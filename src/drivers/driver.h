@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What a NIC must do to carry Torii. The class Driver has 24 functions:
+// What a NIC must do to carry Torii. The class Driver has 25 functions:
 // six required functions, thirteen optional ones, each of which two drivers or more implement, and
-// five that hand out one small interface each (interfaces.h), which few drivers offer.
+// six that hand out one small interface each (interfaces.h), which few drivers offer.
 //
 // A driver moves frames between processes and, if it can, reads, writes and updates a peer's memory.
 // It knows nothing of matching, messages or MPI, and keeps no retry policy.
@@ -157,13 +157,18 @@ struct RemoteAtomic {
   uint64_t cookie = 0;      // not 0
 };
 
+inline constexpr uint32_t kNoSender = ~uint32_t{0};
+
 // A frame that arrived, as in Sink::packet().
 struct Packet {
-  PeerId from = kNoPeer;
+  PeerId from = kNoPeer;  // of a lossy group: its number
   std::span<const std::byte> frame;
   // Set by the sink: it is new, and `from` has proved to be who sent it. Until then a driver for
   // networks on which others send (DriverEnv::trust) changes nothing for a frame.
   bool genuine = false;
+  // Of a lossy group: the member that has sent it, as it has proved; kNoSender: it is left to a
+  // layer above to find out.
+  uint32_t sender = kNoSender;
 };
 
 // The core, as a driver sees it.
@@ -211,6 +216,7 @@ class Advice;
 class RegisteredMemory;
 class MappedMemory;
 class ShortFrames;
+class LossyGroups;
 
 class Driver {
  public:
@@ -280,6 +286,7 @@ class Driver {
   virtual RegisteredMemory* registered_memory() { return nullptr; }  // only with kNeedsReg
   virtual MappedMemory* mapped_memory() { return nullptr; }          // only with kGuard
   virtual ShortFrames* short_frames() { return nullptr; }
+  virtual LossyGroups* lossy_groups() { return nullptr; }
 };
 
 // One row of the table of drivers (list.cc).

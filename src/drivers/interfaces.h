@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// Five small interfaces that few drivers offer, each by a function of Driver that has its name:
-// paths(), advice(), registered_memory(), mapped_memory(), short_frames(). The rules of driver.h
-// hold for them.
+// Six small interfaces that few drivers offer, each by a function of Driver that has its name:
+// paths(), advice(), registered_memory(), mapped_memory(), short_frames(), lossy_groups(). The
+// rules of driver.h hold for them.
 #pragma once
 
 #include <atomic>
@@ -166,5 +166,42 @@ struct ShortTx {
   const iovec piece;
   Tx tx;
 };
+
+// How a process takes part in a lossy group. All members give the same, but for `number` and
+// `hears`.
+struct LossyMember {
+  // Drawn for this group; only its members know it. Good for one join. A driver may show its first
+  // 8 bytes to the network: the link gives drivers below another key, made of this one.
+  SecretKey key{};
+  uint32_t number = 0;   // this process's among the members; below `members`
+  uint32_t members = 1;  // at most LossyGroups::kMembersMax
+  bool hears = true;     // false: it only sends
+};
+
+// Groups of which the network reaches all members by one frame, and promises nothing more.
+class LossyGroups {
+ public:
+  static constexpr size_t kGroupsMax = 16;  // at a time
+  static constexpr uint32_t kMembersMax = 1 << 16;
+
+  // *group is then sent to like a peer, frames of at most caps().mtu bytes. Driver::send() copies
+  // all of each frame, whatever inline_max says, and takes no more than there is room for. Frames
+  // reach the members that hear, but not this one; any of them may be lost, come twice or overtake
+  // others, whatever kReliable says. They arrive from the group (Packet). A member on this node
+  // hears this process only if this one has connected to it. Who knows the key can send in any
+  // member's name; nobody else can.
+  // `invalid`: a number is out of bounds, or this process is a member already; with the link also
+  // if it has ever been one. `no_memory`: it is in kGroupsMax groups. `io_error`: the system
+  // refuses. Driver::leave() ends it.
+  virtual Status join_lossy(const LossyMember& membership, PeerId* group) = 0;
+
+ protected:
+  ~LossyGroups() = default;
+};
+
+// What every driver checks of a membership.
+inline bool is_valid(const LossyMember& membership) {
+  return membership.members <= LossyGroups::kMembersMax && membership.number < membership.members;
+}
 
 }  // namespace torii

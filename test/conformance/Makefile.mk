@@ -5,6 +5,7 @@ check_LIBRARIES += test/conformance/libkit.a
 test_conformance_libkit_a_SOURCES = \
 	test/conformance/cases_atomic.cc \
 	test/conformance/cases_frames.cc \
+	test/conformance/cases_groups.cc \
 	test/conformance/cases_optional.cc \
 	test/conformance/cases_peers.cc \
 	test/conformance/cases_registered.cc \

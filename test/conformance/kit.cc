@@ -212,6 +212,14 @@ void Node::packet(PeerId from, std::span<const std::byte> frame) {
   if (on_packet) on_packet(from, std::string(frames.back().bytes));
 }
 
+void Node::packets(std::span<Packet> all) {
+  for (const Packet& one : all) {
+    const size_t before = frames.size();
+    packet(one.from, one.frame);
+    if (frames.size() > before) frames.back().sender = one.sender;
+  }
+}
+
 void Node::done(uint64_t cookie, Status status) {
   check_upcall("done");
   EXPECT_EQ(pending.erase(cookie), 1u)
@@ -285,7 +293,8 @@ std::string pattern(uint64_t seed, size_t size) {
 
 std::vector<Case> all_cases() {
   std::vector<Case> all;
-  for (const auto cases : {kFrameCases, kPeerCases, kOptionalCases, kRegisteredCases, kAtomicCases})
+  for (const auto cases :
+       {kFrameCases, kPeerCases, kOptionalCases, kRegisteredCases, kAtomicCases, kGroupCases})
     all.insert(all.end(), cases.begin(), cases.end());
   return all;
 }

@@ -52,6 +52,7 @@ class Node final : public Sink {
   struct Frame {
     PeerId from;
     std::string bytes;
+    uint32_t sender = kNoSender;
   };
 
   explicit Node(const Rig& rig);
@@ -74,6 +75,7 @@ class Node final : public Sink {
   uint64_t new_cookie() { return ++last_cookie_ * 0x9e3779b97f4a7c15u; }
 
   void packet(PeerId from, std::span<const std::byte> frame) override;
+  void packets(std::span<Packet> all) override;
   void done(uint64_t cookie, Status status) override;
   void peer_down(PeerId peer, Status status) override;
 
@@ -157,6 +159,7 @@ extern const std::span<const Case> kPeerCases;
 extern const std::span<const Case> kOptionalCases;
 extern const std::span<const Case> kRegisteredCases;
 extern const std::span<const Case> kAtomicCases;
+extern const std::span<const Case> kGroupCases;
 std::vector<Case> all_cases();
 // Runs one case with googletest assertions.
 void run_case(const Case& c, const Rig& rig);

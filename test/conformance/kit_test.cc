@@ -488,6 +488,10 @@ const Lie kLies[] = {
     {LIE(GroupsHideTheSender), "groups_reach_their_members_in_the_end"},
     {LIE(GroupsLagBehind), "groups_keep_the_order"},
     {LIE(GroupsHideTheSender), "groups_keep_the_order"},
+    {LIE(LeaveHasNoEffect), "lossy_groups_reach_their_members"},
+    {LIE(LossyFramesFromNobody), "lossy_groups_reach_their_members"},
+    {LIE(RepeatsLossyFrames), "lossy_batches_arrive"},
+    {LIE(TakesAnyMembership), "bad_memberships_are_refused"},
     {LIE(NeverWakes), "sleepers_are_woken"},
     {LIE(OverlooksWork), "sleepers_are_woken"},
 };

@@ -374,6 +374,28 @@ struct GroupsHideTheSender final : Honest {  // as if the sender of a frame to a
     upper_.packet(frame[0] == std::byte{'g'} ? kNoPeer : from, frame);
   }
 };
+struct LossyFramesFromNobody final : Honest {  // as if their group were unknown
+  using Honest::Honest;
+  void packet(PeerId from, std::span<const std::byte> frame) override {
+    upper_.packet(frame[0] == std::byte{'L'} ? kNoPeer : from, frame);
+  }
+};
+struct TakesAnyMembership final : Honest, LossyGroups {
+  using Honest::Honest;
+  LossyGroups* lossy_groups() override { return this; }
+  Status join_lossy(const LossyMember& membership, PeerId* group) override {
+    LossyMember other;
+    other.key = membership.key;
+    return below_->lossy_groups()->join_lossy(other, group);
+  }
+};
+struct RepeatsLossyFrames final : Honest {  // and says that their sender was proved
+  using Honest::Honest;
+  void packet(PeerId from, std::span<const std::byte> frame) override {
+    Packet one{from, frame, false, frame[0] == std::byte{'L'} ? 0 : kNoSender};
+    for (int i = 0; i < 2; i++) upper_.packets({&one, 1});
+  }
+};
 struct NeverWakes final : Honest {
   using Honest::Honest;
   Status arm(int* fd) override {

@@ -2,13 +2,14 @@
 # Targets for libFuzzer. With the sanitizers of clang:
 #   CC=clang CXX=clang++ ./configure --with-sanitizer=address,undefined --enable-fuzzers
 # test/fuzz/run does all of it.
-EXTRA_DIST += test/fuzz/README.md test/fuzz/input.h test/fuzz/world.h
+EXTRA_DIST += test/fuzz/README.md test/fuzz/below.h test/fuzz/input.h test/fuzz/world.h
 dist_check_SCRIPTS += test/fuzz/run
 if FUZZERS
 fuzz_programs = \
 	test/fuzz/address_fuzz \
 	test/fuzz/attach_fuzz \
 	test/fuzz/card_fuzz \
+	test/fuzz/group_fuzz \
 	test/fuzz/link_fuzz \
 	test/fuzz/multicast_fuzz \
 	test/fuzz/param_fuzz \

@@ -12,12 +12,13 @@
 
 #include "core/base/param.h"
 #include "core/link/link.h"
-#include "drivers/decorator.h"
 #include "drivers/sim/sim.h"
+#include "fuzz/below.h"
 #include "fuzz/input.h"
 #include "unit/link/link_kit.h"
 
 using namespace torii;
+using fuzz::Below;
 using fuzz::require;
 
 namespace {
@@ -25,29 +26,6 @@ namespace {
 constexpr uint64_t kMs = 1000000;
 constexpr uint64_t kDeadlineMs = 1000;
 constexpr uint32_t kMtu = 600;
-
-// Below the link: hands up what it was given, all together, each in an allocation of its own.
-class Below final : public Decorator {
- public:
-  Below(const OpenBelow& open_below, const DriverEnv& env) : Decorator(env) {
-    open(open_below, env);
-  }
-  void add(PeerId from, const std::string& frame) {
-    const auto bytes = std::as_bytes(std::span(frame));
-    frames_.push_back({from, {bytes.begin(), bytes.end()}});
-  }
-  unsigned poll(uint64_t now_ns, unsigned budget) override {
-    const unsigned count = below_->poll(now_ns, budget);
-    const auto frames = std::exchange(frames_, {});
-    std::vector<Packet> all;
-    for (const auto& [from, bytes] : frames) all.push_back({from, bytes});
-    if (!all.empty()) upper_.packets(all);
-    return count + static_cast<unsigned>(all.size());
-  }
-
- private:
-  std::vector<std::pair<PeerId, std::vector<std::byte>>> frames_;
-};
 
 // Of the process under attack.
 struct Victim final : Sink {

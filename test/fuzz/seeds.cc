@@ -107,7 +107,7 @@ void wire_seeds() {
 }
 
 // Steps of protocol_fuzz (every kind of them often, over every kind of driver), link_fuzz,
-// card_fuzz, multicast_fuzz.
+// group_fuzz, card_fuzz, multicast_fuzz.
 void step_seeds(const std::string& target) {
   uint64_t random = 1;
   for (unsigned shape = 0; shape < 64; ++shape) {
@@ -212,6 +212,7 @@ int main(int argc, char** argv) {
   wire_seeds();
   step_seeds("protocol");
   step_seeds("link");
+  step_seeds("group");
   step_seeds("card");
   step_seeds("attach");
   step_seeds("multicast");

@@ -7,10 +7,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <memory>
 #include <vector>
 
 #include "core/base/param.h"
+#include "drivers/interfaces.h"
 #include "drivers/udp/udp.h"
 #include "drivers/udp/wire.h"
 #include "fuzz/input.h"
@@ -45,8 +47,12 @@ class World {
     driver_->address(bytes);
     require(udp::parse_address(bytes, &own_));
     fd_ = socket(AF_INET, SOCK_DGRAM, 0);
+    LossyMember membership;
+    std::memcpy(membership.key.data(), &own_.number, sizeof(own_.number));
     PeerId group;
-    require(driver_->join(std::as_bytes(std::span("name")), &group) == Status::ok);
+    require(driver_->lossy_groups()->join_lossy(membership, &group) == Status::ok);
+    in_addr loopback{htonl(INADDR_LOOPBACK)};
+    setsockopt(fd_, IPPROTO_IP, IP_MULTICAST_IF, &loopback, sizeof(loopback));
   }
   ~World() { close(fd_); }
 
@@ -78,6 +84,11 @@ class World {
     to.sin_family = AF_INET;
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     to.sin_port = htons(own_.port);
+    if (what & 128) {  // to the group, which has the number of the process
+      const sockaddr_in6 group = udp::group_address(own_.number, false);
+      std::memcpy(&to.sin_addr, group.sin6_addr.s6_addr + 12, sizeof(to.sin_addr));
+      to.sin_port = group.sin6_port;
+    }
     sendto(fd_, bytes.data(), bytes.size(), 0, reinterpret_cast<sockaddr*>(&to), sizeof(to));
     driver_->poll(now_ns_ += 1000000, 64);
   }

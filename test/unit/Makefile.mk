@@ -85,6 +85,7 @@ test_unit_hotpath_test_SOURCES = test/unit/api/hotpath_test.cc
 test_unit_link_tests_SOURCES = \
 	test/unit/link/link_ack_test.cc \
 	test/unit/link/link_cipher_test.cc \
+	test/unit/link/link_group_test.cc \
 	test/unit/link/link_life_test.cc \
 	test/unit/link/link_long_test.cc \
 	test/unit/link/link_parts_test.cc \

@@ -35,6 +35,7 @@ libtorii_internal_la_SOURCES += \
 	src/core/base/pause.h \
 	src/core/base/processors.cc \
 	src/core/base/processors.h \
+	src/core/base/numbers.h \
 	src/core/base/random.h \
 	src/core/base/sealed_memory.cc \
 	src/core/base/sealed_memory.h \

@@ -4,6 +4,9 @@ libtorii_internal_la_SOURCES += \
 	src/core/link/contact.cc \
 	src/core/link/crc32c.cc \
 	src/core/link/crc32c.h \
+	src/core/link/group_header.cc \
+	src/core/link/group_header.h \
+	src/core/link/groups.cc \
 	src/core/link/header.cc \
 	src/core/link/header.h \
 	src/core/link/link.cc \

@@ -180,6 +180,7 @@ unsigned LinkDriver::poll(uint64_t now_ns, unsigned budget) {
   silence_ns_ = std::exchange(listening_, false) ? 0 : now_ns_ - polled_ns_;
   polled_ns_ = now_ns_;
   budget_ = budget;
+  left_groups_.clear();
   for (size_t i = 0; i < active_.size(); i++) hand_up_waiting(active_[i], *peers_[active_[i]]);
   unsigned count = budget - budget_;
   count += below_->poll(now_ns, budget_);

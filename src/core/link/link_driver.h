@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "core/base/inplace_vector.h"
+#include "core/base/numbers.h"
 #include "core/link/congestion.h"
+#include "core/link/group_header.h"
 #include "core/link/header.h"
 #include "core/link/link.h"
 #include "core/link/long_frames.h"
@@ -170,6 +172,19 @@ struct Peer {
   bool reported = false;
 };
 
+// A lossy group that this process is in.
+struct LossyGroup {
+  PeerId id = kNoPeer;
+  uint32_t number = 0;  // this process's
+  uint32_t name = 0;    // GroupHeader::group
+  uint64_t trace = 0;   // of the key: what is kept of it for ever
+  bool left = false;    // by an upcall that was given one of its frames
+  SealKey to;           // both by the one key of all members
+  SealKey from;
+  uint64_t sent = 0;             // frames
+  std::vector<Numbers> numbers;  // of frames that have come, by sender; empty: it only sends
+};
+
 // A descriptor to sleep on that has an end.
 class Alarm {
  public:
@@ -185,7 +200,7 @@ class Alarm {
   bool timer_listed_ = false;
 };
 
-class LinkDriver final : public Decorator, private Paths, private Trust {
+class LinkDriver final : public Decorator, private Paths, private Trust, private LossyGroups {
  public:
   explicit LinkDriver(const DriverEnv& env);
   ~LinkDriver() override;
@@ -210,9 +225,10 @@ class LinkDriver final : public Decorator, private Paths, private Trust {
   Status get(const Rma& rma) override;
   Status atomic(const RemoteAtomic& atomic) override;
   Status join(std::span<const std::byte>, PeerId*) override { return Status::unsupported; }
-  void leave(PeerId) override {}
+  void leave(PeerId group) override;
   Status arm(int* fd) override;
   Paths* paths() override { return this; }
+  LossyGroups* lossy_groups() override { return below_->lossy_groups() ? this : nullptr; }
   RegisteredMemory* registered_memory() override {
     return caps_.flags & kNeedsReg ? below_->registered_memory() : nullptr;
   }
@@ -230,6 +246,8 @@ class LinkDriver final : public Decorator, private Paths, private Trust {
   std::vector<PeerAddress> addresses(PeerId peer) const override {
     return paths_ ? paths_->addresses(peer) : std::vector<PeerAddress>();
   }
+
+  Status join_lossy(const LossyMember& membership, PeerId* id) override;
 
   bool tag(PeerId peer, std::span<const std::byte> text, uint64_t* out) const override;
   bool is_right(PeerId peer, std::span<const std::byte> text, uint64_t tag) const override;
@@ -361,6 +379,28 @@ class LinkDriver final : public Decorator, private Paths, private Trust {
                      std::span<const std::byte> payload);
   void hand_up_waiting(PeerId from, Peer& peer);
 
+  // groups.cc
+  // What leaves for a lossy group at a time. What is not copied stays where it is.
+  struct LossyOutgoing {
+    InplaceVector<Tx, kBatchMax> batch;
+    InplaceVector<Sealing, kBatchMax> sealings;
+    iovec pieces[kBatchMax];
+    std::byte heads[kBatchMax][kHeadMax];
+    std::unique_ptr<std::byte[]> bodies;    // copies, or what was encrypted
+    std::unique_ptr<std::byte[]> gathered;  // of one, before it is encrypted
+  };
+  LossyGroup* lossy_group(PeerId id) const {
+    for (const auto& group : lossy_groups_)
+      if (group->id == id) return group.get();
+    return nullptr;
+  }
+  bool set_keys(const LossyMember& membership, LossyGroup* group, LossyMember* below) const;
+  Sealing prepare_lossy(const Tx& tx, const LossyGroup& group, uint64_t number, Tx* out);
+  size_t send_lossy(LossyGroup& group, std::span<const Tx> batch);
+  void take_lossy(LossyGroup& group, std::span<Packet> all);
+  void take_lossy(LossyGroup& group, Packet& packet, const GroupHeader& header,
+                  const uint64_t* tag);
+
   Counters& counters_;
   Paths* paths_ = nullptr;  // of the driver below; null: it has none
   const uint64_t deadline_ns_;
@@ -410,6 +450,10 @@ class LinkDriver final : public Decorator, private Paths, private Trust {
   uint64_t next_operation_ = 1;
   std::vector<std::pair<PeerId, std::string>> troubles_;  // see Paths::trouble()
   const std::unique_ptr<Outgoing> outgoing_ = std::make_unique<Outgoing>();
+  std::vector<std::unique_ptr<LossyGroup>> lossy_groups_;
+  std::vector<std::unique_ptr<LossyGroup>> left_groups_;  // until the next poll()
+  std::vector<uint64_t> group_traces_;                    // of all that were ever joined
+  std::unique_ptr<LossyOutgoing> lossy_outgoing_;         // null: there was no group yet
 };
 
 }  // namespace torii::link

@@ -75,11 +75,19 @@ void LinkDriver::packet(PeerId from, std::span<const std::byte> frame) {
 }
 
 void LinkDriver::packets(std::span<Packet> all) {
-  if (all.size() == 1) return take_one(all[0]);
   const uint32_t disconnected = disconnected_;
   while (!all.empty()) {
-    const size_t count = std::min(all.size(), kSipLanes);
-    take_together(all.first(count));
+    LossyGroup* const group = lossy_group(all[0].from);
+    size_t count = 1;
+    while (count < std::min(all.size(), kSipLanes) && lossy_group(all[count].from) == group)
+      count++;
+    if (group) {
+      take_lossy(*group, all.first(count));
+    } else if (count == 1) {
+      take_one(all[0]);
+    } else {
+      take_together(all.first(count));
+    }
     // The driver below may have given a number of these to somebody else.
     if (disconnected != disconnected_) return;
     all = all.subspan(count);

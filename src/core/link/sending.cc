@@ -130,7 +130,9 @@ size_t LinkDriver::send(std::span<const Tx> batch) {
     const PeerId id = batch[taken].peer;
     size_t end = taken + 1;
     while (end < batch.size() && batch[end].peer == id) end++;
-    taken += send_to(id, batch.subspan(taken, end - taken));
+    const auto run = batch.subspan(taken, end - taken);
+    LossyGroup* const group = lossy_group(id);
+    taken += group ? send_lossy(*group, run) : send_to(id, run);
     if (taken < end) break;
   }
   return taken;

@@ -56,6 +56,8 @@ class WatchDriver final : public Decorator {
   Status put(const Rma& rma) override { return transfer(rma, &Driver::put); }
   Status get(const Rma& rma) override { return transfer(rma, &Driver::get); }
   Status atomic(const RemoteAtomic& atomic) override { return transfer(atomic, &Driver::atomic); }
+  // Their frames come from no process that could be watched.
+  LossyGroups* lossy_groups() override { return nullptr; }
   Status arm(int* fd) override { return completed_.empty() ? below_->arm(fd) : Status::again; }
 
  private:

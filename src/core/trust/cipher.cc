@@ -18,6 +18,7 @@ class CipherKey {
  public:
   std::unique_ptr<EVP_CIPHER_CTX, Release<EVP_CIPHER_CTX_free>> context;
   uint64_t next = 0;
+  uint64_t last = ~uint64_t{0};
 };
 
 void EndCipherKey::operator()(CipherKey* key) const { delete key; }
@@ -30,6 +31,8 @@ struct CipherRow {
 };
 constexpr CipherRow kCipherRows[] = {
     {"none", nullptr}, {"aes-128-gcm", "AES-128-GCM"}, {"chacha20-poly1305", "ChaCha20-Poly1305"}};
+
+constexpr unsigned kGroupNonceBits = 48;  // of those of a member
 
 // 96 bits, of both ciphers: zeros, then the frame's number.
 struct Nonce {
@@ -108,23 +111,31 @@ CipherSeal::CipherSeal(Cipher cipher)
 
 CipherSeal::~CipherSeal() { EVP_CIPHER_free(method_); }
 
+// AES takes the first half of a secret.
+bool CipherSeal::add_key(const SecretKey& secret, bool seals, SealKey* out) const {
+  out->cipher.reset(new CipherKey);
+  out->cipher->context.reset(EVP_CIPHER_CTX_new());
+  EVP_CIPHER_CTX* const context = out->cipher->context.get();
+  return context && EVP_CipherInit_ex2(context, method_, chars(secret.data()), nullptr,
+                                       seals ? 1 : 0, nullptr) > 0;
+}
+
 bool CipherSeal::add_keys(const PairKeys& secrets, SealKey* to, SealKey* from) const {
-  for (const bool seals : {true, false}) {
-    SealKey& key = seals ? *to : *from;
-    const SecretKey& secret = seals ? secrets.to : secrets.from;  // AES takes the first half
-    key.cipher.reset(new CipherKey);
-    key.cipher->context.reset(EVP_CIPHER_CTX_new());
-    if (!key.cipher->context ||
-        EVP_CipherInit_ex2(key.cipher->context.get(), method_, chars(secret.data()), nullptr,
-                           seals ? 1 : 0, nullptr) <= 0)
-      return false;
-  }
+  return add_key(secrets.to, true, to) && add_key(secrets.from, false, from);
+}
+
+bool CipherSeal::add_group_keys(const SecretKey& secret, uint16_t number, SealKey* to,
+                                SealKey* from) const {
+  if (!add_key(secret, true, to) || !add_key(secret, false, from)) return false;
+  to->cipher->next = uint64_t{number} << kGroupNonceBits;
+  to->cipher->last = to->cipher->next | ((uint64_t{1} << kGroupNonceBits) - 1);
   return true;
 }
 
 void CipherSeal::seal(std::span<const Sealing> frames) const {
   for (const Sealing& frame : frames) {
     CipherKey& key = *frame.key->cipher;
+    TORII_ASSERT(key.next <= key.last);
     const uint64_t number = key.next++;
     store_little<uint64_t>(frame.head + kSealedHeadBytes, number);
     TORII_ASSERT(seal_one(key.context.get(), number, frame));

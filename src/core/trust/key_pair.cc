@@ -76,6 +76,20 @@ Pkey draw_pair(KeyPair::Curve curve) {
                                               : EVP_PKEY_Q_keygen(nullptr, nullptr, "EC", "P-256"));
 }
 
+// HKDF of a secret, without salt.
+bool expand_secret(EVP_KDF* hkdf, std::span<const std::byte> secret, std::string info,
+                   SecretKey* out) {
+  char digest[] = "SHA256";
+  OSSL_PARAM params[] = {
+      OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest, 0),
+      OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, const_cast<std::byte*>(secret.data()),
+                                        secret.size()),
+      OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, info.data(), info.size()),
+      OSSL_PARAM_construct_end()};
+  const KdfContext context(EVP_KDF_CTX_new(hkdf));
+  return context && EVP_KDF_derive(context.get(), chars(out->data()), out->size(), params) > 0;
+}
+
 class CryptoKeyPair final : public KeyPair {
  public:
   CryptoKeyPair(Pkey pair, const PublicKey& own, Kdf hkdf)
@@ -104,20 +118,13 @@ class CryptoKeyPair final : public KeyPair {
            EVP_PKEY_derive(context.get(), chars(secret), &bytes) > 0 && bytes == kSecretBytes;
   }
 
-  bool expand(std::byte* secret, const PublicKey& from, const PublicKey& to,
+  bool expand(std::span<const std::byte> secret, const PublicKey& from, const PublicKey& to,
               std::string_view purpose, SecretKey* out) const {
     std::string info = "torii ";
     info += purpose;
     info.append(reinterpret_cast<const char*>(from.data()), from.size());
     info.append(reinterpret_cast<const char*>(to.data()), to.size());
-    char digest[] = "SHA256";
-    OSSL_PARAM params[] = {
-        OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest, 0),
-        OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, secret, kSecretBytes),
-        OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, info.data(), info.size()),
-        OSSL_PARAM_construct_end()};
-    const KdfContext context(EVP_KDF_CTX_new(hkdf_.get()));
-    return context && EVP_KDF_derive(context.get(), chars(out->data()), out->size(), params) > 0;
+    return expand_secret(hkdf_.get(), secret, std::move(info), out);
   }
 
   const Pkey pair_;
@@ -142,6 +149,11 @@ std::unique_ptr<KeyPair> KeyPair::draw(Curve curve, std::string* why) {
   *why = format_text("libcrypto (%s) gives no key of %s", OpenSSL_version(OPENSSL_VERSION),
                      curve == Curve::x25519 ? "X25519" : "P-256");
   return nullptr;
+}
+
+bool derive_key(const SecretKey& secret, std::string_view purpose, SecretKey* out) {
+  const Kdf hkdf(EVP_KDF_fetch(nullptr, "HKDF", nullptr));
+  return hkdf && expand_secret(hkdf.get(), secret, "torii " + std::string(purpose), out);
 }
 
 std::unique_ptr<KeyPair> KeyPair::draw(std::string* why) {

@@ -26,4 +26,8 @@ class KeyPair : public Keys {
   static Curve curve_of(const PublicKey& key);
 };
 
+// A key made of a secret that several processes share: each `purpose` has another one, and none
+// tells anything of the others or of the secret. False: libcrypto failed.
+bool derive_key(const SecretKey& secret, std::string_view purpose, SecretKey* out);
+
 }  // namespace torii

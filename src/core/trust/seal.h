@@ -93,12 +93,17 @@ class CipherSeal final : public Seal {
   // Gives both directions their keys, once for these secrets: a second time would repeat nonces.
   // False: libcrypto failed.
   bool add_keys(const PairKeys& secrets, SealKey* to, SealKey* from) const;
+  // The same for a group whose members all seal with one secret: each has a number of its own, and
+  // so nonces of its own, for 2^48 frames.
+  bool add_group_keys(const SecretKey& secret, uint16_t number, SealKey* to, SealKey* from) const;
 
   size_t growth() const override { return kCipherGrowth; }
   void seal(std::span<const Sealing> frames) const override;
   bool open(const Opening& frame) const override;
 
  private:
+  bool add_key(const SecretKey& secret, bool seals, SealKey* out) const;
+
   const Cipher cipher_;
   evp_cipher_st* const method_;
 };

@@ -25,6 +25,12 @@ std::map<void*, uint64_t>& left_behind() {
   return *all;
 }
 
+size_t bytes_of(std::span<const iovec> pieces) {
+  size_t bytes = 0;
+  for (const iovec& piece : pieces) bytes += piece.iov_len;
+  return bytes;
+}
+
 }  // namespace
 
 SimCard::SimCard(SimFabric::Net& net, uint32_t number)
@@ -73,11 +79,28 @@ Life SimCard::life(uint32_t number) const {
 bool SimCard::has_room(uint32_t queue) {
   if (dead()) return false;
   if (queue >= queued_.size()) queued_.resize(queue + 1);
-  return queued_[queue] < options().depth && !net_.random.chance(options().again_ppm);
+  const uint64_t backlog_ns = options().depth * net_.port_ns(options().mtu);
+  return queued_[queue] < options().depth && port_free_ns_ <= net_.now_ns + backlog_ns &&
+         !net_.random.chance(options().again_ppm);
+}
+
+// Returns when all of them have left.
+uint64_t SimCard::leave_port(size_t bytes) {
+  port_free_ns_ = std::max(port_free_ns_, net_.now_ns) + net_.port_ns(bytes);
+  return port_free_ns_;
+}
+
+// When the first item of the inbox, which is not empty, can be taken.
+uint64_t SimCard::due_ns() const {
+  const SimItem& first = self_->inbox.front();
+  if (first.kind != SimItem::Kind::frame) return first.at_ns;
+  const size_t bytes = first.bytes.size() + bytes_of(first.pieces);
+  return std::max(first.at_ns, served_ns_) + options().service_ns + net_.port_ns(bytes);
 }
 
 void SimCard::send(SimFrame&& frame) {
   const bool group = frame.to & kGroupBit;
+  const uint64_t left_ns = leave_port(frame.bytes.size() + bytes_of(frame.pieces));
   if (group) sim_gather(frame.bytes, std::exchange(frame.pieces, {}));
   if (local && !frame.pieces.empty()) check_local(frame.local, frame.pieces);
   SimItem item;
@@ -88,12 +111,18 @@ void SimCard::send(SimFrame&& frame) {
   item.local = frame.local;
   item.bytes = std::move(frame.bytes);
   item.pieces = std::move(frame.pieces);
-  item.at_ns = net_.now_ns + net_.random_latency();
+  item.at_ns = left_ns + net_.random_latency();
   item.salt = net_.random.next() >> 1 | 1;  // after `done` (0), before `down` (all ones)
   if (!group) return post(frame.to, std::move(item));
   item.cookie = 0;
+  if (is_lossy(frame.to)) item.group = frame.to;
   for (const uint32_t member : net_.members[frame.to]) {
     if (member == number_) continue;
+    if (item.group) {
+      item.at_ns = left_ns + net_.random_latency();
+      post_lossy(member, item);
+      continue;
+    }
     self_->neighbours.insert(member);
     post(member, item);
   }
@@ -114,13 +143,26 @@ void SimCard::post(uint32_t number, SimItem item) {
   net_.post(number, std::move(item));
 }
 
+void SimCard::post_lossy(uint32_t number, SimItem item) {
+  SimEndpoint& target = net_.endpoints[number];
+  if (target.lossy_waiting == options().lossy_depth) return;
+  target.lossy_waiting++;
+  last_event_ns_ = std::max(last_event_ns_, item.at_ns);
+  net_.post(number, std::move(item));
+}
+
 bool SimCard::next(uint64_t now_ns, SimEvent* event) {
   net_.now_ns = std::max(net_.now_ns, now_ns);
   std::vector<SimItem>& inbox = self_->inbox;
-  if (inbox.empty() || inbox.front().at_ns > net_.now_ns) return false;
-  std::pop_heap(inbox.begin(), inbox.end());
-  SimItem item = std::move(inbox.back());
-  inbox.pop_back();
+  SimItem item;
+  do {
+    if (inbox.empty() || due_ns() > net_.now_ns) return false;
+    if (inbox.front().kind == SimItem::Kind::frame) served_ns_ = due_ns();
+    std::pop_heap(inbox.begin(), inbox.end());
+    item = std::move(inbox.back());
+    inbox.pop_back();
+    if (item.group) self_->lossy_waiting--;
+  } while (item.group && !lossy_.contains(item.group));
   *event = SimEvent{SimEvent::Kind::done, item.status, item.number, item.cookie, {}};
   switch (item.kind) {
     case SimItem::Kind::frame:
@@ -145,7 +187,7 @@ void SimCard::receive(SimItem& item, SimEvent* event) {
   const size_t head = item.bytes.size();
   sim_gather(item.bytes, item.pieces);
   // A sender that has closed since has neither a queue nor a use for `done`.
-  if (SimCard* sender = net_.endpoints[item.number].card) {
+  if (SimCard* sender = item.group ? nullptr : net_.endpoints[item.number].card) {
     sender->frame_left(item.queue);
     if (!sender->reaches(item.local))  // registered too briefly: anything may be there now
       std::fill(item.bytes.begin() + ptrdiff_t(head), item.bytes.end(), std::byte{0xdd});
@@ -153,6 +195,7 @@ void SimCard::receive(SimItem& item, SimEvent* event) {
   }
   received_ = std::move(item.bytes);
   event->kind = SimEvent::Kind::frame;
+  if (item.group) event->from = item.group;
   event->frame = received_;
   if (memory_.empty()) return;
   std::copy(received_.begin(), received_.end(), memory_.begin());
@@ -174,6 +217,7 @@ size_t SimCard::copy(void* to, const std::byte* from, size_t bytes) const {
 }
 
 Status SimCard::join(std::span<const std::byte> name, uint32_t* group) {
+  if (name.empty() || name.size() > 16) return Status::invalid;
   if (!(options().flags & kMulticast)) return Status::unsupported;
   const auto next = static_cast<uint32_t>(net_.groups.size()) | kGroupBit;
   *group = net_.groups.emplace(std::vector(name.begin(), name.end()), next).first->second;
@@ -181,7 +225,24 @@ Status SimCard::join(std::span<const std::byte> name, uint32_t* group) {
   return Status::ok;
 }
 
-void SimCard::leave(uint32_t group) { net_.members[group].erase(number_); }
+Status SimCard::join_lossy(const LossyMember& membership, uint32_t* group) {
+  if (!is_valid(membership)) return Status::invalid;
+  const auto next = static_cast<uint32_t>(net_.groups.size()) | kGroupBit | kLossyBit;
+  const SecretKey& key = membership.key;
+  *group = net_.groups.emplace(std::vector(key.begin(), key.end()), next).first->second;
+  if (lossy_.contains(*group)) return Status::invalid;
+  if (lossy_.size() == LossyGroups::kGroupsMax) return Status::no_memory;
+  lossy_.insert(*group);
+  if (membership.hears) net_.members[*group].insert(number_);
+  return Status::ok;
+}
+
+bool SimCard::is_lossy(uint32_t number) { return number & kLossyBit; }
+
+void SimCard::leave(uint32_t group) {
+  net_.members[group].erase(number_);
+  lossy_.erase(group);
+}
 
 Status SimCard::arm(int* fd) {
   if (!(options().flags & kWait)) return Status::unsupported;

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -45,7 +46,7 @@ struct SimEvent {
   enum class Kind : uint8_t { frame, done, down };
   Kind kind = Kind::done;
   Status status = Status::ok;        // done, down
-  uint32_t from = 0;                 // frame: its sender; down: who has ended
+  uint32_t from = 0;                 // frame: sender, or lossy group; down: who has ended
   uint64_t cookie = 0;               // done
   std::span<const std::byte> frame;  // the card's until give_back()
 };
@@ -80,8 +81,10 @@ class SimCard final : public Advice, public RegisteredMemory {
   void give_back();  // the frame of the last event
   // Copies at once. Returns for how many bytes the card did it: for those in its own memory.
   size_t copy(void* to, const std::byte* from, size_t bytes) const;
-  Status join(std::span<const std::byte> name, uint32_t* group);
+  Status join(std::span<const std::byte> name, uint32_t* group);  // 1 to 16 bytes
+  Status join_lossy(const LossyMember& membership, uint32_t* group);
   void leave(uint32_t group);
+  static bool is_lossy(uint32_t number);
   Status arm(int* fd);  // as Driver::arm()
 
   // --- memory -----------------------------------------------------------------------------
@@ -110,7 +113,10 @@ class SimCard final : public Advice, public RegisteredMemory {
   }
   void wake();
   void frame_left(uint32_t queue) { queued_[queue]--; }
+  uint64_t leave_port(size_t bytes);
+  uint64_t due_ns() const;
   void post(uint32_t number, SimItem item);
+  void post_lossy(uint32_t number, SimItem item);
   void receive(SimItem& item, SimEvent* event);
   void check_local(uint64_t region, std::span<const iovec> pieces) const;
   Status post_later(SimItem&& item);
@@ -131,7 +137,10 @@ class SimCard final : public Advice, public RegisteredMemory {
   std::unordered_map<uint32_t, Word*> guards_;  // by slot, of guarded regions; the fabric's
   std::map<void*, uint64_t> allocations_;       // bytes by address
   uint32_t next_slot_ = 0;
+  std::set<uint32_t> lossy_;         // groups that it is in
   uint64_t last_event_ns_ = 0;       // latest time of anything begun here
+  uint64_t port_free_ns_ = 0;        // when the last frame has left
+  uint64_t served_ns_ = 0;           // when the last one that arrived was done with
   std::vector<std::byte> received_;  // the frame of the last event
   std::vector<std::byte> memory_;    // the card's, for one frame
   int event_fd_ = -1;

@@ -24,7 +24,7 @@ SimFabric::Net::Net(const SimOptions& o)
 void SimFabric::Net::post(uint32_t number, SimItem item) {
   SimEndpoint& target = endpoints[number];
   if (target.end != Status::ok) {
-    if (item.kind != SimItem::Kind::frame) return;
+    if (item.kind != SimItem::Kind::frame || item.group) return;
     SimCard* sender = endpoints[item.number].card;
     if (!sender) return;
     sender->frame_left(item.queue);
@@ -70,7 +70,7 @@ void SimFabric::Net::end(uint32_t number, Status status) {
 
 void SimFabric::Net::settle_frames_of(uint32_t number, bool died) {
   const auto is_of = [&](const SimItem& item) {
-    return item.kind == SimItem::Kind::frame && item.number == number;
+    return item.kind == SimItem::Kind::frame && item.number == number && !item.group;
   };
   for (const uint32_t neighbour : endpoints[number].neighbours) {
     std::vector<SimItem>& inbox = endpoints[neighbour].inbox;
@@ -121,8 +121,7 @@ void SimFabric::advance(uint64_t ns) { net_->now_ns += ns; }
 uint64_t SimFabric::next_event_ns() const {
   uint64_t next = ~uint64_t{0};
   for (const auto& [number, endpoint] : net_->endpoints) {
-    if (endpoint.card && !endpoint.inbox.empty())
-      next = std::min(next, endpoint.inbox.front().at_ns);
+    if (endpoint.card && !endpoint.inbox.empty()) next = std::min(next, endpoint.card->due_ns());
   }
   return next;
 }

@@ -28,8 +28,12 @@ struct SimOptions {
   uint32_t peers_max = 1u << 24;
   uint64_t latency_min_ns = 0;  // each frame takes a random time in this range
   uint64_t latency_max_ns = 0;
-  uint32_t depth = 64;       // frames on their way to one peer; more is back-pressure
-  bool pending_rma = false;  // put and get answer `pending` and move the bytes later
+  uint32_t depth = 64;  // frames on their way to one peer; more is back-pressure
+  // Frames leave a card one after the other at this rate, and so they arrive; 0: at once.
+  uint64_t port_mbytes_per_s = 0;
+  uint64_t service_ns = 0;      // more for each frame that arrives, one after the other
+  uint32_t lossy_depth = 4096;  // frames of lossy groups that wait for a card; more are lost
+  bool pending_rma = false;     // put and get answer `pending` and move the bytes later
   // With kNeedsReg. Put, get, and bodies of frames, of more than inline_max bytes need a region.
   bool registers_local = false;
   bool tells_changes = false;      // current() knows of SimFabric::remap()

@@ -28,6 +28,7 @@ struct SimItem {
   Status status = Status::ok;  // done, down
   uint32_t number = 0;         // frame: sender; move, atomic: target; down: who went
   uint32_t queue = 0;          // frame: the sender's, where it takes room
+  uint32_t group = 0;          // frame: lossy group, it takes no room of the sender's; 0: none
   uint64_t at_ns = 0;          // 0: at once, before anything else
   uint64_t salt = 0;           // order of items of the same time
   uint64_t serial = 0;         // and of the same salt
@@ -52,6 +53,7 @@ struct SimEndpoint {
   Status end = Status::ok;        // peer_closed or peer_dead once it has ended
   std::vector<SimItem> inbox;     // a heap; empty once ended
   std::set<uint32_t> neighbours;  // endpoints that know this one, or that it has sent to
+  uint32_t lossy_waiting = 0;     // in the inbox, of lossy groups
 };
 
 struct SimFabric::Net {
@@ -70,6 +72,10 @@ struct SimFabric::Net {
   uint64_t random_latency() {
     return random.between(options.latency_min_ns, options.latency_max_ns);
   }
+  // How long so many bytes keep a port busy.
+  uint64_t port_ns(size_t bytes) const {
+    return options.port_mbytes_per_s ? bytes * 1000 / options.port_mbytes_per_s : 0;
+  }
 
   const SimOptions options;
   Random random;
@@ -85,5 +91,6 @@ struct SimFabric::Net {
 };
 
 inline constexpr uint32_t kGroupBit = 1u << 31;  // in the number of a group
+inline constexpr uint32_t kLossyBit = 1u << 30;  // and of a lossy one
 
 }  // namespace torii

@@ -10,6 +10,7 @@
 
 #include "core/base/log.h"
 #include "core/base/random.h"
+#include "drivers/fault/arrivals.h"
 
 namespace torii {
 namespace {
@@ -20,7 +21,7 @@ constexpr int kLastTries = 16;  // to send them when the driver closes
 
 constexpr uint32_t bit(Fault fault) { return 1u << static_cast<unsigned>(fault); }
 
-class FaultDriver final : public Decorator, private ShortFrames {
+class FaultDriver final : public Decorator, private ShortFrames, private LossyGroups {
  public:
   FaultDriver(const DriverEnv& env, const FaultPlan& plan)
       : Decorator(env), plan_(plan), random_(plan.seed) {}
@@ -42,6 +43,7 @@ class FaultDriver final : public Decorator, private ShortFrames {
   void leave(PeerId peer) override;
   Status arm(int* fd) override;
   ShortFrames* short_frames() override { return short_below_ ? this : nullptr; }
+  LossyGroups* lossy_groups() override { return below_->lossy_groups() ? this : nullptr; }
 
  private:
   struct Held {
@@ -69,6 +71,7 @@ class FaultDriver final : public Decorator, private ShortFrames {
 
   bool send_short(PeerId peer, uint64_t word0, uint64_t word1, const void* body,
                   uint32_t body_bytes) override;
+  Status join_lossy(const LossyMember& membership, PeerId* group) override;
   void packet(PeerId from, std::span<const std::byte> frame) override;
   void packets(std::span<Packet> all) override;
   void done(uint64_t cookie, Status status) override;
@@ -92,6 +95,10 @@ class FaultDriver final : public Decorator, private ShortFrames {
 
   FaultPlan plan_;
   Random random_;
+  Arrivals arrivals_{plan_, random_};
+  const Arrivals::HandUp hand_up_ = [this](PeerId group, std::span<const std::byte> frame) {
+    upper_.packet(group, frame);
+  };
   ShortFrames* short_below_ = nullptr;
   const uint64_t* short_head_ = nullptr;  // of the frame that is being sent, if it is a short one
   uint64_t now_ns_ = 0;
@@ -153,7 +160,16 @@ Status FaultDriver::connect(std::span<const std::byte> address, PeerId* peer, st
 }
 
 void FaultDriver::disconnect(PeerId peer) { part(peer, false); }
-void FaultDriver::leave(PeerId peer) { part(peer, true); }
+void FaultDriver::leave(PeerId peer) {
+  arrivals_.leave(peer);
+  part(peer, true);
+}
+
+Status FaultDriver::join_lossy(const LossyMember& membership, PeerId* group) {
+  const Status status = below_->lossy_groups()->join_lossy(membership, group);
+  if (status == Status::ok) arrivals_.join(*group);
+  return status;
+}
 
 void FaultDriver::part(PeerId id, bool group) {
   const auto it = peers_.find(id);
@@ -203,6 +219,11 @@ uint32_t FaultDriver::choose(const Tx& tx) {
 size_t FaultDriver::send(std::span<const Tx> batch) {
   size_t taken = 0;
   for (const Tx& tx : batch) {
+    if (arrivals_.has(tx.peer)) {
+      if (random_.chance(plan_.ppm[static_cast<size_t>(Fault::refuse)]) || !pass(tx)) break;
+      taken++;
+      continue;
+    }
     const uint32_t faults = choose(tx);
     if ((faults & bit(Fault::refuse)) || !strike(tx, faults)) break;
     for (FaultRule& rule : plan_.rules) {
@@ -359,6 +380,7 @@ unsigned FaultDriver::poll(uint64_t now_ns, unsigned budget) {
     count++;
   }
   count += report_deaths();
+  count += arrivals_.release(now_ns_, hand_up_);
   return count + below_->poll(now_ns, budget);
 }
 
@@ -384,11 +406,23 @@ bool FaultDriver::is_dead(PeerId id) const {
 }
 
 void FaultDriver::packet(PeerId from, std::span<const std::byte> frame) {
+  if (arrivals_.has(from)) return arrivals_.arrive(from, frame, now_ns_, hand_up_);
   if (!is_dead(from)) upper_.packet(from, frame);
 }
 
-// What arrived together stays together.
+// What arrived together stays together, but for frames of lossy groups.
 void FaultDriver::packets(std::span<Packet> all) {
+  const auto lossy = [&](const Packet& one) { return arrivals_.has(one.from); };
+  if (std::any_of(all.begin(), all.end(), lossy)) {
+    for (Packet& one : all) {
+      if (lossy(one)) {
+        packet(one.from, one.frame);
+      } else if (!is_dead(one.from)) {
+        upper_.packets({&one, 1});
+      }
+    }
+    return;
+  }
   const auto dead = [&](const Packet& one) { return is_dead(one.from); };
   if (std::none_of(all.begin(), all.end(), dead)) return upper_.packets(all);
   std::vector<Packet> living(all.begin(), all.end());
@@ -436,7 +470,8 @@ Status FaultDriver::transfer(const Access& access, Cap cap, Status (Driver::*cal
 Status FaultDriver::arm(int* fd) {
   const bool waiting = std::any_of(peers_.begin(), peers_.end(),
                                    [](const auto& entry) { return !entry.second.reported; });
-  if ((caps_.flags & kWait) && (waiting || !completed_.empty())) return Status::again;
+  if ((caps_.flags & kWait) && (waiting || !completed_.empty() || arrivals_.any_held()))
+    return Status::again;
   return below_->arm(fd);
 }
 

@@ -2,8 +2,7 @@
 // Copyright (c) 2026, the Torii authors
 //
 // The template to copy from. The calls of `card_` are those to replace: they stand for the library
-// or the registers of a real card. What remains is what every driver does. It numbers its peers,
-// copies what it must, takes no more than the card has room for, and makes all upcalls in poll().
+// or the registers of a real card. What remains is what every driver does.
 #include "drivers/sim/sim.h"
 
 #include <algorithm>
@@ -19,7 +18,7 @@
 namespace torii {
 namespace {
 
-class SimDriver final : public Driver, private Paths, private MappedMemory {
+class SimDriver final : public Driver, private Paths, private MappedMemory, private LossyGroups {
  public:
   SimDriver(std::unique_ptr<SimCard> card, const DriverEnv& env);
 
@@ -47,14 +46,21 @@ class SimDriver final : public Driver, private Paths, private MappedMemory {
   }
   void dealloc(void* base) override { card_->dealloc(base); }
   // Groups: kMulticast. Sleep: kWait.
-  Status join(std::span<const std::byte> group, PeerId* peer) override;
-  void leave(PeerId peer) override;
+  Status join(std::span<const std::byte> group, PeerId* peer) override {
+    uint32_t number;
+    return enter(card_->join(group, &number), &number, peer);
+  }
+  void leave(PeerId peer) override {
+    card_->leave(peers_[peer].number);
+    disconnect(peer);
+  }
   Status arm(int* fd) override { return card_->arm(fd); }
   // Interfaces that few drivers offer.
   Paths* paths() override { return this; }
   Advice* advice() override { return card_.get(); }
   RegisteredMemory* registered_memory() override { return has(kNeedsReg) ? card_.get() : nullptr; }
   MappedMemory* mapped_memory() override { return has(kGuard) ? this : nullptr; }
+  LossyGroups* lossy_groups() override { return this; }
 
  private:
   struct Peer {
@@ -65,12 +71,17 @@ class SimDriver final : public Driver, private Paths, private MappedMemory {
   Life life(PeerId peer) override { return card_->life(peers_[peer].number); }
   uint32_t long_max(PeerId) const override { return caps_.long_max; }
   Status reach(uint32_t remote, Reach* out) override;
+  Status join_lossy(const LossyMember& membership, PeerId* group) override {
+    uint32_t number;
+    return enter(card_->join_lossy(membership, &number), &number, group);
+  }
 
   bool has(uint32_t any_of) const { return caps_.flags & any_of; }
   PeerId add_peer(uint32_t number);
   SimFrame frame_of(const Tx& tx) const;
   Status find_import(Cap cap, uint32_t remote, SimKey* key) const;
   Status move(const Rma& rma, Cap cap);
+  Status enter(Status joined, const uint32_t* number, PeerId* peer);
 
   const std::unique_ptr<SimCard> card_;
   Sink& sink_;
@@ -158,7 +169,8 @@ size_t SimDriver::send(std::span<const Tx> batch) {
 // Copies what may change as soon as send() has returned.
 SimFrame SimDriver::frame_of(const Tx& tx) const {
   const uint64_t bytes = uint64_t{tx.head_bytes} + tx.body_bytes;
-  const bool copied = tx.body_bytes <= caps_.inline_max || bytes > caps_.mtu;
+  const bool copied = tx.body_bytes <= caps_.inline_max || bytes > caps_.mtu ||
+                      SimCard::is_lossy(peers_[tx.peer].number);
   TORII_ASSERT(tx.head_bytes <= kHeadMax && bytes <= std::max(caps_.mtu, caps_.long_max));
   TORII_ASSERT((tx.cookie || copied) && tx.piece_count <= caps_.pieces_max);
   SimFrame frame{peers_[tx.peer].number, tx.peer, tx.cookie, {}, {}, kNoRegion};
@@ -245,19 +257,12 @@ Status SimDriver::reach(uint32_t remote, Reach* out) {
   return status == Status::ok ? card_->reach(key, out) : status;
 }
 
-Status SimDriver::join(std::span<const std::byte> group, PeerId* peer) {
-  uint32_t number;
-  if (group.empty() || group.size() > 16) return Status::invalid;
-  if (const Status status = card_->join(group, &number); status != Status::ok) return status;
-  *peer = add_peer(number);
+Status SimDriver::enter(Status joined, const uint32_t* number, PeerId* peer) {
+  if (joined != Status::ok) return joined;
+  *peer = add_peer(*number);
   if (*peer != kNoPeer) return Status::ok;
-  card_->leave(number);
+  card_->leave(*number);
   return Status::no_memory;
-}
-
-void SimDriver::leave(PeerId peer) {
-  card_->leave(peers_[peer].number);
-  disconnect(peer);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libtorii_internal_la_SOURCES += \
+	src/drivers/udp/groups.cc \
 	src/drivers/udp/lifelines.cc \
 	src/drivers/udp/lifelines.h \
 	src/drivers/udp/net.cc \
@@ -7,7 +8,6 @@ libtorii_internal_la_SOURCES += \
 	src/drivers/udp/nic.cc \
 	src/drivers/udp/nic.h \
 	src/drivers/udp/outbox.h \
-	src/drivers/udp/numbers.h \
 	src/drivers/udp/path_size.h \
 	src/drivers/udp/paths.cc \
 	src/drivers/udp/pieces.cc \

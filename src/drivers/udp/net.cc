@@ -182,9 +182,13 @@ Socket open_connected_socket(std::span<const Socket> at_port, uint16_t port,
   return out;
 }
 
-Socket open_group_socket(const sockaddr_in6& group, const std::vector<Interface>& interfaces) {
+Socket open_group_socket(const sockaddr_in6& group, std::span<const Interface> interfaces) {
+  constexpr int kHops = 1;
   Socket out = open_any(!is_ipv4(group));
   if (out.fd < 0) return out;
+  set_int(out.fd, IPPROTO_IP, IP_MULTICAST_TTL, kHops);
+  if (out.ipv6) set_int(out.fd, IPPROTO_IPV6, IPV6_MULTICAST_HOPS, kHops);
+  if (interfaces.empty()) return out;
   set_int(out.fd, SOL_SOCKET, SO_REUSEADDR, 1);  // every process of the node has the port
   // Only what is sent to the group, and only on interfaces that have joined it.
   set_int(out.fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);
@@ -263,6 +267,11 @@ void set_multicast_interface(const Socket& socket, unsigned index) {
   request.imr_ifindex = static_cast<int>(index);
   setsockopt(socket.fd, IPPROTO_IP, IP_MULTICAST_IF, &request, sizeof(request));
   if (socket.ipv6) set_int(socket.fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, static_cast<int>(index));
+}
+
+void set_multicast_loop(const Socket& socket, bool on) {
+  set_int(socket.fd, IPPROTO_IP, IP_MULTICAST_LOOP, on);
+  if (socket.ipv6) set_int(socket.fd, IPPROTO_IPV6, IPV6_MULTICAST_LOOP, on);
 }
 
 bool enable_gro(const Socket& socket) { return set_int(socket.fd, SOL_UDP, UDP_GRO, 1); }

@@ -39,8 +39,9 @@ void close_socket(Socket* socket);  // fd becomes -1; nothing happens if it is
 
 // Opens a socket at a port of the system's choice; fd -1 and the reason in *why.
 Socket open_socket(uint16_t* port, std::string* why);
-// Opens one that receives what is sent to the group on these interfaces; fd -1 if that fails.
-Socket open_group_socket(const sockaddr_in6& group, const std::vector<Interface>& interfaces);
+// Opens one that sends to groups, as far as routers, and receives what is sent to this one on these
+// interfaces, if there are any; fd -1 and errno if that fails.
+Socket open_group_socket(const sockaddr_in6& group, std::span<const Interface> interfaces);
 // Opens one more at the port of `at_port`, all that are there, which is connected: what comes from
 // `to` arrives at it only, and sending costs the system no search for the way. fd -1 if that fails.
 Socket open_connected_socket(std::span<const Socket> at_port, uint16_t port,
@@ -55,6 +56,8 @@ Socket accept_stream(const Socket& listener);  // fd -1: nobody has connected
 bool keep_to(const Socket& socket, const std::vector<Interface>& interfaces);
 // What goes to groups leaves by this interface.
 void set_multicast_interface(const Socket& socket, unsigned index);
+// And arrives on this node, too, or not.
+void set_multicast_loop(const Socket& socket, bool on);
 // The kernel puts datagrams that arrive together into one buffer. False: it cannot.
 bool enable_gro(const Socket& socket);
 

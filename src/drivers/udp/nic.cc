@@ -31,7 +31,6 @@ namespace {
 constexpr uint32_t kDatagramMax = 9216 - kIpBytes;  // longer ones on loopback gain nothing
 constexpr uint32_t kDatagramMin = 512 + 64 + kHeaderBytes;
 constexpr uint32_t kPeersMax = 1 << 20;
-constexpr size_t kGroupsMax = 64;
 constexpr int kPortsTried = 16;
 
 // A number by which nobody else is taken for this process; 0, with errno: the system gives none.
@@ -41,36 +40,6 @@ uint64_t draw_number() {
     if (getrandom(&number, sizeof(number), 0) != sizeof(number)) return 0;
   } while (tag_of(number) == 0);
   return number;
-}
-
-// FNV-1a with a final mix.
-uint64_t group_number(std::span<const std::byte> name) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const std::byte b : name) hash = (hash ^ static_cast<uint8_t>(b)) * 0x100000001b3;
-  hash ^= hash >> 33;
-  hash *= 0xff51afd7ed558ccd;
-  return hash ^ hash >> 33;
-}
-
-// Address and port are made of the group's name, so members agree without asking: 239.192.0.0/14
-// (RFC 2365, for organizations) or ff15::/16 (transient, site), ports from 49152 on.
-sockaddr_in6 group_address(uint64_t number, bool ipv6) {
-  sockaddr_in6 out{};
-  out.sin6_family = AF_INET6;
-  out.sin6_port = htons(static_cast<uint16_t>(0xc000 | (number >> 48 & 0x3fff)));
-  uint8_t* host = out.sin6_addr.s6_addr;
-  if (ipv6) {
-    host[0] = 0xff;
-    host[1] = 0x15;
-    for (size_t i = 0; i < 8; i++) host[8 + i] = static_cast<uint8_t>(number >> (8 * i));
-    return out;
-  }
-  host[10] = host[11] = 0xff;
-  host[12] = 239;
-  host[13] = static_cast<uint8_t>(192 | (number >> 16 & 3));
-  host[14] = static_cast<uint8_t>(number >> 8);
-  host[15] = static_cast<uint8_t>(number);
-  return out;
 }
 
 }  // namespace
@@ -85,7 +54,7 @@ UdpDriver::UdpDriver(const DriverEnv& env, std::vector<Interface> interfaces)
       outbox_(std::make_unique<Outbox>(*this)) {}
 
 UdpDriver::~UdpDriver() {
-  for (const PeerId id : groups_) udp::close_socket(&peers_[id].inbox);
+  for (const PeerId id : groups_) udp::close_socket(&peers_[id].group_socket);
   for (const auto& [id, rail] : direct_) udp::close_socket(&peers_[id].rails[rail].direct);
   for (Source& one : retired_) udp::close_socket(&one.socket);
   if (sleep_fd_ >= 0) close(sleep_fd_);
@@ -157,8 +126,9 @@ bool UdpDriver::open(std::string* why) {
     return false;
   }
   segments_ = enable_gro(socket_);
-  set_multicast_interface(socket_, interfaces_[0].index);
-  caps_.flags = kMulticast | kWait;
+  group_interface_ = interfaces_[0].index;
+  has_neighbour_ = interfaces_[0].loopback;
+  caps_.flags = kWait;
   caps_.mtu = datagram_max_ - kHeaderBytes;
   // In datagrams as many as the kernel cuts a buffer into.
   if (segments_)
@@ -233,6 +203,7 @@ Status UdpDriver::connect(std::span<const std::byte> address, PeerId* out, std::
   }
   peers_[id].listens = theirs.listens;
   for (size_t i = 0; i < theirs.count; i++) {
+    if (!has_neighbour_ && has_host(own_, theirs.hosts[i])) found_neighbour();
     sockaddr_in6 where{};
     where.sin6_family = AF_INET6;
     where.sin6_port = htons(theirs.port);
@@ -268,52 +239,6 @@ Life UdpDriver::life(PeerId id) {
 void UdpDriver::disconnect(PeerId id) {
   TORII_ASSERT(!peer_at(id).group);
   by_number_.erase(peers_[id].number);
-  forget(id);
-}
-
-// --- groups
-// ---------------------------------------------------------------------------------------
-
-Status UdpDriver::join(std::span<const std::byte> group, PeerId* out) {
-  if (group.empty() || group.size() > 16) return Status::invalid;
-  const std::string name(reinterpret_cast<const char*>(group.data()), group.size());
-  for (const PeerId id : groups_) {
-    if (peers_[id].name != name) continue;
-    *out = id;
-    return Status::ok;
-  }
-  if (groups_.size() == kGroupsMax) return Status::no_memory;
-  const uint64_t number = group_number(group);
-  const bool ipv6 = std::none_of(interfaces_.begin(), interfaces_.end(),
-                                 [](const Interface& one) { return !one.ipv4.empty(); });
-  const sockaddr_in6 where = group_address(number, ipv6);
-  Socket inbox = open_group_socket(where, interfaces_);
-  const PeerId id = inbox.fd >= 0 ? new_peer(number) : kNoPeer;
-  if (id == kNoPeer) {
-    TORII_INFO("udp: joining the group %s failed: %s", to_text(where).c_str(),
-               std::strerror(errno));
-    udp::close_socket(&inbox);
-    return Status::io_error;
-  }
-  Peer& peer = peers_[id];
-  peer.group = true;
-  // Nobody answers for all members.
-  peer.rails.push_back(rail_at(where, kNoInterface));
-  peer.rails[0].segments = false;
-  peer.first = 0;
-  peer.inbox = inbox;
-  peer.name = name;
-  groups_.push_back(id);
-  list_sources();
-  *out = id;
-  return Status::ok;
-}
-
-void UdpDriver::leave(PeerId id) {
-  TORII_ASSERT(peer_at(id).group);
-  std::erase(groups_, id);
-  end_socket(&peers_[id].inbox);
-  list_sources();
   forget(id);
 }
 

@@ -15,11 +15,11 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/numbers.h"
 #include "core/base/random.h"
 #include "drivers/interfaces.h"
 #include "drivers/udp/lifelines.h"
 #include "drivers/udp/net.h"
-#include "drivers/udp/numbers.h"
 #include "drivers/udp/path_size.h"
 #include "drivers/udp/pieces.h"
 #include "drivers/udp/wire.h"
@@ -33,7 +33,8 @@ inline constexpr uint32_t kBufferMax = 65000;  // bytes that the kernel cuts int
 struct Source {
   Socket socket;
   bool connected = false;
-  sockaddr_in6 peer{};  // to that one
+  sockaddr_in6 peer{};     // to that one
+  PeerId group = kNoPeer;  // or it is a group's
 };
 
 // Datagrams taken from one socket by one system call.
@@ -52,6 +53,8 @@ class Inbox {
   // Makes the datagram that next() gave last so long, by those that the kernel joined to it. False:
   // they are not there, and all of the buffer is passed over.
   bool extend(std::span<const std::byte>* datagram, size_t bytes);
+  // The one whose socket was asked; kNoPeer: it was no group's.
+  PeerId group() const { return group_; }
 
  private:
   bool ask(int fd, size_t most);
@@ -70,10 +73,11 @@ class Inbox {
   size_t offset_ = 0;  // in a buffer of joined datagrams
   size_t one_ = 0;     // bytes of each of them, but the last
   bool connected_ = false;
+  PeerId group_ = kNoPeer;
   sockaddr_in6 sender_{};
 };
 
-class UdpDriver final : public Driver, private Paths {
+class UdpDriver final : public Driver, private Paths, private LossyGroups {
  public:
   UdpDriver(const DriverEnv& env, std::vector<Interface> interfaces);
   ~UdpDriver() override;
@@ -85,10 +89,10 @@ class UdpDriver final : public Driver, private Paths {
   void disconnect(PeerId peer) override;
   size_t send(std::span<const Tx> batch) override;
   unsigned poll(uint64_t now_ns, unsigned budget) override;
-  Status join(std::span<const std::byte> group, PeerId* peer) override;
   void leave(PeerId peer) override;
   Status arm(int* fd) override;
   Paths* paths() override { return this; }
+  LossyGroups* lossy_groups() override { return this; }
 
  private:
   std::string text(PeerId peer) const override;
@@ -97,6 +101,7 @@ class UdpDriver final : public Driver, private Paths {
   Life life(PeerId peer) override;
   uint32_t long_max(PeerId) const override { return caps_.long_max; }
   std::vector<PeerAddress> addresses(PeerId peer) const override;
+  Status join_lossy(const LossyMember& membership, PeerId* group) override;
 
   static constexpr size_t kNoInterface = ~size_t{0};
   static constexpr uint8_t kNoRail = 0xff;
@@ -139,8 +144,8 @@ class UdpDriver final : public Driver, private Paths {
     uint64_t rest_ns = 0;      // from then to the next round, if something is sent
     std::vector<Rail> rails;
     std::vector<Candidate> candidates;
-    Socket inbox;      // of a group
-    std::string name;  // of a group
+    Socket group_socket;  // to send to the group by, and mostly to hear it
+    bool hears = false;
 
     bool has_path() const { return first != kNoRail; }
   };
@@ -152,6 +157,11 @@ class UdpDriver final : public Driver, private Paths {
   PeerId new_peer(uint64_t number);
   PeerId known(uint64_t number) const;
   void forget(PeerId id);
+
+  // groups.cc
+  void found_neighbour();
+  void prefer_interface(unsigned index);
+  bool take_group(std::span<const std::byte> frame, const Header& header);
 
   // paths.cc
   void add_candidate(Peer& peer, const sockaddr_in6& where);
@@ -207,7 +217,6 @@ class UdpDriver final : public Driver, private Paths {
                    const sockaddr_in6& from);
   bool take_piece(std::span<const std::byte> datagram, const Header& header,
                   const sockaddr_in6& from);
-  bool is_group(uint32_t tag) const;
   void hand_up();
   PeerId believe(uint64_t number, const sockaddr_in6& from);
   void add_packet(const Header& header, std::span<const std::byte> frame, const sockaddr_in6& from);
@@ -251,6 +260,8 @@ class UdpDriver final : public Driver, private Paths {
   bool slept_ = false;          // on that, since the last look
   std::vector<int> armed_;      // which of them it still tells of
   std::vector<unsigned> paths_by_interface_;  // how many lead over each; for groups
+  unsigned group_interface_ = 0;              // by which frames to groups leave
+  bool has_neighbour_ = false;                // a process of the same address; for groups
   std::unique_ptr<Outbox> outbox_;            // empty outside of send()
   Lifelines lifelines_;
 };

@@ -34,7 +34,7 @@ class UdpDriver::Outbox {
   bool add(const Tx& tx, uint8_t rail) {
     if (frames_ == kBatchMax || pieces_used_ + kOutboxPieces > std::size(pieces_)) return false;
     const Peer& peer = nic_.peers_[tx.peer];
-    const Socket& direct = peer.rails[rail].direct;
+    const Socket& direct = peer.group ? peer.group_socket : peer.rails[rail].direct;
     const Socket& socket = direct.fd >= 0 ? direct : nic_.socket_;
     if (frames_ && socket.fd != socket_.fd) return false;
     socket_ = socket;

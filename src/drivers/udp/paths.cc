@@ -99,7 +99,7 @@ bool UdpDriver::complete(const Peer& peer) {
 void UdpDriver::doubt(PeerId id, Peer& peer, const Rail& rail) {
   const uint64_t since_ns = now_ns_ - peer.pinged_ns;
   if (now_ns_ - rail.heard_ns < kQuietNs && since_ns < peer.rest_ns) return;
-  if (!peer.group && since_ns >= std::min(kQuietNs, peer.rest_ns)) look_for(id);
+  if (since_ns >= std::min(kQuietNs, peer.rest_ns)) look_for(id);
 }
 
 void UdpDriver::ping(PeerId id) {
@@ -286,8 +286,7 @@ void UdpDriver::answers(Peer& peer, const sockaddr_in6& path, size_t interface) 
   if (peer.rails.empty() && interface != kNoInterface) {
     paths_by_interface_[interface]++;
     const auto most = std::max_element(paths_by_interface_.begin(), paths_by_interface_.end());
-    set_multicast_interface(
-        socket_, interfaces_[static_cast<size_t>(most - paths_by_interface_.begin())].index);
+    prefer_interface(interfaces_[static_cast<size_t>(most - paths_by_interface_.begin())].index);
   }
   peer.rails.push_back(rail_at(path, interface));
   set_first(peer);

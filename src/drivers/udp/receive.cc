@@ -39,6 +39,7 @@ Inbox::Inbox() : memory_(new std::byte[kDatagrams * kBytes]) {
 bool Inbox::fill(const Source& source, size_t most) {
   const int fd = source.socket.fd;
   connected_ = source.connected;
+  group_ = source.group;
   if (connected_) sender_ = source.peer;
   for (size_t i = 0; i < most; i++) {
     messages_[i].msg_hdr.msg_name = connected_ ? nullptr : &from_[i].ipv6;
@@ -188,19 +189,14 @@ bool UdpDriver::take_datagram(std::span<const std::byte> datagram, const sockadd
     counters_.udp_foreign++;
     return false;
   }
-  if (header.kind == Kind::group) {
-    const bool mine = is_group(header.to);
-    if (header.from == own_.number) return false;
-    if (!mine) counters_.udp_foreign++;
-    if (!mine) return false;
-    packets_[packet_count_++] = {known(header.from), frame_in(datagram, header)};
-    return true;
-  }
-  if (header.kind == Kind::piece) return take_piece(datagram, header, from);
-  if (header.to != tag_of(own_.number)) {
+  // Each at its own sockets.
+  const bool to_group = inbox_.group() != kNoPeer;
+  if (to_group && header.kind == Kind::group) return take_group(frame_in(datagram, header), header);
+  if (to_group || header.kind == Kind::group || header.to != tag_of(own_.number)) {
     counters_.udp_foreign++;
     return false;
   }
+  if (header.kind == Kind::piece) return take_piece(datagram, header, from);
   if (header.kind == Kind::longer) return take_longer(datagram, header, from);
   if (header.kind == Kind::data) {
     add_packet(header, frame_in(datagram, header), from);
@@ -222,20 +218,9 @@ bool UdpDriver::take_longer(std::span<const std::byte> datagram, const Header& h
   return true;
 }
 
-bool UdpDriver::is_group(uint32_t tag) const {
-  return std::any_of(groups_.begin(), groups_.end(),
-                     [&](PeerId id) { return tag_of(peers_[id].number) == tag; });
-}
-
 bool UdpDriver::take_piece(std::span<const std::byte> datagram, const Header& header,
                            const sockaddr_in6& from) {
-  const bool mine = header.to == tag_of(own_.number);
-  if (!mine && header.from == own_.number) return false;
-  if (!mine && !is_group(header.to)) {
-    counters_.udp_foreign++;
-    return false;
-  }
-  if (mine && known(header.from) == kNoPeer) {
+  if (known(header.from) == kNoPeer) {
     counters_.udp_foreign++;
     return false;
   }

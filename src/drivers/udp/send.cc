@@ -33,6 +33,10 @@ size_t UdpDriver::send(std::span<const Tx> batch) {
       if (!peer.has_path()) look_for(tx.peer);
       if (!peer.has_path()) break;
       const uint8_t rail = choose(peer, tx.rail);
+      if (peer.group) {  // nobody answers for all its members
+        if (!out.add(tx, rail)) break;
+        continue;
+      }
       doubt(tx.peer, peer, peer.rails[rail]);
       if (tx.head_bytes + tx.body_bytes > kFrameLeast && peer.rails[rail].size.is_due(now_ns_))
         ask_for_size(tx.peer, peer.rails[rail]);
@@ -47,8 +51,12 @@ size_t UdpDriver::send(std::span<const Tx> batch) {
       return taken;
     const bool segmented = sent < 0 && out.message(0).bytes > out.message(0).size;
     if (segmented && (error == EINVAL || error == EMSGSIZE || error == EIO)) {
-      // This path's packets are smaller.
       Rail& rail = peers_[out.message(0).peer].rails[out.message(0).rail];
+      if (peers_[out.message(0).peer].group) {
+        rail.segments = false;
+        continue;
+      }
+      // This path's packets are smaller.
       const bool was_least = rail.size.is_least();
       if (was_least) rail.segments = false;
       rail.size.shorten();

@@ -31,7 +31,7 @@ void UdpDriver::consider_direct(PeerId id, uint8_t number) {
   if (take_turns_) return;
   Rail& rail = peers_[id].rails[number];
   rail.used_ns = now_ns_;
-  if (peers_[id].group || rail.direct.fd >= 0 || ++rail.sends < kSendsForDirect) return;
+  if (rail.direct.fd >= 0 || ++rail.sends < kSendsForDirect) return;
   rail.sends = 0;
   const auto rail_of = [&](const auto& one) -> Rail& {
     return peers_[one.first].rails[one.second];
@@ -73,7 +73,8 @@ void UdpDriver::list_sources() {
     const Rail& rail = peers_[id].rails[number];
     sources_.push_back({rail.direct, true, rail.path});
   }
-  for (const PeerId id : groups_) sources_.push_back({peers_[id].inbox, false, {}});
+  for (const PeerId id : groups_)
+    if (peers_[id].hears) sources_.push_back({peers_[id].group_socket, false, {}, id});
   ready_.clear();
   for (const Source& one : sources_) ready_.push_back({one.socket.fd, POLLIN, 0});
   source_ = 0;

@@ -2,6 +2,8 @@
 // Copyright (c) 2026, the Torii authors
 #include "drivers/udp/wire.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -108,6 +110,31 @@ bool add_host(Address* address, const in6_addr& host) {
   if (host_bytes(*address) + bytes > kAddressBytes - kHostsAt) return false;
   address->hosts[address->count++] = host;
   return true;
+}
+
+sockaddr_in6 group_address(uint64_t number, bool ipv6) {
+  sockaddr_in6 out{};
+  out.sin6_family = AF_INET6;
+  out.sin6_port = htons(static_cast<uint16_t>(0xc000 | (number >> 48 & 0x3fff)));
+  uint8_t* host = out.sin6_addr.s6_addr;
+  if (ipv6) {
+    host[0] = 0xff;
+    host[1] = 0x15;
+    for (size_t i = 0; i < 8; i++) host[8 + i] = static_cast<uint8_t>(number >> (8 * i));
+    return out;
+  }
+  host[10] = host[11] = 0xff;
+  host[12] = 239;
+  host[13] = static_cast<uint8_t>(192 | (number >> 16 & 3));
+  host[14] = static_cast<uint8_t>(number >> 8);
+  host[15] = static_cast<uint8_t>(number);
+  return out;
+}
+
+bool has_host(const Address& address, const in6_addr& host) {
+  for (size_t i = 0; i < address.count; i++)
+    if (std::memcmp(&address.hosts[i], &host, sizeof(host)) == 0) return true;
+  return false;
 }
 
 void write_address(const Address& address, std::byte* out) {

@@ -10,7 +10,7 @@
 //
 // kind   bits 0-2; the others are 0, but see data
 // to     the low half of the receiver's number, or of the group's: what is meant for another
-//        process at this address and port is recognized
+//        process or group at this address and port is recognized
 // from   the sender's number, drawn by lot when it opened
 //
 // data, group   a frame follows, then zeros, as many as the upper five bits of `kind` say
@@ -18,8 +18,7 @@
 //               header: all but the last are as long as this one. It arrives if the system joins
 //               them again (UDP_GRO), and is lost otherwise.
 // piece         number of the frame (4), its length (2), index (1) and number (1) of its pieces;
-//               the piece. All have the same length, the last one with zeros behind it. `to` is a
-//               process or a group.
+//               the piece. All have the same length, the last one with zeros behind it.
 // ping          number (8), candidate (1), zeros (3), length of the datagram (4), tag (8), zeros up
 //               to that length, to see whether this path carries it
 // pong          number, candidate, zeros and length of the ping, tag (8)
@@ -93,6 +92,10 @@ struct Address {
 
 // Adds a host if there is room for it in kAddressBytes.
 bool add_host(Address* address, const in6_addr& host);
+bool has_host(const Address& address, const in6_addr& host);
+// Where a group with this number is: in 239.192.0.0/14 (RFC 2365, for organizations) or ff15::/16
+// (transient, site), at a port from 49152 on. IPv4 addresses as above.
+sockaddr_in6 group_address(uint64_t number, bool ipv6);
 void write_address(const Address& address, std::byte* out);
 bool parse_address(std::span<const std::byte> bytes, Address* out);
 

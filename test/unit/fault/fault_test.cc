@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "drivers/sim/sim.h"
 #include "recorder.h"
@@ -55,6 +56,33 @@ struct Pair {
   End a, b;
   PeerId peer;
 };
+
+// Each member misses other frames, and none of them is sent again.
+TEST(Fault, LossyGroupsLoseFramesWhereTheyArrive) {
+  SimFabric fabric({.flags = 0});
+  const auto faulty = [&](const DriverEnv& env) {
+    return wrap_fault([&](const DriverEnv& inner) { return open_sim(fabric, inner); }, env,
+                      plan_of("drop=30%,duplicate=10%,delay-max=1us,drop#1/byte0=0x30"));
+  };
+  End ends[] = {End(faulty), End(faulty), End(faulty)};
+  PeerId groups[3];
+  for (uint32_t i = 0; i < 3; i++)
+    ASSERT_EQ(ends[i].driver->lossy_groups()->join_lossy({SecretKey{}, i, 3, true}, &groups[i]),
+              Status::ok);
+  for (int i = 0; i < 200; i++) ASSERT_TRUE(ends[0].send(groups[0], std::to_string(i)));
+  for (uint64_t now_ns = 0; now_ns < 10000; now_ns += 1000)
+    for (End& end : ends) end.driver->poll(now_ns, 1000);
+  std::set<std::string> heard[3];
+  for (int i = 1; i < 3; i++) {
+    for (const auto& packet : ends[i].sink.packets) heard[i].insert(packet.bytes);
+    EXPECT_GT(heard[i].size(), 100u);
+    EXPECT_LT(heard[i].size(), 180u);
+    EXPECT_GT(ends[i].sink.packets.size(), heard[i].size()) << "some come twice";
+    EXPECT_FALSE(heard[i].contains("0")) << "a rule";
+  }
+  EXPECT_NE(heard[1], heard[2]);
+  EXPECT_TRUE(ends[0].sink.packets.empty());
+}
 
 // Hands up all that it was sent since the last poll together.
 class Bundler final : public Driver {

@@ -204,5 +204,74 @@ TEST(Sim, RefusalsLeaveNoTrace) {
   EXPECT_LT(taken, 50);
 }
 
+// --- a busy network -------------------------------------------------------------------------
+
+// When each frame arrives, in steps of 100 ns.
+std::vector<uint64_t> arrivals(End& end, uint64_t end_ns) {
+  std::vector<uint64_t> out;
+  for (uint64_t now_ns = 0; now_ns <= end_ns; now_ns += 100) {
+    end.driver->poll(now_ns, 1000);
+    while (out.size() < end.sink.packets.size()) out.push_back(now_ns);
+  }
+  return out;
+}
+
+// A port of 1,000 MB/s moves a byte in a nanosecond.
+TEST(Sim, FramesLeaveAndArriveOneAfterTheOther) {
+  SimFabric fabric({.latency_min_ns = 5000, .latency_max_ns = 5000, .port_mbytes_per_s = 1000});
+  End a(on(fabric)), b(on(fabric)), c(on(fabric));
+  const PeerId to_b = a.connect(b), to_c = a.connect(c);
+  const std::string frame(1000, 'x');
+  for (int i = 0; i < 3; i++) ASSERT_TRUE(a.send(i == 1 ? to_c : to_b, "", frame));
+  EXPECT_EQ(fabric.next_event_ns(), 1000u + 5000u + 1000u);
+  EXPECT_EQ(arrivals(b, 20000), (std::vector<uint64_t>{7000, 9000}));
+  EXPECT_EQ(arrivals(c, 0).size(), 1u);
+}
+
+TEST(Sim, EachFrameThatArrivesIsServed) {
+  SimFabric fabric({.latency_min_ns = 1000, .latency_max_ns = 1000, .service_ns = 700});
+  End a(on(fabric)), b(on(fabric)), c(on(fabric));
+  for (End* from : {&a, &b}) ASSERT_TRUE(from->send(from->connect(c), "x"));
+  EXPECT_EQ(arrivals(c, 20000), (std::vector<uint64_t>{1700, 2400}));
+}
+
+TEST(Sim, APortWithABacklogRefuses) {
+  SimFabric fabric({.flags = 0, .mtu = 1000, .depth = 4, .port_mbytes_per_s = 1000});
+  End a(on(fabric));
+  PeerId group;
+  ASSERT_EQ(a.driver->lossy_groups()->join_lossy({SecretKey{}, 0, 2, true}, &group), Status::ok);
+  int taken = 0;
+  while (taken < 100 && a.send(group, std::string(100, 'h'), std::string(900, 'b'))) taken++;
+  EXPECT_EQ(taken, 5);
+  a.driver->poll(1000, 10);
+  EXPECT_TRUE(a.send(group, "one has left"));
+}
+
+// One frame takes the sender's port once, however many there are; a member that is slow loses some.
+TEST(Sim, LossyGroupsCostTheSenderOneFrame) {
+  constexpr uint32_t kMembers = 20;
+  SimFabric fabric({.flags = 0,
+                    .latency_min_ns = 1000,
+                    .latency_max_ns = 1000,
+                    .port_mbytes_per_s = 1000,
+                    .service_ns = 1000,
+                    .lossy_depth = 3});
+  std::vector<std::unique_ptr<End>> ends;
+  std::vector<PeerId> groups(kMembers);
+  for (uint32_t i = 0; i < kMembers; i++) {
+    ends.push_back(std::make_unique<End>(on(fabric)));
+    ASSERT_EQ(
+        ends[i]->driver->lossy_groups()->join_lossy({SecretKey{}, i, kMembers, true}, &groups[i]),
+        Status::ok);
+  }
+  for (int i = 0; i < 10; i++) ASSERT_TRUE(ends[0]->send(groups[0], std::string(100, 'x')));
+  EXPECT_EQ(fabric.next_event_ns(), 100u + 1000u + 1000u + 100u);
+  for (uint32_t i = 1; i < kMembers; i++) {
+    ends[i]->driver->poll(50000, 100);
+    EXPECT_EQ(ends[i]->sink.packets.size(), 3u) << i;
+    EXPECT_EQ(ends[i]->sink.packets[0].from, groups[i]);
+  }
+}
+
 }  // namespace
 }  // namespace torii

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <initializer_list>
 #include <memory>
 #include <span>
@@ -95,6 +96,18 @@ class Stranger {
     target.sin_port = htons(to);
     sendto(fd_, bytes.data(), bytes.size(), 0, reinterpret_cast<sockaddr*>(&target),
            sizeof(target));
+  }
+  // To a group, by loopback.
+  void send(const sockaddr_in6& group, std::span<const std::byte> bytes) {
+    sockaddr_in target{};
+    target.sin_family = AF_INET;
+    std::memcpy(&target.sin_addr, group.sin6_addr.s6_addr + 12, sizeof(target.sin_addr));
+    target.sin_port = group.sin6_port;
+    in_addr loopback{htonl(INADDR_LOOPBACK)};
+    setsockopt(fd_, IPPROTO_IP, IP_MULTICAST_IF, &loopback, sizeof(loopback));
+    EXPECT_EQ(sendto(fd_, bytes.data(), bytes.size(), 0, reinterpret_cast<sockaddr*>(&target),
+                     sizeof(target)),
+              static_cast<ssize_t>(bytes.size()));
   }
   // The datagrams that have arrived.
   std::vector<Bytes> received() {

@@ -53,24 +53,75 @@ TEST_F(Udp, ForeignDatagramsAreCountedAndDropped) {
   EXPECT_TRUE(a.sink.packets.empty());
 }
 
-TEST_F(Udp, AGroupNamesNoStrangers) {
+// A group for one of two, whose number is the first part of its key.
+PeerId join(End& end, uint64_t number, uint32_t own, bool hears = true) {
+  LossyMember membership;
+  std::memcpy(membership.key.data(), &number, sizeof(number));
+  membership.number = own;
+  membership.members = 2;
+  membership.hears = hears;
+  PeerId group = kNoPeer;
+  EXPECT_EQ(end.driver->lossy_groups()->join_lossy(membership, &group), Status::ok);
+  return group;
+}
+
+TEST_F(Udp, FramesToAGroupComeFromIt) {
   End a(open), b(open);
-  PeerId group_a, group_b;
-  const std::byte name[] = {std::byte{1}};
-  ASSERT_EQ(a.driver->join(name, &group_a), Status::ok);
-  ASSERT_EQ(b.driver->join(name, &group_b), Status::ok);
-  PeerId again;
-  ASSERT_EQ(b.driver->join(name, &again), Status::ok);
-  EXPECT_EQ(again, group_b);
-  EXPECT_TRUE(a.send(group_a, "to all"));
-  poll({&a, &b}, 5);
-  ASSERT_EQ(b.sink.packets.size(), 1u);
-  EXPECT_EQ(b.sink.packets[0].from, kNoPeer) << "a frame to a group makes no peer";
-  const PeerId from = b.connect(a);
-  EXPECT_TRUE(a.send(group_a, "to all"));
-  poll({&a, &b}, 5);
-  ASSERT_EQ(b.sink.packets.size(), 2u);
-  EXPECT_EQ(b.sink.packets[1].from, from);
+  const uint64_t number = parsed(a).number;
+  const PeerId group_a = join(a, number, 0), group_b = join(b, number, 1);
+  // Each as long as a datagram can be: a buffer for the kernel to cut.
+  std::vector<std::string> frames(10, std::string(a.driver->caps().mtu, 'L'));
+  std::vector<Tx> batch(frames.size());
+  std::vector<iovec> pieces(frames.size());
+  for (size_t i = 0; i < frames.size(); i++) {
+    frames[i][0] = static_cast<char>(i);
+    pieces[i] = {frames[i].data(), frames[i].size()};
+    batch[i].peer = group_a;
+    batch[i].head = "";
+    batch[i].pieces = &pieces[i];
+    batch[i].piece_count = 1;
+    batch[i].body_bytes = static_cast<uint32_t>(frames[i].size());
+  }
+  ASSERT_EQ(a.driver->send(batch), batch.size());
+  poll({&a, &b}, 10);
+  ASSERT_EQ(b.sink.packets.size(), frames.size());
+  for (size_t i = 0; i < frames.size(); i++) {
+    EXPECT_EQ(b.sink.packets[i].from, group_b);
+    EXPECT_EQ(b.sink.packets[i].bytes, frames[i]) << i;
+  }
+  EXPECT_TRUE(a.sink.packets.empty());
+  EXPECT_EQ(a.counters.udp_own, frames.size()) << "over loopback all members share an address";
+  EXPECT_EQ(a.counters.udp_foreign + b.counters.udp_foreign, 0u);
+}
+
+// What is for a group comes to its socket, what is for a process to the other one.
+TEST_F(Udp, GroupsAndProcessesHearNothingOfEachOthers) {
+  End a(open);
+  const uint64_t number = parsed(a).number;
+  join(a, number, 0);
+  const sockaddr_in6 where = group_address(number, false);
+  Stranger other;
+  const auto send = [&](bool to_group, Kind kind, uint32_t to) {
+    Header header;
+    header.kind = kind;
+    header.to = to;
+    header.from = 5;
+    Bytes bytes(100);
+    write_header(header, bytes.data());
+    if (to_group) {
+      other.send(where, bytes);
+    } else {
+      other.send(parsed(a).port, bytes);
+    }
+    poll({&a}, 8);
+  };
+  send(true, Kind::data, tag_of(number));
+  send(true, Kind::group, tag_of(number) + 1);
+  send(false, Kind::group, tag_of(number));
+  EXPECT_EQ(a.counters.udp_foreign, 3u);
+  EXPECT_TRUE(a.sink.packets.empty());
+  send(true, Kind::group, tag_of(number));
+  EXPECT_EQ(a.sink.packets.size(), 1u);
 }
 
 // Frames of one size travel as one buffer: what arrives are the frames.

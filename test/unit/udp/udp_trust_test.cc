@@ -5,9 +5,9 @@
 // everything, but have no key: nothing.
 #include <algorithm>
 
+#include "core/base/numbers.h"
 #include "core/base/random.h"
 #include "core/link/link.h"
-#include "drivers/udp/numbers.h"
 #include "unit/link/link_kit.h"
 #include "unit/udp/udp_ends.h"
 

@@ -124,7 +124,7 @@ struct Look {
   DriverCaps caps;
   uint64_t remote_min = 0;
   uint64_t take_min = kNoSize;
-  bool registers_local = false, tells_changes = false;
+  bool registers_local = false, tells_changes = false, lossy_groups = false;
   uint64_t once_min = 0;
   std::string why;  // not usable: the reason and the remedy
 };
@@ -133,6 +133,7 @@ std::vector<std::string> caps_cells(const Look& look) {
   const DriverCaps& caps = look.caps;
   std::vector<std::string> cells;
   for (const CapName& cap : kCapNames) cells.push_back(caps.flags & cap.flag ? "yes" : "-");
+  cells.push_back(look.lossy_groups ? "yes" : "-");
   for (uint64_t value : {uint64_t{caps.mtu}, uint64_t{caps.long_max}, uint64_t{caps.inline_max},
                          uint64_t{caps.pieces_max}, uint64_t{caps.batch_max},
                          uint64_t{caps.address_bytes}, uint64_t{caps.key_bytes}}) {
@@ -166,6 +167,7 @@ std::vector<Look> look_at_drivers() {
     look.usable = driver != nullptr;
     if (!driver) continue;
     look.caps = driver->caps();
+    look.lossy_groups = driver->lossy_groups() != nullptr;
     if (const Advice* const advice = driver->advice()) {
       look.remote_min = advice->remote_min;
       look.take_min = advice->take_min;
@@ -188,6 +190,7 @@ Table driver_table(const std::vector<Look>& looks) {
   table.transposed = true;
   table.columns = {"driver", "state"};
   for (const CapName& cap : kCapNames) table.columns.push_back(cap.name);
+  table.columns.push_back("lossy multicast");
   for (const char* name :
        {"largest frame, bytes", "largest long frame, bytes", "largest inline body, bytes",
         "pieces of a body", "frames of a batch", "address, bytes", "memory key, bytes",

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-namespace torii::udp {
+namespace torii {
 
 class Numbers {
  public:
@@ -32,4 +32,4 @@ class Numbers {
   uint64_t bits_ = 1;  // bit i: latest_ - i has come
 };
 
-}  // namespace torii::udp
+}  // namespace torii
