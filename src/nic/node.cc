@@ -261,7 +261,7 @@ void DirectCard::read(uint32_t at, void* to, size_t n) {
   if (!inside(at, n)) return;
   if (Host* const host = node_.contexts[context_].host) {
     const uint64_t now = host->now_ns();
-    host->spend(node_.bus.occupy(now, node_.bus.load_ns(n), "load") - now);
+    host->spend(node_.bus.load(now, n) - now);
   }
   for (size_t i = 0; i < n; i += 4) {
     const uint32_t value = node_.model->bus_read(context_, at + static_cast<uint32_t>(i));
