@@ -4,6 +4,7 @@
 // The driver of Myrinet cards (nic/myrinet/regs.h), with either control program.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -12,9 +13,13 @@
 
 namespace torii {
 
+// BullFrog's switch: bytes of a body up to which the processor moves it; longer ones the card.
+inline constexpr uint32_t kMyrinetPioMax = 512;
+
 // `raw`: as over Myricom's API, frames may be lost; else BullDog is on the card, and nothing is.
 // Null with the reason in *why.
 std::unique_ptr<Driver> open_myrinet(std::unique_ptr<nic::Card> card, const DriverEnv& env,
-                                     std::string* why, bool raw = false);
+                                     std::string* why, bool raw = false,
+                                     uint32_t pio_max = kMyrinetPioMax);
 
 }  // namespace torii
