@@ -25,8 +25,8 @@ constexpr double kHolds = 0.2;  // a check holds within that of what was publish
 
 // --- what the hosts' software takes: set by the inputs ------------------------------------------
 
-constexpr Software kBullDogSoftware{.frame_ns = 0, .dma_ns = 0, .message_ns = 0};
-constexpr Software kMyricomSoftware{.frame_ns = 0};
+constexpr Software kBullDogSoftware{.frame_ns = 3970, .dma_ns = 46440, .message_ns = 0};
+constexpr Software kMyricomSoftware{.frame_ns = 56650};
 constexpr Software kTnetSoftware{.message_ns = 0};
 
 constexpr uint32_t kPioOnly = nic::myrinet::kFrameMax, kDmaOnly = 0, kBullFrog = 512;

@@ -2,7 +2,7 @@
 // Copyright (c) 2026, the Torii authors
 //
 // Many hosts whose programs take time, on one fabric.
-#include <chrono>
+#include <ctime>
 
 #include "nic/hosts.h"
 #include "nic_cards.h"
@@ -68,7 +68,7 @@ class Talker {
 };
 
 TEST(NicHosts, SixtyFourSendToAllOthersInLessThanAMinute) {
-  const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock();
   const auto fabric = make_cards("tnet", {.nodes = kHosts, .topology = "fattree"});
   nic::Hosts hosts(fabric->engine());
   std::vector<std::unique_ptr<Talker>> all(kHosts);
@@ -85,8 +85,8 @@ TEST(NicHosts, SixtyFourSendToAllOthersInLessThanAMinute) {
   std::string why;
   EXPECT_FALSE(hosts.run(&why)) << "whoever listens waits until nothing happens any more";
   for (const auto& talker : all) EXPECT_EQ(talker->received(), kEach);
-  const auto took = std::chrono::steady_clock::now() - begin;
-  EXPECT_LT(took, std::chrono::seconds(kSanitized ? 300 : 60));
+  // Of processor time: others may have the machine, too.
+  EXPECT_LT((std::clock() - begin) / CLOCKS_PER_SEC, kSanitized ? 300 : 60);
 }
 
 }  // namespace
