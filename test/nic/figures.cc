@@ -21,7 +21,8 @@
 namespace torii::figures {
 namespace {
 
-constexpr double kHolds = 0.2;  // a check holds within that of what was published
+constexpr double kHolds = 0.2;   // a check holds within that of what was published
+constexpr double kStays = 0.02;  // and no row moves by more than that
 
 // --- what the hosts' software takes: set by the inputs ------------------------------------------
 
@@ -56,6 +57,7 @@ struct Figure {
   double published;
   Unit unit;
   double predicted;
+  double frozen;
   std::function<double()> measure;
 };
 
@@ -73,10 +75,12 @@ const char* text_of(Unit unit) {
   return "";
 }
 
-void print_figures(bool inputs_only) {
+// False: one of them has moved.
+bool print_figures(bool inputs_only) {
+  bool stay = true;
   const Figure figures[] = {
-#define FIGURE(number, what, kind, published, unit, predicted, got) \
-  {number, what, Kind::kind, published, Unit::unit, predicted, [] { return got; }},
+#define FIGURE(number, what, kind, published, unit, predicted, frozen, got) \
+  {number, what, Kind::kind, published, Unit::unit, predicted, frozen, [] { return got; }},
 #include "nic/figures.def"
 #undef FIGURE
   };
@@ -93,7 +97,12 @@ void print_figures(bool inputs_only) {
                 : holds                    ? ", holds"
                                            : ", missed");
     std::fflush(stdout);
+    if (figure.frozen == 0 || std::abs(got / figure.frozen - 1) <= kStays) continue;
+    std::printf("FAIL row %s has moved from %.5g to %.5g; find out why\n", figure.number,
+                figure.frozen, got);
+    stay = false;
   }
+  return stay;
 }
 
 // False: such a card does not come up.
@@ -137,8 +146,7 @@ int run(int argc, char** argv) {
     std::fprintf(stderr, "usage: figures [--inputs | --sweep CARD [PARAMETER=VALUE...]]\n");
     return 2;
   }
-  print_figures(option == "--inputs");
-  return 0;
+  return print_figures(option == "--inputs") ? 0 : 1;
 }
 
 }  // namespace
