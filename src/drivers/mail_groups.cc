@@ -107,7 +107,8 @@ bool Mailboxes::is_ready(Group& group) {
 bool Mailboxes::post_to_group(uint32_t number, uint32_t kind, std::span<const iovec> pieces,
                               uint32_t bytes) {
   Group& group = groups_[number];
-  if (!is_ready(group)) return false;
+  group.refused = !is_ready(group);
+  if (group.refused) return false;
   if (group.members.empty()) return true;
   if (!card_.buffer()) return false;
   const uint32_t begin = fill(group.out, kind, nic::kNobody, pieces, bytes);

@@ -118,7 +118,9 @@ bool Mailboxes::tell_entry(Mate& mate, uint32_t entry) {
 
 bool Mailboxes::has_room(nic::Name to) {
   Mate* const mate = meet(to);
-  return mate && mate->out.has_room(told(to, 0)) && card_.buffer();
+  if (!mate) return false;
+  mate->refused = !mate->out.has_room(told(to, 0));
+  return !mate->refused && card_.buffer();
 }
 
 // Returns where in the buffer the frame begins.
@@ -187,13 +189,20 @@ unsigned Mailboxes::poll(unsigned budget) {
   return count;
 }
 
+// Frames and credits that have come, and credits to be given if there is room for them.
 bool Mailboxes::has_work() {
-  return std::any_of(mates_.begin(), mates_.end(), [](auto& entry) {
-    Mate& mate = entry.second;
-    return !mate.untold.empty() || mate.in.head() ||
-           std::any_of(mate.groups.begin(), mate.groups.end(),
-                       [](auto& frames) { return frames.second.head() != nullptr; });
-  });
+  const bool has_buffer = card_.buffer();
+  return std::any_of(mates_.begin(), mates_.end(),
+                     [&](auto& entry) {
+                       Mate& mate = entry.second;
+                       return (!mate.untold.empty() && has_buffer) || mate.in.head() ||
+                              (mate.refused && mate.out.has_room(told(mate.name, 0))) ||
+                              std::any_of(mate.groups.begin(), mate.groups.end(), [](auto& frames) {
+                                return frames.second.head() != nullptr;
+                              });
+                     }) ||
+         std::any_of(groups_.begin(), groups_.end(),
+                     [&](auto& entry) { return entry.second.refused && is_ready(entry.second); });
 }
 
 }  // namespace torii

@@ -70,7 +70,7 @@ class Mailboxes {
   // Copies the frame. False: there is no room for it now.
   bool post(nic::Name to, uint32_t kind, std::span<const iovec> pieces, uint32_t bytes);
   bool post_to_group(uint32_t group, uint32_t kind, std::span<const iovec> pieces, uint32_t bytes);
-  bool has_room(nic::Name to);
+  bool has_room(nic::Name to);  // if not, has_work() says when there is
   // Hands up about `budget` frames; returns how many were upcalls.
   unsigned poll(unsigned budget);
   bool has_work();
@@ -86,6 +86,7 @@ class Mailboxes {
     MailWriter out;
     std::map<uint32_t, MailReader> groups;
     std::vector<uint32_t> untold;  // entries of this process's cell there
+    bool refused = false;          // there was no credit for a frame
   };
   struct Member {
     bool ready = false;
@@ -96,6 +97,7 @@ class Mailboxes {
     uint32_t number = 0;
     MailWriter out;
     std::map<nic::Name, Member> members;
+    bool refused = false;
   };
 
   std::byte* at(uint32_t offset) const { return host_.shared().data() + offset; }

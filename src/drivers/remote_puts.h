@@ -32,7 +32,7 @@ class RemotePuts {
   void receive(nic::Name from, uint32_t kind, std::span<const std::byte> frame);
   // Sends answers that are due.
   void answer();
-  bool has_answers() const { return !answers_.empty(); }
+  bool can_answer() const { return !answers_.empty() && can_answer(answers_.front().first); }
   // Ends those to processes that have ended: nobody answers them.
   void end_lost();
 
@@ -52,6 +52,10 @@ class RemotePuts {
     uint64_t cookie;
   };
   Status finish(std::span<const std::byte> frame, uint32_t* id);
+  // Is there room, or nobody to be answered?
+  bool can_answer(nic::Name to) const {
+    return liveness_.life(to) != nic::Life::there || mail_.has_room(to);
+  }
 
   CardMemory& memory_;
   Mailboxes& mail_;

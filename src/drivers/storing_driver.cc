@@ -98,7 +98,7 @@ unsigned StoringDriver::poll(uint64_t, unsigned budget) {
 }
 
 bool StoringDriver::has_work() {
-  return peers_.has_ended() || puts_.has_answers() || mail_.has_work() || peers_.changed();
+  return peers_.has_ended() || puts_.can_answer() || mail_.has_work() || peers_.changed();
 }
 
 Status StoringDriver::join(std::span<const std::byte> name, PeerId* peer) {

@@ -24,7 +24,6 @@ libtorii_nic_la_SOURCES = \
 	src/nic/kinds.cc \
 	src/nic/link.cc \
 	src/nic/link.h \
-	src/nic/mmu.cc \
 	src/nic/mmu.h \
 	src/nic/model.h \
 	src/nic/node.cc \

@@ -128,7 +128,11 @@ uint64_t Bus::store_ns(size_t bytes) const {
   return options_.write_ns + (bytes > 4 ? time_of(bytes - 4, options_.burst_rate) : 0);
 }
 
-uint64_t Bus::load_ns(size_t bytes) const { return options_.read_ns * ((bytes + 3) / 4); }
+uint64_t Bus::load(uint64_t from_ns, size_t bytes) {
+  const uint64_t loads = (bytes + 3) / 4;
+  const uint64_t busy = std::min(options_.read_busy_ns, options_.read_ns);
+  return occupy(from_ns, loads * busy, "load") + loads * (options_.read_ns - busy);
+}
 
 uint64_t Bus::occupy(uint64_t from_ns, uint64_t ns, const char* what) {
   const uint64_t start = std::max(from_ns, busy_until_ns_);

@@ -31,6 +31,7 @@ class HostMemory {
 struct BusOptions {
   uint64_t write_ns = 60;        // a store, posted
   uint64_t read_ns = 400;        // a load, there and back
+  uint64_t read_busy_ns = 400;   // of that, nobody else has the bus
   double burst_rate = 100e6;     // bytes/s of stores to adjacent addresses
   double dma_read_rate = 132e6;  // bytes/s
   double dma_write_rate = 132e6;
@@ -52,12 +53,12 @@ class Bus {
   unsigned add_channel();
   void dma_read(unsigned channel, uint64_t address, size_t bytes, ReadDone done);
   void dma_write(unsigned channel, uint64_t address, std::vector<std::byte> bytes, WriteDone done);
-  bool idle(unsigned channel) const { return channels_[channel].empty(); }
   void interrupt(unsigned context);
 
   // --- the host's side, if its accesses take time ----------------------------------------------
   uint64_t store_ns(size_t bytes) const;  // at adjacent addresses
-  uint64_t load_ns(size_t bytes) const;
+  // Loads of so many bytes from that time on; returns when the last one is there.
+  uint64_t load(uint64_t from_ns, size_t bytes);
   // Takes the bus for so long, from that time at the earliest; returns when that is over.
   uint64_t occupy(uint64_t from_ns, uint64_t ns, const char* what);
   std::function<void()> changed;  // the card has written to the host's memory, or interrupted

@@ -71,6 +71,7 @@ struct CardInfo {
   uint32_t node = 0;            // of the emulated cluster
   uint32_t contexts = 1;        // of each card: endpoint = node * contexts + context
   uint32_t bar_bytes = 0;       // of the card's registers and memory
+  uint32_t load_ns = 0;         // about what a load of a register takes
   uint64_t shared_address = 0;  // bus address of shared()
 };
 
@@ -94,6 +95,9 @@ class Card {
   virtual void write(uint32_t at, const void* from, size_t n) = 0;  // posted, in bursts
   virtual uint32_t read32(uint32_t at) = 0;                         // waits for earlier stores
   virtual void read(uint32_t at, void* to, size_t n) = 0;
+  // A load that need not wait for this process's earlier stores: what polls uses it. Of a word
+  // first, then of what that word says is there.
+  virtual void peek(uint32_t at, void* to, size_t n) { read(at, to, n); }
 
   // The card's memory from offset 0 on, where the process can have it mapped: for loads, which cost
   // as much as read(). Empty: use that.
@@ -106,6 +110,8 @@ class Card {
   // Memory of this host that the card reaches as well: rings, events, buffers. Starts as zeros.
   virtual std::span<std::byte> shared() = 0;
   virtual Status control(const Control& in, Control* out) = 0;
+  // The same, in the order of the stores, and like them without waiting: nobody hears its answer.
+  virtual void post(const Control& in) = 0;
   // An event descriptor (eventfd) that turns readable with each interrupt of this context, and when
   // liveness() changes. The card's until its end.
   virtual int interrupt() = 0;

@@ -5,7 +5,8 @@
 //
 //   process  Hello                 which card, which node
 //   emulator Welcome, descriptors  the name of the process; memory of the channel, memory lent to
-//                                  the card, doorbell and interrupt (eventfd). Or why not
+//                                  the card, doorbell and interrupt (eventfd); memory of the card
+//                                  for reading, if it has any. Or why not
 //
 // The socket stays open: its end is the end of the process, or of the emulator. Then, in the memory
 // of the channel:
@@ -16,7 +17,8 @@
 //
 // The process writes a record for each access to its card, in order, and moves `tail`; the emulator
 // carries them out and moves `head`. Who asks (load, call of the kernel driver) waits for the
-// answer with the number of the question. So a load waits for earlier stores, as on a real bus.
+// answer with the number of the question. So a load waits for earlier stores, as on a real bus. One
+// of the card's memory needs no question, if there are none.
 //
 // Both sides copy what they read there before they check it, and neither relies on the other.
 #pragma once
@@ -31,7 +33,7 @@
 
 namespace torii::nic::channel {
 
-inline constexpr uint32_t kMagic = 0x31434e54;  // "TNC1"; changes with anything on this page
+inline constexpr uint32_t kMagic = 0x32434e54;  // "TNC2"; changes with anything on this page
 inline constexpr uint32_t kAnyNode = ~0u;
 inline constexpr size_t kNameMax = 16;  // bytes of a card's name, its final zero included
 inline constexpr size_t kTextMax = 400;
@@ -52,11 +54,14 @@ struct Welcome {
   uint64_t shared_address;
   uint64_t shared_bytes;
   uint32_t endpoints;
-  int32_t attach_error;  // errno: the process's memory cannot be reached; 0: it can
+  uint32_t memory_bytes;  // of the card, from its first register on
+  int32_t attach_error;   // errno: the process's memory cannot be reached; 0: it can
   char text[kTextMax];
 };
 
-enum : size_t { kChannelFd, kLentFd, kDoorbellFd, kInterruptFd, kDescriptors };
+enum : size_t { kChannelFd, kLentFd, kDoorbellFd, kInterruptFd, kMemoryFd, kDescriptorsMax };
+// How many there are.
+inline size_t descriptors(const Welcome& welcome) { return kMemoryFd + (welcome.memory_bytes > 0); }
 
 enum class Kind : uint32_t { store, load, control, map, unmap, close };
 

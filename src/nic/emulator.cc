@@ -3,6 +3,7 @@
 #include "nic/emulator.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -17,10 +18,12 @@
 namespace torii::nic {
 namespace {
 
-constexpr size_t kCallersMax = 1024;         // that have no card yet
-constexpr unsigned kRecordsOfOne = 64;       // before the next process has its turn
-constexpr unsigned kEventsAtATime = 512;     // of the model, before the processes have theirs
-constexpr unsigned kRoundsUnheard = 32;      // between two looks at sockets
+constexpr size_t kCallersMax = 1024;      // that have no card yet
+constexpr unsigned kRecordsOfOne = 64;    // before the next process has its turn
+constexpr unsigned kEventsAtATime = 512;  // of the model, before the processes have theirs
+constexpr unsigned kRoundsUnheard = 32;   // between two looks at sockets
+// Without work, before it sleeps: who has just got an answer will ask for more.
+constexpr unsigned kRoundsIdle = 50;
 constexpr uint64_t kCatchUpNs = 1000000000;  // most that the model's clock follows at a time
 constexpr uint64_t kRetryNs = 1000000;       // where a process waits for a context or a descriptor
 // As long as this frames of a process that has closed may wait for one that computes.
@@ -61,11 +64,14 @@ bool Emulator::listen(std::string* why) {
 }
 
 void Emulator::serve(int wake, const std::function<bool()>& woken) {
+  unsigned idle = 0;  // rounds
   for (unsigned rounds = 0;; rounds++) {
     bool busy = serve_members();
     busy |= run_model();
-    if (busy && rounds % kRoundsUnheard != 0) continue;
-    const bool sleeps = !busy && falls_asleep();
+    idle = busy ? 0 : idle + 1;
+    if (idle > 0) sched_yield();
+    if (idle < kRoundsIdle && rounds % kRoundsUnheard != 0) continue;
+    const bool sleeps = idle >= kRoundsIdle && falls_asleep();
     const bool is_woken = look(wake, sleeps ? pause_ns() : 0);
     for (const Member& member : members_) member.guest->say_asleep(false);
     if (is_woken && !woken()) return;
@@ -208,10 +214,11 @@ bool Emulator::admit(Caller& caller) {
     turn_away(caller, why);
     return false;
   }
-  int descriptors[channel::kDescriptors];
-  guest->descriptors(descriptors);
+  const auto descriptors = guest->descriptors();
   const channel::Welcome welcome = guest->welcome();
-  if (!send_message(caller.socket.get(), &welcome, sizeof(welcome), descriptors)) return false;
+  if (!send_message(caller.socket.get(), &welcome, sizeof(welcome),
+                    std::span(descriptors).first(channel::descriptors(welcome))))
+    return false;
   attached_++;
   members_.push_back({std::move(caller.socket), std::move(guest)});
   return false;

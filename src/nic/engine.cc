@@ -3,25 +3,25 @@
 #include "nic/engine.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "core/base/log.h"
 
 namespace torii::nic {
 
-void Engine::at(uint64_t ns, std::function<void()> call) {
-  events_.push_back({std::max(ns, now_ns_), serial_++, std::move(call)});
+void Engine::add(Event event) {
+  event.ns = std::max(event.ns, now_ns_);
+  events_.push_back(event);
   std::push_heap(events_.begin(), events_.end());
 }
 
 void Engine::step() {
   TORII_ASSERT(!running_ && !events_.empty());
   std::pop_heap(events_.begin(), events_.end());
-  const Event event = std::move(events_.back());
+  Event event = events_.back();
   events_.pop_back();
   now_ns_ = event.ns;
   running_ = true;
-  event.call();
+  event.run(event.call);
   running_ = false;
 }
 

@@ -5,8 +5,10 @@
 // calls alone, never on the machine: a run with the same seed and the same calls is the same run.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <new>
+#include <type_traits>
 #include <vector>
 
 #include "core/base/random.h"
@@ -23,9 +25,18 @@ class Engine {
 
   uint64_t now_ns() const { return now_ns_; }
   // Calls at that time, or now if that is past; those of one time in the order in which they were
-  // asked for.
-  void at(uint64_t ns, std::function<void()> call);
-  void after(uint64_t ns, std::function<void()> call) { at(now_ns_ + ns, std::move(call)); }
+  // asked for. What a call has captured are a few words, as there are very many of them.
+  template <typename Call>
+  void at(uint64_t ns, const Call& call) {
+    static_assert(sizeof(Call) <= sizeof(Event::call) && std::is_trivially_copyable_v<Call>);
+    Event event{ns, serial_++, [](void* c) { (*static_cast<Call*>(c))(); }, {}};
+    new (event.call) Call(call);
+    add(event);
+  }
+  template <typename Call>
+  void after(uint64_t ns, const Call& call) {
+    at(now_ns_ + ns, call);
+  }
   // Time of the next event; ~0: there is none.
   uint64_t next_ns() const { return events_.empty() ? ~uint64_t{0} : events_.front().ns; }
   // Runs the next event. There must be one; events do not call this.
@@ -41,11 +52,14 @@ class Engine {
   struct Event {
     uint64_t ns;
     uint64_t serial;
-    std::function<void()> call;
+    void (*run)(void* call);
+    alignas(8) std::byte call[32];
     bool operator<(const Event& other) const {  // heap order: the earliest is the largest
       return other.ns < ns || (other.ns == ns && other.serial < serial);
     }
   };
+
+  void add(Event event);
 
   uint64_t now_ns_ = 0;
   uint64_t serial_ = 0;

@@ -45,7 +45,16 @@ std::unique_ptr<Fabric> Fabric::make(const FabricOptions& options, std::string* 
                        rule.where, most - 1);
     return nullptr;
   }
-  return std::unique_ptr<Fabric>(new Fabric(options, kind, plan, topology));
+  std::unique_ptr<Fabric> fabric(new Fabric(options, kind, plan, topology));
+  for (const auto& node : fabric->nodes_) {
+    if (node->memory().size() == kind.memory_bytes) continue;
+    *why = format_text(
+        "fabric: no memory of %u bytes for the card of node %u (%m); raise the limits of memory or "
+        "of open files",
+        kind.memory_bytes, node->number);
+    return nullptr;
+  }
+  return fabric;
 }
 
 Fabric::Fabric(const FabricOptions& options, const CardKind& kind, const FaultPlan& plan,
@@ -69,7 +78,7 @@ Fabric::Fabric(const FabricOptions& options, const CardKind& kind, const FaultPl
   connect_cables();
   for (uint32_t i = 0; i < nodes(); i++) {
     Node& node = *nodes_[i];
-    node.model = kind_.make({engine_, node.bus, node, *this, i, kind_.contexts});
+    node.model = kind_.make({engine_, node.bus, node, *this, i, kind_.contexts, node.memory()});
   }
   set_routes();
   plan_faults(plan);
@@ -160,9 +169,9 @@ std::unique_ptr<Card> Fabric::open(uint32_t node, std::string* why, Host* host,
 
 Lending Fabric::lending(Name name) const {
   const uint32_t endpoint = endpoint_of(name);
-  const Node::Lent& lent =
-      *nodes_[endpoint / kind_.contexts]->contexts[endpoint % kind_.contexts].lent;
-  return {lent.file.get(), lent.event.get()};
+  const Node& node = *nodes_[endpoint / kind_.contexts];
+  const Node::Lent& lent = *node.contexts[endpoint % kind_.contexts].lent;
+  return {lent.file.get(), lent.event.get(), node.memory_file()};
 }
 
 bool Fabric::is_closing(uint32_t node) const {

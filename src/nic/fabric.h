@@ -50,8 +50,9 @@ class ProcessMemory {
 
 // Descriptors by which another process has the use of a card; the card's until its end.
 struct Lending {
-  int memory;  // sealed: liveness_bytes() of the manager, then what is lent
+  int shared;  // sealed: liveness_bytes() of the manager, then Card::shared()
   int event;   // of interrupts
+  int memory;  // of the card, for reading; -1: it has none
 };
 
 class Node;
@@ -86,7 +87,6 @@ class Fabric final : private Manager {
   Crossbar& crossbar(uint32_t number) { return *crossbars_[number]; }
   Bus& bus(uint32_t node);
   Model& model(uint32_t node);
-  const Routes& routes() const { return routes_; }
   // What each card, switch and link did, a line each.
   std::string report() const;
 

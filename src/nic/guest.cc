@@ -71,16 +71,14 @@ Welcome Guest::welcome() const {
   out.shared_address = info.shared_address;
   out.shared_bytes = fabric_.kind().shared_bytes;
   out.endpoints = fabric_.endpoints();
+  out.memory_bytes = fabric_.kind().memory_bytes;
   out.attach_error = attach_error_;
   return out;
 }
 
-void Guest::descriptors(int (&out)[kDescriptors]) const {
+std::array<int, kDescriptorsMax> Guest::descriptors() const {
   const Lending lending = fabric_.lending(card_->info().name);
-  out[kChannelFd] = file_.get();
-  out[kLentFd] = lending.memory;
-  out[kDoorbellFd] = doorbell_.get();
-  out[kInterruptFd] = lending.event;
+  return {file_.get(), lending.shared, doorbell_.get(), lending.event, lending.memory};
 }
 
 // --- the ring --------------------------------------------------------------------------------
@@ -187,6 +185,7 @@ void Guest::answer(const Record& record, Status status, const void* bytes, uint3
   if (count) std::memcpy(m.answer, bytes, count);
   m.status = static_cast<uint32_t>(status);
   m.bytes = count;
+  m.head.store(head_, std::memory_order_release);  // nothing is pending that it could wait for
   m.answered.store(record.question, std::memory_order_release);
   // It says that it sleeps, and then looks once more.
   std::atomic_thread_fence(std::memory_order_seq_cst);

@@ -7,6 +7,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -34,8 +35,8 @@ class Guest final : private ProcessMemory {
   ~Guest();  // a process that has not closed is dead
 
   channel::Welcome welcome() const;
-  // In the order of channel::kChannelFd and so on.
-  void descriptors(int (&out)[channel::kDescriptors]) const;
+  // In the order of channel::kChannelFd and so on; the last may be -1.
+  std::array<int, channel::kDescriptorsMax> descriptors() const;
   int doorbell() const { return doorbell_.get(); }
 
   // Carries out what is in the ring, at most so many records; returns how many.

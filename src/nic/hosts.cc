@@ -25,6 +25,10 @@ void Host::spend(uint64_t ns) {
 }
 
 bool Host::poll_memory(uint64_t interval_ns) {
+  if (std::exchange(changed_, false) && !stopped_) {
+    spend(interval_ns);
+    return true;
+  }
   polling_since_ns_ = engine_.now_ns();
   polling_ns_ = std::max<uint64_t>(interval_ns, 1);
   if (!stopped_) give_way();
@@ -34,7 +38,10 @@ bool Host::poll_memory(uint64_t interval_ns) {
 
 // It sees the change with its next poll.
 void Host::changed() {
-  if (polling_ns_ == 0) return;
+  if (polling_ns_ == 0) {
+    changed_ = true;
+    return;
+  }
   const uint64_t interval = std::exchange(polling_ns_, 0);
   const uint64_t polls = (engine_.now_ns() - polling_since_ns_) / interval + 1;
   engine_.at(polling_since_ns_ + polls * interval, [this] { run(); });

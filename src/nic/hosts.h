@@ -23,8 +23,9 @@ class Host {
   uint64_t now_ns() const { return engine_.now_ns(); }
   // Called in the host's program only. The program computes, or waits for the bus.
   void spend(uint64_t ns);
-  // The program polls memory at this interval until changed() is called. False: nothing is going to
-  // happen any more on the fabric, and the program must end.
+  // The program polls memory at this interval until changed() is called; once, if that was while it
+  // was spending time. False: nothing is going to happen any more on the fabric, and the program
+  // must end.
   bool poll_memory(uint64_t interval_ns);
   // The host's memory, which its program polls, has changed.
   void changed();
@@ -39,6 +40,7 @@ class Host {
   std::binary_semaphore go_{0}, back_{0};
   uint64_t polling_ns_ = 0;  // the interval, while it polls
   uint64_t polling_since_ns_ = 0;
+  bool changed_ = false;  // while it did not poll
   bool stopped_ = false;
   bool done_ = false;
   std::thread thread_;

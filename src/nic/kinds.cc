@@ -41,6 +41,7 @@ constexpr Parameter kParameters[] = {
     WHOLE("switch.ports", crossbar.ports),
     WHOLE("bus.write", bus.write_ns),
     WHOLE("bus.read", bus.read_ns),
+    WHOLE("bus.read_busy", bus.read_busy_ns),
     REAL("bus.burst_rate", bus.burst_rate),
     REAL("bus.dma_read_rate", bus.dma_read_rate),
     REAL("bus.dma_write_rate", bus.dma_write_rate),

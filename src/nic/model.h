@@ -63,6 +63,7 @@ struct Board {
   Manager& manager;
   uint32_t node;
   uint32_t contexts;
+  std::span<std::byte> memory;  // CardKind::memory_bytes
 };
 
 class Model {
@@ -79,8 +80,6 @@ class Model {
   // Inside the registers; offset and length are multiples of 4.
   virtual void bus_write(unsigned context, uint32_t at, std::span<const std::byte> bytes) = 0;
   virtual uint32_t bus_read(unsigned context, uint32_t at) = 0;
-  // Memory at offset 0 that its processes may have mapped, and that loads do not change.
-  virtual std::span<const std::byte> memory() const { return {}; }
   virtual Status control(unsigned context, const Control& in, Control* out);
 
   virtual void arrive(Packet&& packet) = 0;
@@ -99,6 +98,7 @@ struct CardKind {
   uint32_t contexts;      // processes that share a card
   uint32_t bar_bytes;     // registers and memory
   uint32_t shared_bytes;  // of the host, for each context
+  uint32_t memory_bytes;  // of the former, from 0 on: memory that loads do not change; see Board
   bool source_routed;     // packets begin with a byte for each switch; else with a node or a group
   LinkOptions link;
   BusOptions bus;

@@ -34,6 +34,7 @@ Node::Node(Fabric& owner, uint32_t n)
       number(n),
       contexts(owner.kind().contexts),
       bus(owner.engine(), owner.kind().bus, *this, format_text("bus%u", n)),
+      file_(make_sealed_for_readers(owner.kind().memory_bytes, "torii-card", &memory_)),
       words_(owner.endpoints()),
       lost_(owner.endpoints()) {
   bus.changed = [this] {
@@ -223,6 +224,7 @@ DirectCard::DirectCard(Node& node, unsigned context)
   info_.node = node_.number;
   info_.contexts = kind.contexts;
   info_.bar_bytes = kind.bar_bytes;
+  info_.load_ns = static_cast<uint32_t>(kind.bus.read_ns);
   info_.shared_address = node_.shared_address(context);
 }
 
@@ -265,7 +267,7 @@ void DirectCard::read(uint32_t at, void* to, size_t n) {
   if (!inside(at, n)) return;
   if (Host* const host = node_.contexts[context_].host) {
     const uint64_t now = host->now_ns();
-    host->spend(node_.bus.occupy(now, node_.bus.load_ns(n), "load") - now);
+    host->spend(node_.bus.load(now, n) - now);
   }
   for (size_t i = 0; i < n; i += 4) {
     const uint32_t value = node_.model->bus_read(context_, at + static_cast<uint32_t>(i));
@@ -273,7 +275,7 @@ void DirectCard::read(uint32_t at, void* to, size_t n) {
   }
 }
 
-std::span<const std::byte> DirectCard::window() const { return node_.model->memory(); }
+std::span<const std::byte> DirectCard::window() const { return node_.memory(); }
 
 Status DirectCard::map(void* base, size_t n, uint32_t rights, uint64_t* address) {
   return alive() ? node_.map(context_, reinterpret_cast<uintptr_t>(base), n, rights, address)
@@ -286,6 +288,11 @@ void DirectCard::unmap(uint64_t address) {
 
 Status DirectCard::control(const Control& in, Control* out) {
   return alive() ? node_.model->control(context_, in, out) : Status::peer_dead;
+}
+
+void DirectCard::post(const Control& in) {
+  Control ignored;
+  static_cast<void>(control(in, &ignored));
 }
 
 }  // namespace torii::nic

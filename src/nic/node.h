@@ -61,6 +61,11 @@ class Node final : public HostMemory, public Port, public LinkSource, public Lin
   void publish(uint32_t endpoint, uint32_t word, bool lost);
   void tell();  // that something has changed
   bool has_lost(uint32_t endpoint) const { return lost_[endpoint]; }
+  // Memory of the card. Empty: it has none, or the system does not give it.
+  std::span<std::byte> memory() const {
+    return {memory_.base(), file_ ? fabric.kind().memory_bytes : 0};
+  }
+  int memory_file() const { return file_.get(); }
   void connect(Link* in, Link* out);
 
   Status read(uint64_t address, std::span<std::byte> to) override;
@@ -92,6 +97,8 @@ class Node final : public HostMemory, public Port, public LinkSource, public Lin
   // Null: that is not mapped, or not for this. *base is what is at that address on the bus.
   const Mapped* find(uint64_t address, size_t bytes, uint32_t rights, uintptr_t* base) const;
 
+  Mapping memory_;
+  const Descriptor file_;  // of it
   Link* in_ = nullptr;
   Link* out_ = nullptr;
   std::map<uint64_t, Mapped> mapped_;  // by bus address
@@ -116,6 +123,7 @@ class DirectCard final : public Card {
   void unmap(uint64_t address) override;
   std::span<std::byte> shared() override { return {lent_->shared(), lent_->bytes}; }
   Status control(const Control& in, Control* out) override;
+  void post(const Control& in) override;
   int interrupt() override { return lent_->event.get(); }
 
  private:

@@ -55,19 +55,19 @@ class TamperedCard final : public nic::Card {
       card_->write(regs::kWindow, data + offset, message.bytes());
     }
   }
-  // One by DMA.
   Status control(const nic::Control& in, nic::Control* out) override {
-    if (in.call != regs::kSend) return card_->control(in, out);
+    return card_->control(in, out);
+  }
+  // One by DMA.
+  void post(const nic::Control& in) override {
     CardMessage message;
     for (size_t i = 0; i < 4; i++) message.descriptor[i] = static_cast<uint32_t>(in.words[i]);
-    Status status = Status::ok;
     for (const auto& [part, offset] : parts(message)) {
       nic::Control changed = in;
       for (size_t i = 0; i < 4; i++) changed.words[i] = part.descriptor[i];
       changed.words[4] += offset;
-      status = card_->control(changed, out);
+      card_->post(changed);
     }
-    return status;
   }
 
  private:

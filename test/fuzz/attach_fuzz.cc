@@ -57,7 +57,7 @@ class Misbehaving {
     welcome_.shared_bytes = right & 8 ? kSharedBytes : in.take<uint64_t>();
     welcome_.attach_error = in.byte();
     for (char& c : welcome_.text) c = 'x';
-    count_ = right & 16 ? size_t{channel::kDescriptors} : in.below(kPassedMax + 1);
+    count_ = right & 16 ? size_t{channel::kMemoryFd} : in.below(kPassedMax + 1);
     bytes_ = right & 32 ? sizeof(welcome_) : in.below(sizeof(welcome_));
     const uint32_t less = right & 64 ? 0 : in.below(8192);
     channel_ = make_sealed(sizeof(channel::Memory) - less);
@@ -71,12 +71,15 @@ class Misbehaving {
     m.status = in.byte();
     m.bytes = in.byte() & 1 ? 4 : in.take<uint32_t>();
     if (in.byte() & 1) m.head = in.take<uint32_t>();
+    if (!(in.byte() & 1)) return;
+    welcome_.memory_bytes = in.byte() & 1 ? 16 : in.take<uint32_t>();
+    count_ += right & 16 ? 1 : 0;
   }
   void serve() const {
     const Descriptor socket(accept4(listener(), nullptr, nullptr, SOCK_CLOEXEC));
     channel::Hello hello;
     require(recv(socket.get(), &hello, sizeof(hello), 0) == sizeof(hello), "a whole hello");
-    const int descriptors[] = {channel_.get(), lent_.get(), bell_.get(), bell_.get()};
+    const int descriptors[] = {channel_.get(), lent_.get(), bell_.get(), bell_.get(), lent_.get()};
     static_cast<void>(
         send_message(socket.get(), &welcome_, bytes_, std::span(descriptors).first(count_)));
   }
@@ -93,7 +96,10 @@ void use(Card& card) {
   card.write32(4, 1);
   static_cast<void>(card.read32(0));
   card.read(0, words, sizeof(words));
+  card.peek(0, words, sizeof(words));
+  card.peek(4, words, 4);
   Control control;
+  card.post(control);
   static_cast<void>(card.control(control, &control));
   uint64_t address = 0;
   static_cast<void>(card.map(words, sizeof(words), kCardReads, &address));

@@ -81,8 +81,7 @@ class World {
       if (!guest_ && fabric_->engine().next_ns() != ~uint64_t{0}) fabric_->engine().step();
     }
     require(guest_ != nullptr, "a context that never becomes free");
-    int descriptors[channel::kDescriptors];
-    guest_->descriptors(descriptors);
+    const auto descriptors = guest_->descriptors();
     lent_bytes_ = liveness_bytes(fabric_->endpoints()) + fabric_->kind().shared_bytes;
     require(channel_.map(descriptors[channel::kChannelFd], 0, sizeof(channel::Memory)) &&
                 lent_.map(descriptors[channel::kLentFd], 0, lent_bytes_),

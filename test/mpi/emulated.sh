@@ -21,6 +21,7 @@ emulated_cards() {
     return
   fi
   while read -r card nodes np program; do
+    [ -n "$card" ] || continue
     if ! build "$program"; then
       report FAIL emulated-cards "$program.c does not compile"
       continue
@@ -39,11 +40,29 @@ myrinet 2 2 order
 tnet 4 4 collectives
 tnet 4 8 requests
 skeleton 4 4 modes
+myrinet 4 4 probe
+$(long_rows)
 END
+  [ "$long" = no ] || emulated_programs
   on_fabric --card tnet --nodes 4
   killed emulated-cards 4 "${recovery[@]}"
   emulator_dies
   MPIRUN=$launcher
+}
+
+long_rows() {
+  [ "$long" = no ] || printf '%s\n' "tnet 2 2 pingpong" "myrinet 2 2 pingpong"
+}
+
+# LAMMPS and HPCC over cards compute what they do over Open MPI's own transport.
+emulated_programs() {
+  local card verdict name rest
+  for card in tnet myrinet; do
+    on_fabric --card "$card" --nodes 4
+    while read -r verdict name rest; do
+      case $verdict in PASS | FAIL | SKIP) report "$verdict" "emulated-$card-$name" "$rest" ;; esac
+    done < <(MPIRUN=$MPIRUN "$here/programs" --components "$components" --np 4 lammps-melt hpcc)
+  done
 }
 
 # Every rank hears of it, and mpirun ends.

@@ -114,9 +114,11 @@ test_unit_nic_emulator_test_LDADD = libtorii_nic.la $(LDADD)
 test_unit_nic_tests_SOURCES = \
 	test/unit/nic/nic_bus_test.cc \
 	test/unit/nic/nic_cards_test.cc \
+	test/unit/nic/nic_core_test.cc \
 	test/unit/nic/nic_crossbar_test.cc \
 	test/unit/nic/nic_engine_test.cc \
 	test/unit/nic/nic_fabric_test.cc \
+	test/unit/nic/nic_hosts_test.cc \
 	test/unit/nic/nic_link_test.cc \
 	test/unit/nic/nic_myrinet_test.cc \
 	test/unit/nic/nic_tnet_test.cc \

@@ -35,7 +35,7 @@ bool other_end(int socket, ucred* out);
 // The process at the other end belongs to this one's user.
 bool same_user(int socket);
 
-inline constexpr size_t kPassedMax = 4;  // descriptors in one message
+inline constexpr size_t kPassedMax = 5;  // descriptors in one message
 
 // Sends one message, with descriptors, through a socket that keeps messages apart. Does not wait.
 // False, with errno: it was not sent.

@@ -15,6 +15,9 @@
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
 #endif
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -57,10 +60,10 @@ Mapping& Mapping::operator=(Mapping&& other) noexcept {
   return *this;
 }
 
-bool Mapping::map(int fd, uint64_t offset, size_t bytes) {
+bool Mapping::map(int fd, uint64_t offset, size_t bytes, bool writes) {
   unmap();
-  void* at =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(offset));
+  void* at = mmap(nullptr, bytes, PROT_READ | (writes ? PROT_WRITE : 0), MAP_SHARED, fd,
+                  static_cast<off_t>(offset));
   if (at == MAP_FAILED) return false;
   base_ = static_cast<std::byte*>(at);
   bytes_ = bytes;
@@ -90,6 +93,15 @@ void Mapping::populate(size_t bytes_max, bool writes) const {
 Descriptor make_sealed(uint64_t bytes, const char* name) {
   Descriptor fd = make_memory(name);
   if (fd && !set_size(fd.get(), bytes)) fd.reset();
+  return fd;
+}
+
+Descriptor make_sealed_for_readers(uint64_t bytes, const char* name, Mapping* writer) {
+  Descriptor fd = bytes ? make_memory(name) : Descriptor();
+  if (fd &&
+      (ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0 || !writer->map(fd.get(), 0, bytes) ||
+       fcntl(fd.get(), F_ADD_SEALS, kSeals | F_SEAL_FUTURE_WRITE) != 0))
+    fd.reset();
   return fd;
 }
 

@@ -25,8 +25,9 @@ class Mapping {
   Mapping& operator=(Mapping&& other) noexcept;
   ~Mapping() { unmap(); }
 
-  // Maps [offset, offset + bytes) of the file for reading and writing; false with errno.
-  bool map(int fd, uint64_t offset, size_t bytes);
+  // Maps [offset, offset + bytes) of the file, for writing as well if it `writes`; false with
+  // errno.
+  bool map(int fd, uint64_t offset, size_t bytes, bool writes = true);
   void unmap();
   // Takes page faults now rather than one by one on the way, and accesses each page, because a
   // hypervisor may leave its part of the work to the first access; best effort. `writes`: nobody
@@ -44,7 +45,10 @@ class Mapping {
 Descriptor make_memory(const char* name = "torii");
 // The same of a size that can neither shrink nor grow afterwards.
 Descriptor make_sealed(uint64_t bytes, const char* name = "torii");
-// Is the file one that make_sealed could have made? Fills in *about.
+// Both, and maps it: nobody else can map it for writing, whoever has the descriptor. Of no bytes:
+// no descriptor.
+Descriptor make_sealed_for_readers(uint64_t bytes, const char* name, Mapping* writer);
+// Is the file one that these could have made? Fills in *about.
 bool sealed(int fd, struct stat* about);
 
 }  // namespace torii

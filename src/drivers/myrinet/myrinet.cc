@@ -17,11 +17,9 @@ namespace {
 
 using namespace nic::myrinet;
 
-constexpr uint32_t kPioMax = 512;  // longer bodies go by DMA: BullFrog's switch
-
 class MyrinetDriver final : public CardDriver, private Advice, private Paths {
  public:
-  MyrinetDriver(std::unique_ptr<nic::Card> card, const DriverEnv& env, bool raw);
+  MyrinetDriver(std::unique_ptr<nic::Card> card, const DriverEnv& env, bool raw, uint32_t pio_max);
   ~MyrinetDriver() override;
   size_t send(std::span<const Tx> batch) override;
   unsigned poll(uint64_t now_ns, unsigned budget) override;
@@ -52,7 +50,11 @@ class MyrinetDriver final : public CardDriver, private Advice, private Paths {
   bool dma_is_over() { return card_->read32(kIsr) & kDmaInt; }
   void command(uint32_t kind, uint32_t slot, uint32_t bytes, nic::Name to);
   void set_routes();
-  bool has_event() { return !gone_ && card_->read32(offsetof(Shared, events)) != events_; }
+  bool has_event() {
+    uint32_t events = events_;
+    if (!gone_) card_->peek(offsetof(Shared, events), &events, sizeof(events));
+    return events != events_;
+  }
   unsigned handle(const Event& event);
   std::span<const std::byte> frame_of(const Event& event);
   bool has_work() {
@@ -62,6 +64,7 @@ class MyrinetDriver final : public CardDriver, private Advice, private Paths {
 
   const std::span<const std::byte> window_;
   const bool raw_;
+  uint32_t pio_max_;
   Counters& counters_;
   std::vector<Slot> slots_;
   std::vector<uint32_t> free_;    // of these
@@ -70,23 +73,26 @@ class MyrinetDriver final : public CardDriver, private Advice, private Paths {
   std::byte filled_[kSlotBytes], read_[kSlotBytes];  // on their way to the card, and from there
   uint32_t commands_ = 0, events_ = 0, routes_seen_ = 0;
   std::vector<Route> routes_;  // as the card has them
-  bool armed_ = false;
-  bool gone_ = false;  // the card: loads give ones
+  bool asked_ = false;         // the card is to interrupt when there is an event more
+  bool gone_ = false;          // the card: loads give ones
 };
 
-MyrinetDriver::MyrinetDriver(std::unique_ptr<nic::Card> card, const DriverEnv& env, bool raw)
+MyrinetDriver::MyrinetDriver(std::unique_ptr<nic::Card> card, const DriverEnv& env, bool raw,
+                             uint32_t pio_max)
     : CardDriver(raw ? "myrinet/raw" : "myrinet", std::move(card), env, kNodes),
       window_(card_->window()),
       raw_(raw),
+      pio_max_(pio_max),
       counters_(*env.counters),
       slots_(raw ? kRawSlots : kSendSlots),
       routes_(card_->liveness().endpoints()) {
   const bool copies = raw || !reads_memory();
+  if (copies) pio_max_ = kFrameMax;
   caps_.flags = raw ? kWait : kReliable | kPeerDown | kWait | (copies ? 0 : +kDelivers);
   caps_.mtu = raw ? kRawFrameMax : kFrameMax;
-  caps_.inline_max = copies ? caps_.mtu : kPioMax;
-  caps_.lend_min = copies ? 0 : kPioMax + 1;
-  if (!window_.empty()) take_min = kPioMax + 1;
+  caps_.inline_max = copies ? caps_.mtu : pio_max_;
+  caps_.lend_min = copies ? 0 : pio_max_ + 1;
+  if (!window_.empty()) take_min = pio_max_ + 1;
   set_routes();
   for (uint32_t i = 0; i < slots_.size(); i++) free_.push_back(i);
   for (uint32_t i = 0; i < receive_slots(); i++)
@@ -216,8 +222,8 @@ void MyrinetDriver::set_dma(uint64_t address, uint32_t at, size_t bytes, bool to
 std::span<const std::byte> MyrinetDriver::frame_of(const Event& event) {
   const uint32_t bytes = std::min(event.bytes, caps_.mtu);
   if (raw_) return {copy_block(event.slot), bytes};
-  if (bytes > kPioMax && !window_.empty()) return window_.subspan(frame_at(event.slot), bytes);
-  card_->read(frame_at(event.slot), read_, (bytes + 3) / 4 * 4);
+  if (bytes > pio_max_ && !window_.empty()) return window_.subspan(frame_at(event.slot), bytes);
+  card_->peek(frame_at(event.slot), read_, (bytes + 3) / 4 * 4);
   return std::span(read_).first(bytes);
 }
 
@@ -237,7 +243,6 @@ unsigned MyrinetDriver::handle(const Event& event) {
 }
 
 unsigned MyrinetDriver::poll(uint64_t, unsigned budget) {
-  if (std::exchange(armed_, false)) card_->write32(kIsr, kHostSig);
   // Without a cable it is cut off, too, but has still something to say.
   if (!gone_ && peers_.cut_off()) gone_ = card_->read32(offsetof(Shared, magic)) != kMagic;
   if (gone_) give_up();
@@ -247,7 +252,9 @@ unsigned MyrinetDriver::poll(uint64_t, unsigned budget) {
   unsigned count = 0;
   for (uint32_t i = 0; i < kEvents && count < budget && has_event(); i++) {
     Event event;
-    card_->read(offsetof(Shared, event) + events_++ % kEvents * sizeof(event), &event,
+    if (std::exchange(asked_, false))
+      card_->write32(kIsr, kHostSig);  // it has interrupted, or will
+    card_->peek(offsetof(Shared, event) + events_++ % kEvents * sizeof(event), &event,
                 sizeof(event));
     count += handle(event);
   }
@@ -259,7 +266,7 @@ unsigned MyrinetDriver::poll(uint64_t, unsigned budget) {
 // By DMA, from the card to its place. The engine may be busy with a frame that is to leave.
 void MyrinetDriver::take(void* to, const std::byte* from, size_t bytes) {
   const bool is_card = from >= window_.data() && from < window_.data() + window_.size();
-  for (int tries = 0; is_card && bytes > kPioMax && tries < 3; tries++) {
+  for (int tries = 0; is_card && bytes > pio_max_ && tries < 3; tries++) {
     uint64_t address;
     if (loading_) end_load();
     if (card_->map(to, bytes, nic::kCardWrites, &address) != Status::ok) break;
@@ -278,14 +285,16 @@ Status MyrinetDriver::arm(int* fd) {
   uint64_t old;
   if (has_work()) return Status::again;
   static_cast<void>(!read(*fd, &old, sizeof(old)));
-  card_->write32(offsetof(Shared, interrupt), 1);
-  armed_ = true;
-  return has_work() ? Status::again : Status::ok;  // its load waits for the store
+  if (!std::exchange(asked_, true)) {
+    const uint32_t words[] = {1, events_};  // also of one that has come meanwhile
+    card_->write(offsetof(Shared, interrupt), words, sizeof(words));
+  }
+  return has_work() ? Status::again : Status::ok;
 }
 
 // Resets the card, and gives it its control program.
-std::unique_ptr<Driver> open_with(bool raw, std::unique_ptr<nic::Card> card, const DriverEnv& env,
-                                  std::string* why) {
+std::unique_ptr<Driver> open_with(bool raw, uint32_t pio_max, std::unique_ptr<nic::Card> card,
+                                  const DriverEnv& env, std::string* why) {
   const uint32_t version = card->read32(kEeprom + offsetof(Eeprom, cpu_version)) & 0xffff;
   const uint32_t endpoints = card->liveness().endpoints();
   nic::Control out;
@@ -294,7 +303,7 @@ std::unique_ptr<Driver> open_with(bool raw, std::unique_ptr<nic::Card> card, con
   card->write32(kControl, kResetOff);
   if (version == kCpuVersion && endpoints <= kNodes && status == Status::ok &&
       card->shared().size() >= kCopyBlockBytes && card->read32(offsetof(Shared, magic)) == kMagic)
-    return std::make_unique<MyrinetDriver>(std::move(card), env, raw);
+    return std::make_unique<MyrinetDriver>(std::move(card), env, raw, pio_max);
   *why = format_text(
       "myrinet: a card of version 0x%x on a fabric of %u nodes, whose control program answers "
       "'%s'; use a LANai 4.1 (0x%x) and at most %u nodes",
@@ -306,12 +315,17 @@ std::unique_ptr<Driver> open_with(bool raw, std::unique_ptr<nic::Card> card, con
 
 std::unique_ptr<Driver> open_myrinet(std::unique_ptr<nic::Card> card, const DriverEnv& env,
                                      std::string* why) {
-  return open_with(false, std::move(card), env, why);
+  return open_with(false, kMyrinetPioMax, std::move(card), env, why);
+}
+
+std::unique_ptr<Driver> open_myrinet_with(std::unique_ptr<nic::Card> card, const DriverEnv& env,
+                                          std::string* why, uint32_t pio_max) {
+  return open_with(false, pio_max, std::move(card), env, why);
 }
 
 std::unique_ptr<Driver> open_myrinet_raw(std::unique_ptr<nic::Card> card, const DriverEnv& env,
                                          std::string* why) {
-  return open_with(true, std::move(card), env, why);
+  return open_with(true, kMyrinetPioMax, std::move(card), env, why);
 }
 
 }  // namespace torii

@@ -30,8 +30,9 @@ namespace {
 
 using namespace nic::channel;
 
-constexpr unsigned kAnswerPolls = 100;  // before a process sleeps
-constexpr int64_t kNapNs = 50000;       // while the ring is full
+constexpr unsigned kAnswerPolls = 100;   // before a process sleeps
+constexpr uint32_t kQuestionNs = 20000;  // about, until it is answered
+constexpr int64_t kNapNs = 50000;        // while the ring is full
 constexpr int64_t kGlanceNs = 50000000;
 constexpr int64_t kPatienceNs =
     30000000000;  // an emulator that does nothing is no better than none
@@ -48,12 +49,18 @@ class ProcessCard final : public nic::Card {
   void write(uint32_t at, const void* from, size_t n) override;
   uint32_t read32(uint32_t at) override;
   void read(uint32_t at, void* to, size_t n) override;
+  // window() stays empty: a transfer by DMA would be several questions, and a copy from there is
+  // none.
+  void peek(uint32_t at, void* to, size_t n) override;
   Status map(void* base, size_t n, uint32_t rights, uint64_t* address) override;
   void unmap(uint64_t address) override;
   std::span<std::byte> shared() override {
     return {lent_.base() + nic::liveness_bytes(endpoints_), shared_bytes_};
   }
   Status control(const nic::Control& in, nic::Control* out) override;
+  void post(const nic::Control& in) override {
+    static_cast<void>(append({Kind::control, 0, sizeof(in), 0}, &in));
+  }
   int interrupt() override { return interrupt_.get(); }
 
  private:
@@ -64,8 +71,9 @@ class ProcessCard final : public nic::Card {
   Status hear(Welcome* welcome, Descriptor (&given)[kPassedMax], size_t* count, std::string* why);
   Status take(const Welcome& welcome, Descriptor (&given)[kPassedMax], std::string* why);
   bool has_room(uint32_t bytes);
-  bool post(Record record, const void* payload);
+  bool append(Record record, const void* payload);
   Status ask(Record record, const void* payload, void* answer, uint32_t bytes);
+  void ask_for(uint32_t at, void* to, size_t n);
   bool await_answer(uint32_t question);
   void lose(const char* how);
   static void* watch(void* self);
@@ -73,8 +81,9 @@ class ProcessCard final : public nic::Card {
   std::string name_;  // of the card
   AttachCookie cookie_{};
   Descriptor socket_, doorbell_, interrupt_;
-  Mapping channel_, lent_;
+  Mapping channel_, lent_, card_memory_;
   nic::CardInfo info_;
+  uint32_t card_memory_bytes_ = 0;
   uint32_t endpoints_ = 0;
   uint64_t shared_bytes_ = 0;
   bool attaches_ = false;
@@ -132,11 +141,11 @@ Status ProcessCard::attach(const char* card, uint32_t node, std::string* why) {
     return Status::io_error;
   }
   Status status = hear(&welcome, given, &count, why);
-  if (status == Status::ok && count != kDescriptors) {
+  if (status == Status::ok && count != descriptors(welcome)) {
     *why = format_text(
         "%s: torii-fabric (pid %d) gave %zu descriptors instead of %zu; use the "
         "same Torii everywhere",
-        card, emulator_, count, size_t{kDescriptors});
+        card, emulator_, count, descriptors(welcome));
     status = Status::corrupt;
   }
   return status == Status::ok ? take(welcome, given, why) : status;
@@ -170,15 +179,17 @@ Status ProcessCard::hear(Welcome* welcome, Descriptor (&given)[kPassedMax], size
 
 Status ProcessCard::take(const Welcome& welcome, Descriptor (&given)[kPassedMax],
                          std::string* why) {
-  struct stat channel, lent;
+  struct stat channel, lent, card;
   info_.fabric = welcome.fabric;
   info_.name = welcome.name;
   info_.node = welcome.node;
   info_.contexts = welcome.contexts;
   info_.bar_bytes = welcome.bar_bytes;
+  info_.load_ns = kQuestionNs;
   info_.shared_address = welcome.shared_address;
   endpoints_ = welcome.endpoints;
   shared_bytes_ = welcome.shared_bytes;
+  card_memory_bytes_ = welcome.memory_bytes;
   const size_t words = nic::liveness_bytes(endpoints_);
   if (endpoints_ == 0 || endpoints_ > 1 << 16 || info_.contexts == 0 ||
       nic::endpoint_of(info_.name) >= endpoints_ ||
@@ -186,7 +197,10 @@ Status ProcessCard::take(const Welcome& welcome, Descriptor (&given)[kPassedMax]
       shared_bytes_ > 1ull << 32 || !sealed(given[kChannelFd].get(), &channel) ||
       !sealed(given[kLentFd].get(), &lent) ||
       static_cast<uint64_t>(channel.st_size) < sizeof(Memory) ||
-      static_cast<uint64_t>(lent.st_size) < words + shared_bytes_) {
+      static_cast<uint64_t>(lent.st_size) < words + shared_bytes_ ||
+      card_memory_bytes_ > info_.bar_bytes ||
+      (card_memory_bytes_ > 0 && (!sealed(given[kMemoryFd].get(), &card) ||
+                                  static_cast<uint64_t>(card.st_size) < card_memory_bytes_))) {
     *why = format_text(
         "%s: torii-fabric (pid %d) describes a card that makes no sense; use the "
         "same Torii everywhere",
@@ -194,7 +208,9 @@ Status ProcessCard::take(const Welcome& welcome, Descriptor (&given)[kPassedMax]
     return Status::corrupt;
   }
   if (!channel_.map(given[kChannelFd].get(), 0, sizeof(Memory)) ||
-      !lent_.map(given[kLentFd].get(), 0, words + shared_bytes_)) {
+      !lent_.map(given[kLentFd].get(), 0, words + shared_bytes_) ||
+      (card_memory_bytes_ > 0 &&
+       !card_memory_.map(given[kMemoryFd].get(), 0, card_memory_bytes_, false))) {
     *why =
         format_text("%s: memory of the card cannot be mapped: %m; raise ulimit -v", name_.c_str());
     return Status::no_memory;
@@ -225,7 +241,7 @@ Status ProcessCard::take(const Welcome& welcome, Descriptor (&given)[kPassedMax]
 ProcessCard::~ProcessCard() {
   if (!watched_ || owner_.forked()) return;
   closing_ = true;  // the emulator hangs up as soon as it has read the record
-  static_cast<void>(post({Kind::close, 0, 0, 0}, nullptr));
+  static_cast<void>(append({Kind::close, 0, 0, 0}, nullptr));
   forget_in_children(socket_.get());
   shutdown(socket_.get(), SHUT_RDWR);
   pthread_join(watcher_, nullptr);
@@ -268,7 +284,7 @@ bool ProcessCard::has_room(uint32_t bytes) {
 }
 
 // False: the emulator is gone.
-bool ProcessCard::post(Record record, const void* payload) {
+bool ProcessCard::append(Record record, const void* payload) {
   const uint32_t payload_bytes = payload ? record.bytes : 0;
   const uint32_t bytes = sizeof(record) + padded(payload_bytes);
   for (int64_t waited = 0; !broken_ && !has_room(bytes); waited += kNapNs) {
@@ -312,7 +328,7 @@ bool ProcessCard::await_answer(uint32_t question) {
 
 Status ProcessCard::ask(Record record, const void* payload, void* answer, uint32_t bytes) {
   record.question = ++question_ ? question_ : ++question_;
-  if (!post(record, payload) || !await_answer(record.question)) return Status::peer_dead;
+  if (!append(record, payload) || !await_answer(record.question)) return Status::peer_dead;
   const uint32_t status = memory().status;
   if (status > static_cast<uint32_t>(Status::io_error) || memory().bytes != bytes) {
     lose("has given an answer that makes no sense");
@@ -327,7 +343,7 @@ void ProcessCard::write(uint32_t at, const void* from, size_t n) {
   const auto* bytes = static_cast<const std::byte*>(from);
   while (n > 0) {
     const auto piece = static_cast<uint32_t>(std::min<size_t>(n, kPieceMax));
-    if (!post({Kind::store, at, piece, 0}, bytes)) return;
+    if (!append({Kind::store, at, piece, 0}, bytes)) return;
     at += piece;
     bytes += piece;
     n -= piece;
@@ -340,7 +356,26 @@ uint32_t ProcessCard::read32(uint32_t at) {
   return value;
 }
 
+// From the card's memory. A word is read as a whole, and before what is read later.
+void ProcessCard::peek(uint32_t at, void* to, size_t n) {
+  TORII_ASSERT(at % 4 == 0 && n % 4 == 0);
+  if (broken_ || at > card_memory_bytes_ || n > card_memory_bytes_ - at) return ask_for(at, to, n);
+  const std::byte* const from = card_memory_.base() + at;
+  if (n == sizeof(uint32_t)) {
+    const uint32_t word =
+        __atomic_load_n(reinterpret_cast<const uint32_t*>(from), __ATOMIC_ACQUIRE);
+    std::memcpy(to, &word, sizeof(word));
+  } else if (n > 0) {
+    std::memcpy(to, from, n);
+  }
+}
+
 void ProcessCard::read(uint32_t at, void* to, size_t n) {
+  const bool pending = memory().head.load(std::memory_order_acquire) != tail_;
+  return pending ? ask_for(at, to, n) : peek(at, to, n);
+}
+
+void ProcessCard::ask_for(uint32_t at, void* to, size_t n) {
   TORII_ASSERT(at % 4 == 0 && n % 4 == 0);
   auto* bytes = static_cast<std::byte*>(to);
   while (n > 0) {

@@ -111,8 +111,7 @@ Status SkeletonDriver::arm(int* fd) {
   uint64_t old;
   if (next() || peers_.changed()) return Status::again;
   static_cast<void>(!read(*fd, &old, sizeof(old)));
-  card_->write32(kInterrupt, 1);
-  card_->read32(kId);  // the card has it now
+  card_->write32(kInterrupt, consumed_);  // also of one that has come meanwhile
   return next() || peers_.changed() ? Status::again : Status::ok;
 }
 

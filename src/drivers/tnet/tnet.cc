@@ -17,8 +17,10 @@ namespace {
 
 using namespace nic::tnet;
 
-constexpr uint32_t kPioMax = 256;        // longer ones go by DMA
+constexpr uint32_t kPioMax = 256;        // longer ones go by DMA, as do all if
+constexpr uint32_t kLoadMaxNs = 2000;    // the load before them takes longer
 constexpr uint32_t kFrameInterrupt = 1;  // remote interrupt of all stores
+constexpr uint32_t kPollsAwake = 4096;   // since arm(): then interrupts are turned off
 // The contiguous memory block: transfers that are over, mailboxes, send area. Regions that peers
 // may put to are behind it, and only in the page table.
 constexpr uint32_t kDone = 0;
@@ -60,16 +62,16 @@ class TnetDriver final : public StoringDriver {
             nic::endpoint_of(to) % info_.contexts << 16};
   }
   bool transmit(uint32_t begin, uint32_t bytes, Descriptor descriptor);
-  Status send_by_dma(uint64_t address, const Descriptor& descriptor, bool has_slot);
-  bool must_poll() { return has_work() || (stalled_ && buffer()); }
+  void send_by_dma(uint64_t address, const Descriptor& descriptor, bool has_slot);
 
   std::map<uint32_t, uint32_t> destinations_;  // by group
-  bool armed_ = false;
-  bool stalled_ = false;        // a store waits for room
-  uint32_t slot_ = 0;           // of the send area: the next one
-  uint32_t slots_used_ = 0;     // by transfers under way
-  std::deque<bool> transfers_;  // those: has it a slot?
-  uint32_t done_ = 0;           // transfers that are over
+  uint32_t mask_ = 0;                          // causes that interrupt
+  uint32_t polls_ = 0;                         // since the last arm()
+  bool stalled_ = false;                       // a store waits for room
+  uint32_t slot_ = 0;                          // of the send area: the next one
+  uint32_t slots_used_ = 0;                    // by transfers under way
+  std::deque<bool> transfers_;                 // those: has it a slot?
+  uint32_t done_ = 0;                          // transfers that are over
 };
 
 TnetDriver::TnetDriver(std::unique_ptr<nic::Card> card, const DriverEnv& env)
@@ -106,13 +108,14 @@ bool TnetDriver::store_to_group(uint32_t group, uint64_t address, uint32_t begin
 }
 
 Status TnetDriver::store_memory(nic::Name to, uint64_t target, uint64_t from, uint64_t bytes) {
-  return send_by_dma(from, describe(to, target, bytes), false);
+  send_by_dma(from, describe(to, target, bytes), false);
+  return Status::ok;
 }
 
 // Sends a part of buffer(). In order: by stores only if nothing is under way.
 bool TnetDriver::transmit(uint32_t begin, uint32_t bytes, Descriptor descriptor) {
   const uint32_t from = kSendArea + slot_ * kMailSlotBytes + begin;
-  if (bytes <= kPioMax && transfers_.empty()) {
+  if (bytes <= kPioMax && info_.load_ns <= kLoadMaxNs && transfers_.empty()) {
     const uint32_t lock = card_->read32(kLock);
     const bool fits = (lock & kRoomMask) > bytes / kPacketBytes;
     if (lock & kLockTaken && fits) {
@@ -124,38 +127,42 @@ bool TnetDriver::transmit(uint32_t begin, uint32_t bytes, Descriptor descriptor)
     if (lock & kLockTaken) card_->write32(kLock, 0);
     if (lock & kLockTaken && fits) return true;
   }
-  if (send_by_dma(info_.shared_address + from, descriptor, true) != Status::ok) return false;
+  send_by_dma(info_.shared_address + from, descriptor, true);
   slot_ = (slot_ + 1) % kSendSlots;
   slots_used_++;
   return true;
 }
 
-Status TnetDriver::send_by_dma(uint64_t address, const Descriptor& descriptor, bool has_slot) {
+// There is room for it: see buffer().
+void TnetDriver::send_by_dma(uint64_t address, const Descriptor& descriptor, bool has_slot) {
   const auto& [destination, words, target, high] = descriptor;
   const uint64_t rings = kFrameInterrupt << kInterruptShift;
-  const Status status = call(kSend, {destination | rings, words, target, high, address});
-  if (status == Status::ok) transfers_.push_back(has_slot);
-  return status;
+  card_->post({kSend, {destination | rings, words, target, high, address}});
+  transfers_.push_back(has_slot);
 }
 
 // --- receiving -------------------------------------------------------------------------------
 
 unsigned TnetDriver::poll(uint64_t now_ns, unsigned budget) {
-  if (std::exchange(armed_, false)) card_->write32(kMask, 0);
+  if (mask_ && ++polls_ == kPollsAwake) card_->write32(kMask, mask_ = 0);
   return StoringDriver::poll(now_ns, budget);
 }
 
-// The cause bits of what comes from now on interrupt.
+// Interrupts stay on while the process sleeps now and then, as each load of a register is as long
+// as many frames. What comes after the descriptor has been read makes it readable again, and what
+// came before is in memory.
 Status TnetDriver::arm(int* fd) {
   *fd = card_->interrupt();
+  polls_ = 0;
+  const bool stalled = stalled_;
+  const uint32_t mask = 1u << kFrameInterrupt | (stalled ? uint32_t{kCauseSent} : 0);
+  if (std::exchange(mask_, mask) != mask) {
+    card_->write32(kMask, mask);
+    static_cast<void>(card_->read32(kMask));  // the card has it now
+  }
   uint64_t old;
   static_cast<void>(!read(*fd, &old, sizeof(old)));
-  const uint32_t frames = 1u << kFrameInterrupt;
-  if (card_->read32(kCause) & frames || must_poll()) return Status::again;
-  card_->write32(kMask, frames | (stalled_ ? uint32_t{kCauseSent} : 0));
-  static_cast<void>(card_->read32(kMask));  // the card has it now
-  armed_ = true;
-  return must_poll() ? Status::again : Status::ok;
+  return has_work() || (stalled && buffer()) ? Status::again : Status::ok;
 }
 
 // --- groups ----------------------------------------------------------------------------------

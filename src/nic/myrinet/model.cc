@@ -10,7 +10,7 @@
 namespace torii::nic::myrinet {
 
 Lanai::Lanai(const Board& board)
-    : board_(board), channel_(board.bus.add_channel()), sram_(kSramBytes) {}
+    : board_(board), channel_(board.bus.add_channel()), sram_(board.memory) {}
 
 // --- the process -----------------------------------------------------------------------------
 
@@ -47,6 +47,7 @@ void Lanai::run() {
   board_.engine.after(kStepNs, [this, life = life_] {
     if (life != life_) return;
     running_ = false;
+    signal();
     if (program_->step()) run();
   });
 }
@@ -69,8 +70,15 @@ bool Lanai::take_command(Command* out) {
 
 void Lanai::tell(const Event& event) {
   store(offsetof(Shared, event) + told_++ % kEvents * sizeof(Event), event);
-  store(offsetof(Shared, events), told_);
-  if (!load<uint32_t>(offsetof(Shared, interrupt))) return;
+  publish(offsetof(Shared, events), told_);
+  signal();
+}
+
+// Has the host asked to be told of an event that is there?
+void Lanai::signal() {
+  if (!load<uint32_t>(offsetof(Shared, interrupt)) ||
+      load<uint32_t>(offsetof(Shared, seen)) == told_)
+    return;
   store(offsetof(Shared, interrupt), uint32_t{0});
   raise(kHostSig);
 }
@@ -118,7 +126,7 @@ void Lanai::bus_write(unsigned, uint32_t at, std::span<const std::byte> bytes) {
       std::fill_n(sram_.begin(), sizeof(Shared), std::byte{0});
       store(offsetof(Shared, program), wanted_);
       program_ = wanted_ == kBulldog ? make_bulldog(*this) : make_raw(*this);
-      store(offsetof(Shared, magic), kMagic);
+      publish(offsetof(Shared, magic), kMagic);
     } else if (value & (kInterruptOn | kInterruptOff)) {
       interrupts_ = value & kInterruptOn;
       interrupt();

@@ -42,7 +42,6 @@ class Lanai final : public Model {
   void gone(unsigned context) override;
   void bus_write(unsigned context, uint32_t at, std::span<const std::byte> bytes) override;
   uint32_t bus_read(unsigned context, uint32_t at) override;
-  std::span<const std::byte> memory() const override { return sram_; }
   Status control(unsigned context, const Control& in, Control* out) override;
   void arrive(Packet&& packet) override;
   void port_ready() override;
@@ -60,6 +59,10 @@ class Lanai final : public Model {
   template <typename T>
   void store(size_t at, const T& value) {
     std::memcpy(&sram_[at], &value, sizeof(T));
+  }
+  // A word that says that what was stored before is there: the host may be looking at it.
+  void publish(size_t at, uint32_t value) {
+    __atomic_store_n(reinterpret_cast<uint32_t*>(&sram_[at]), value, __ATOMIC_RELEASE);
   }
   static bool has(uint32_t at, uint64_t bytes) {
     return at <= kSramBytes && bytes <= kSramBytes - at;
@@ -88,6 +91,7 @@ class Lanai final : public Model {
   void run();
   void raise(uint32_t bits);
   void interrupt();
+  void signal();
   void transmit();
   void time_first();
   void receive();
@@ -95,7 +99,7 @@ class Lanai final : public Model {
 
   const Board board_;
   const unsigned channel_;  // of DMA
-  std::vector<std::byte> sram_;
+  const std::span<std::byte> sram_;
   uint32_t regs_[0x90 / 4] = {};
   Name name_ = kNobody;
   uint32_t wanted_ = kNoProgram;
@@ -117,14 +121,16 @@ class Lanai final : public Model {
 std::unique_ptr<Model> make_model(const Board& board);
 
 // 1280 Mbit/s, switches of 8 ports, loads of 48 cycles and the rates of DMA of an O2: Griebel and
-// Zumbusch 1997. Their switches take 0.1 to 0.7 us for one to three; delay, buffers and the cost of
-// a store are assumptions.
+// Zumbusch 1997. Most of a load is arbitration; where that is good it takes 3 cycles. Their
+// switches take 0.1 to 0.7 us for one to three; delay, buffers and the cost of a store are
+// assumptions.
 inline constexpr CardKind kKind = {
     .name = "myrinet",
     .doc = "Myrinet, LANai 4.1: programmable, source-routed, one process a card",
     .contexts = 1,
     .bar_bytes = kBarBytes,
     .shared_bytes = kCopyBlockBytes,
+    .memory_bytes = kSramBytes,
     .source_routed = true,
     .link = {.rate = 1.28e9,
              .delay_ns = 30,
@@ -136,6 +142,7 @@ inline constexpr CardKind kKind = {
              .tries = 8},
     .bus = {.write_ns = 150,
             .read_ns = 1440,
+            .read_busy_ns = 90,
             .burst_rate = 26.6e6,
             .dma_read_rate = 85.1e6,
             .dma_write_rate = 90.9e6,

@@ -138,8 +138,9 @@ struct Shared {
   uint32_t program;
   uint32_t commands;   // of the host: written so far
   uint32_t events;     // of the control program: written so far
-  uint32_t interrupt;  // of the host: 1: the next event interrupts; that makes it 0
-  uint32_t unused[3];
+  uint32_t interrupt;  // of the host: 1: an event beyond `seen` interrupts; that makes it 0
+  uint32_t seen;       // of the host: events
+  uint32_t unused[2];
   Command command[kCommands];
   Event event[kEvents];
   Route route[kNodes];

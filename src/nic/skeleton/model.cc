@@ -59,6 +59,7 @@ class SkeletonModel final : public Model {
   void ended(Name name);
   void receive();
   void complete(Completion completion, std::shared_ptr<Flight> flight);
+  void signal();
 
   const Board board_;
   const unsigned channel_, receiver_;  // of DMA
@@ -67,9 +68,11 @@ class SkeletonModel final : public Model {
   uint32_t doorbell_ = 0;   // descriptors written
   uint32_t sent_ = 0;       // and carried out
   uint32_t owed_ = 0;       // of these, not yet told by a completion
-  uint32_t completed_ = 0;  // completions written
+  uint32_t completed_ = 0;  // completions begun
+  uint32_t written_ = 0;    // and written
   uint32_t consumed_ = 0;   // and read
-  bool interrupt_ = false;  // with the next one
+  bool interrupt_ = false;  // if there are more than
+  uint32_t seen_ = 0;       // those
   bool fetching_ = false;
   bool down_ = false;           // the cable: what is to leave is lost
   std::deque<Packet> arrived_;  // that wait for a completion
@@ -79,7 +82,7 @@ class SkeletonModel final : public Model {
 void SkeletonModel::open(unsigned, Name name, uint64_t shared_address) {
   name_ = name;
   shared_ = shared_address;
-  doorbell_ = sent_ = owed_ = completed_ = consumed_ = 0;
+  doorbell_ = sent_ = owed_ = completed_ = written_ = consumed_ = 0;
   interrupt_ = false;
 }
 
@@ -114,6 +117,8 @@ void SkeletonModel::bus_write(unsigned, uint32_t at, std::span<const std::byte> 
       break;
     case kInterrupt:
       interrupt_ = true;
+      seen_ = value;
+      signal();
       break;
     default:
       refused_++;
@@ -214,9 +219,16 @@ void SkeletonModel::complete(Completion completion, std::shared_ptr<Flight> flig
   completion.number = ++completed_;
   board_.bus.dma_write(receiver_, address(offset), bytes_of(completion),
                        [this, name = name_, flight](Status) {
-                         if (name == name_ && std::exchange(interrupt_, false))
-                           board_.bus.interrupt(0);
+                         if (name != name_) return;
+                         written_++;
+                         signal();
                        });
+}
+
+void SkeletonModel::signal() {
+  if (!interrupt_ || written_ == seen_) return;
+  interrupt_ = false;
+  board_.bus.interrupt(0);
 }
 
 std::string SkeletonModel::report() const {

@@ -15,6 +15,7 @@ inline constexpr CardKind kKind = {
     .contexts = 1,
     .bar_bytes = kBarBytes,
     .shared_bytes = sizeof(Shared),
+    .memory_bytes = 0,
     .source_routed = false,
     .link = {.window = 8},
     .bus = {},

@@ -15,7 +15,7 @@ enum Register : uint32_t {
   kId = 0x00,         // read: kIdValue
   kDoorbell = 0x04,   // write: how many descriptors the driver has written so far
   kConsumed = 0x08,   // write: how many completions it has read so far; their entries are free
-  kInterrupt = 0x0c,  // write: the next completion interrupts, once
+  kInterrupt = 0x0c,  // write: as soon as there are more completions than that, one interrupt
   kBarBytes = 0x10,
 };
 inline constexpr uint32_t kIdValue = 0x536b0001;

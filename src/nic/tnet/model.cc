@@ -40,7 +40,7 @@ class TnetModel final : public Model {
       : board_(board),
         reader_(board.bus.add_channel()),
         writer_(board.bus.add_channel()),
-        pages_({.slots = board.contexts, .pages = kPages, .page_bytes = kPageBytes}),
+        pages_(board.contexts, kPages, kPageBytes),
         processes_(board.contexts) {}
 
   void open(unsigned context, Name name, uint64_t shared_address) override;
@@ -79,6 +79,12 @@ class TnetModel final : public Model {
     unsigned context;
     uint64_t page;  // bus address
   };
+  struct Store {
+    unsigned context;
+    uint64_t address;  // on the bus
+    std::span<const std::byte> bytes;
+    uint8_t rti;
+  };
 
   // Sending.
   void begin(unsigned context, const Descriptor& descriptor);
@@ -90,11 +96,9 @@ class TnetModel final : public Model {
   void fetched(Status status, std::span<const std::byte> bytes);
   void end_transfer(Status status);
   // Receiving.
-  void store_direct(const Header& header, const Packet& packet);
-  void store_by_table(const Header& header, const Packet& packet);
-  void store(unsigned context, uint64_t address, std::span<const std::byte> bytes,
-             const Header& header, const Packet& packet);
-  void raise(unsigned context, uint32_t cause);
+  void store_direct(const Header& header, std::span<const std::byte> data);
+  void store_by_table(const Header& header, std::span<const std::byte> data);
+  void raise(unsigned context, uint32_t cause);  // 0: those that were raised before
   // The kernel driver.
   Status map(unsigned context, const Control& in);
   Status map_index(unsigned context, const Control& in);
@@ -122,6 +126,7 @@ class TnetModel final : public Model {
   std::deque<Outgoing> fifo_;
   std::deque<Transfer> transfers_;  // the first one is under way, if the kernel has the lock
   bool fetching_ = false;
+  std::vector<Store> stores_;  // of the packet that arrives
 
   uint64_t packets_out_ = 0, packets_in_ = 0, bad_destinations_ = 0, bad_pages_ = 0, refused_ = 0;
 };
@@ -157,7 +162,7 @@ void TnetModel::raise(unsigned context, uint32_t cause) {
   Process& process = processes_[context];
   if (process.name == kNobody) return;
   process.cause |= cause;
-  if (process.cause & process.mask) board_.bus.interrupt(context);
+  if ((cause ? cause : process.cause) & process.mask) board_.bus.interrupt(context);
 }
 
 // --- registers -------------------------------------------------------------------------------
@@ -332,38 +337,47 @@ void TnetModel::arrive(Packet&& packet) {
     return board_.port.release();
   }
   std::memcpy(&header, packet.bytes.data(), sizeof(header));
+  const std::span data = std::span(packet.bytes).subspan(sizeof(header));
+  stores_.clear();
   if (header.table) {
-    store_by_table(header, packet);
+    store_by_table(header, data);
   } else {
-    store_direct(header, packet);
+    store_direct(header, data);
   }
-  // The receive FIFO has its place again when all has been written.
-  board_.bus.dma_write(writer_, 0, {}, [this](Status) { board_.port.release(); });
+  // The sender counts as open until its packet is stored; then the receive FIFO has its place
+  // again.
+  if (stores_.empty()) return board_.port.release();
+  for (const Store& store : stores_) {
+    board_.bus.dma_write(
+        writer_, store.address, {store.bytes.begin(), store.bytes.end()},
+        [this, context = store.context, rti = store.rti, is_last = &store == &stores_.back(),
+         flight = packet.flight, name = processes_[store.context].name](Status) {
+          if (is_last) board_.port.release();
+          if (rti && processes_[context].name == name) raise(context, 1u << rti);
+        });
+  }
 }
 
 // To the process's page, or two of them.
-void TnetModel::store_direct(const Header& header, const Packet& packet) {
+void TnetModel::store_direct(const Header& header, std::span<const std::byte> data) {
   uint64_t vca = (uint64_t{header.high} << 32 | header.target) << 2;
-  std::span<const std::byte> data = std::span(packet.bytes).subspan(sizeof(header));
   while (!data.empty()) {
     const size_t n = pages_.in_page(vca, data.size());
-    const Mmu::Found found = pages_.find(header.slot, vca, kCardWrites);
-    if (found.fault != MmuFault::none) {
+    uint64_t address;
+    if (!pages_.find(header.slot, vca, kCardWrites, &address)) {
       bad_pages_++;
       if (header.slot < processes_.size()) raise(header.slot, kCausePage);
       return;
     }
-    Header part = header;
-    if (n < data.size()) part.rti = 0;
-    store(header.slot, found.address, data.first(n), part, packet);
+    stores_.push_back(
+        {header.slot, address, data.first(n), n < data.size() ? uint8_t{0} : header.rti});
     vca += n;
     data = data.subspan(n);
   }
 }
 
 // To the same place of a page of each process that is entered there: a node gets a message once.
-void TnetModel::store_by_table(const Header& header, const Packet& packet) {
-  const std::span data = std::span(packet.bytes).subspan(sizeof(header));
+void TnetModel::store_by_table(const Header& header, std::span<const std::byte> data) {
   const uint32_t offset = header.target % kPageBytes;
   const auto entry = table_.find(header.target / kPageBytes);
   if (entry == table_.end() || entry->second.empty() || offset + data.size() > kPageBytes) {
@@ -371,17 +385,7 @@ void TnetModel::store_by_table(const Header& header, const Packet& packet) {
     return;
   }
   for (const Place& place : entry->second)
-    store(place.context, place.page + offset, data, header, packet);
-}
-
-void TnetModel::store(unsigned context, uint64_t address, std::span<const std::byte> bytes,
-                      const Header& header, const Packet& packet) {
-  // The sender counts as open until its packet is stored.
-  board_.bus.dma_write(writer_, address, {bytes.begin(), bytes.end()},
-                       [this, context, rti = header.rti, flight = packet.flight,
-                        name = processes_[context].name](Status) {
-                         if (rti && processes_[context].name == name) raise(context, 1u << rti);
-                       });
+    stores_.push_back({place.context, place.page + offset, data, header.rti});
 }
 
 // --- the kernel driver -----------------------------------------------------------------------
@@ -419,7 +423,7 @@ Status TnetModel::map(unsigned context, const Control& in) {
   if (page >= kPages || count > kPages - page) return Status::invalid;
   const uint32_t rights = in.call == kMapPages ? uint32_t{kCardWrites} : 0;
   for (uint64_t i = 0; i < count; i++) {
-    const Mmu::Entry entry{address + i * kPageBytes, rights, 0};
+    const Mmu::Entry entry{address + i * kPageBytes, rights};
     if (const Status status = pages_.set(context, page + i, entry); status != Status::ok)
       return status;
   }

@@ -17,6 +17,7 @@ inline constexpr CardKind kKind = {
     .contexts = 2,
     .bar_bytes = kBarBytes,
     .shared_bytes = kSharedBytes,
+    .memory_bytes = 0,
     .source_routed = false,
     .link = {.rate = 1e9,
              .delay_ns = 50,

@@ -24,7 +24,7 @@ enum Register : uint32_t {
   kTargetHigh = 0x0c,   // bits 0 to 15: more of the address; from 16 on: slot of the process
   kBurst = 0x10,        // bytes to assemble to packets; 0: each store is a packet
   kCause = 0x30,        // of this process: see Cause; reading clears it
-  kMask = 0x34,         // causes that interrupt
+  kMask = 0x34,         // causes that interrupt, each time; when written those that are there, once
   kLock = 0x40,         // read: see Lock; write: gives it back
   kWindow = 0x1000,     // data of the descriptor, by stores to any place here
   kBarBytes = 0x2000,
