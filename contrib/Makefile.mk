@@ -7,6 +7,21 @@ EXTRA_DIST += \
 	contrib/check-tree \
 	contrib/common.sh \
 	contrib/compare \
+	contrib/debian-package \
+	contrib/debian/changelog \
+	contrib/debian/control \
+	contrib/debian/copyright \
+	contrib/debian/libtorii-dev.examples \
+	contrib/debian/libtorii-dev.install \
+	contrib/debian/libtorii0.install \
+	contrib/debian/mpirun \
+	contrib/debian/mpirun.postrm \
+	contrib/debian/mpirun.preinst \
+	contrib/debian/not-installed \
+	contrib/debian/rules \
+	contrib/debian/source/format \
+	contrib/debian/torii-tools.docs \
+	contrib/debian/torii-tools.install \
 	contrib/join \
 	contrib/mpich/torii-netmod \
 	contrib/new-card \

@@ -27,6 +27,7 @@ suite      MPICH's programs over Open MPI: mpich runs them over the netmod, mpi 
 distcheck  make distcheck builds all once more
 valgrind   the sanitizers find the same kinds of defect, many times as fast
 trixie     all of it once more, in Debian 13 with Open MPI 5.0
+debian     packages for Debian 12 and 13 build all twice, and are installed in systems of their own
 vcis       one more MPICH, for one switch of its own
 defects    builds a copy with each of twelve defects, to show that the parts find them"
 
@@ -302,5 +303,12 @@ part_distcheck() {
 }
 
 part_trixie() { suite trixie 7200 contrib/check --system trixie; }
+
+part_debian() {
+  local name
+  for name in bookworm trixie; do
+    suite "debian-$name" 3600 contrib/system "$name" test/debian/run --here
+  done
+}
 
 part_defects() { suite defects 5400 test/defects/run; }

@@ -93,7 +93,8 @@ typedef struct torii_options {
 } torii_options_t;
 
 /* Opens the process's network interface with the identity a launcher gave. Faces that are
- * opened in one process with the same identity share one interface (it is counted). */
+ * opened in one process with the same identity share one interface (it is counted). Fails with
+ * INVALID, UNREACHABLE (no driver could be opened) or, if the parameter `enable` is off, DENIED. */
 TORII_PUBLIC int torii_open(const torii_options_t* options, torii_ni_t** ni);
 /* Gives the interface back; the last call closes it: what was accepted for sending is handed
  * to the drivers first, and, where frames may be lost, to the peers, for at most a second. Peers

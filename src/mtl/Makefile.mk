@@ -5,7 +5,6 @@ EXTRA_DIST += src/mtl/README.md \
 	src/mtl/openmpi5/opal/mca/threads/pthreads/threads_pthreads_tsd.h
 if HAVE_OPENMPI
 OMPI_TORII = src/openmpi/ompi_torii.c src/openmpi/ompi_torii.h
-ompidir = $(libdir)/openmpi
 ompi_LTLIBRARIES = mca_mtl_torii.la
 mca_mtl_torii_la_SOURCES = \
 	src/mtl/mtl_torii.c \
@@ -28,7 +27,7 @@ mca_mtl_torii_la_CPPFLAGS += $(PMIX_CFLAGS) -isystem $(top_srcdir)/src/mtl/openm
 endif
 mca_mtl_torii_la_CFLAGS = $(AM_CFLAGS) -std=gnu11 -mcx16 -fno-strict-aliasing
 mca_mtl_torii_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -export-dynamic \
-	-Wl,-z,now $(COMPLETE_FLAGS) -R$(libdir) $(OMPI_LIBDIRS)
+	-Wl,-z,now $(COMPLETE_FLAGS) $(COMPONENT_RPATH) $(OMPI_LIBDIRS)
 mca_mtl_torii_la_LIBADD = libtorii.la -lmpi -lopen-pal
 if OMPI_5
 mca_mtl_torii_la_LIBADD += -lpmix

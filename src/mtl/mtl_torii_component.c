@@ -139,7 +139,23 @@ static int forward_parameters(void) {
 
 /* --- start --------------------------------------------------------------------------------- */
 
+static bool enabled(void) {
+  for (size_t i = 0; i < torii_param_count(); ++i) {
+    torii_param_t parameter;
+    if (TORII_OK == torii_param_info(i, &parameter) && 0 == strcmp(parameter.name, "enable"))
+      return 0 != strcmp(torii_param_value(i), "0");
+  }
+  return true;
+}
+
+/* Says no here rather than in init: by then Open MPI has left the other components aside. */
 static int query(mca_base_module_t** module, int* priority) {
+  *module = NULL;
+  if (OMPI_SUCCESS != forward_parameters()) return OMPI_ERR_NOT_AVAILABLE;
+  if (!enabled()) {
+    decline("the parameter enable is off; unset TORII_ENABLE");
+    return OMPI_ERR_NOT_AVAILABLE;
+  }
   *module = (mca_base_module_t*)&mtl_torii.super;
   *priority = priority_wanted;
   return OMPI_SUCCESS;
@@ -184,7 +200,6 @@ static int publish_address(void) {
 }
 
 static struct mca_mtl_base_module_t* start(bool progress_threads, bool mpi_threads) {
-  if (OMPI_SUCCESS != forward_parameters()) return NULL;
   if (OMPI_SUCCESS != open_interface(progress_threads || mpi_threads)) return NULL;
   torii_set_others(mtl_torii.ni, others_wait);
   opal_progress_register(mtl_torii_progress);

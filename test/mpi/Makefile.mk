@@ -28,7 +28,7 @@ mpi_tests = \
 	test/mpi/threads.c \
 	test/mpi/turns.c \
 	test/mpi/waiting.c
-EXTRA_DIST += $(mpi_tests) test/mpi/common.sh test/mpi/compile-5.0 test/mpi/emulated.sh test/mpi/mpi4py_programs.py \
+EXTRA_DIST += $(mpi_tests) test/mpi/choice.sh test/mpi/common.sh test/mpi/compile-5.0 test/mpi/emulated.sh test/mpi/mpi4py_programs.py \
 	test/mpi/programs \
 	test/mpi/mpich_source.sh test/mpi/pt2pt-suite test/mpi/run test/mpi/suite-link
 if HAVE_OPENMPI

@@ -188,6 +188,7 @@ endif
 
 # In C, on what programs get to see.
 api_programs = \
+	test/unit/disabled_api_test \
 	test/unit/fork_api_test \
 	test/unit/group_api_test \
 	test/unit/memory_api_test \
@@ -201,6 +202,8 @@ endif
 check_PROGRAMS += $(api_programs)
 test_programs += $(api_programs)
 plain_programs += $(api_programs)
+test_unit_disabled_api_test_LDADD = libtorii.la
+test_unit_disabled_api_test_SOURCES = test/unit/api/disabled_api_test.c
 test_unit_fork_api_test_SOURCES = test/unit/api/fork_api_test.c
 test_unit_fork_api_test_LDADD = libtorii.la
 test_unit_group_api_test_SOURCES = test/unit/api/group_api_test.c

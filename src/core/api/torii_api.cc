@@ -130,6 +130,9 @@ int torii_open(const torii_options_t* options, torii_ni_t** out) {
                     static_cast<unsigned long long>(options->job)));
   if (options->lock && (!options->lock->give_up || !options->lock->take))
     return bad_argument("torii_open", "a lock without its functions");
+  if (!params().enable)
+    return api_error(TORII_ERR_DENIED,
+                     "torii_open: the parameter enable is off; unset TORII_ENABLE to use Torii");
   std::lock_guard<std::mutex> guard(g_open_lock);
   for (auto& ni : g_open) {
     const Identity& self = ni->protocol().self();

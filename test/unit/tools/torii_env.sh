@@ -12,7 +12,7 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 # make_tool SERIES LIBDIR: the tool as if installed for that Open MPI; $tool is its name.
 make_tool() {
   tool=$work/torii-env-$1
-  sed -e "s|^libdir=.*|libdir='$2'|" -e "s|^series=.*|series=$1|" src/core/tools/torii-env >"$tool"
+  sed -e "s|^dir=.*|dir='$2/openmpi'|" -e "s|^series=.*|series=$1|" src/core/tools/torii-env >"$tool"
   chmod +x "$tool"
   mkdir -p "$2/openmpi"
   echo "no shared object" >"$2/openmpi/mca_mtl_torii.so"
