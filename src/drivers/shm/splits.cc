@@ -180,7 +180,7 @@ void Splits::join(Peer& peer, const std::byte* bytes, uint32_t length) {
   if (!peer.there || !exports_.readable(request.source, request.bytes)) return;
   std::byte* mapped = nullptr;
   if (request.arena.serial &&
-      peer.details->arena.find(peer.details->segment.address, request.arena, request.destination,
+      peer.details->arena->find(peer.details->segment.address, request.arena, request.destination,
                                request.bytes, &mapped) != Status::ok)
     mapped = nullptr;  // given back, if the request is stale: no mistake of the peer's
   if (!mapped && !peer.direct) return;
