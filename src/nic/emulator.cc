@@ -153,11 +153,7 @@ bool Emulator::look(int wake, uint64_t pause) {
   const timespec time{time_t(pause / 1000000000), long(pause % 1000000000)};
   if (ppoll(set_.data(), set_.size(), pause == ~uint64_t{0} ? nullptr : &time, nullptr) < 0)
     return false;
-  for (size_t i = callers_.size(); i-- > 0;) {
-    const bool readable = set_[first_caller + i].revents != 0;
-    if ((readable && !hear(callers_[i])) || (callers_[i].has_said && !admit(callers_[i])))
-      callers_.erase(callers_.begin() + static_cast<ptrdiff_t>(i));
-  }
+  // First those that end: a process that has closed a card may open the next one.
   const size_t members = (first_caller - 2) / 2;
   for (size_t i = members; i-- > 0;) {
     uint64_t rings;
@@ -165,6 +161,11 @@ bool Emulator::look(int wake, uint64_t pause) {
       static_cast<void>(!read(members_[i].guest->doorbell(), &rings, sizeof(rings)));
     if (set_[2 + 2 * i].revents && has_ended(members_[i], set_[2 + 2 * i].revents))
       members_.erase(members_.begin() + static_cast<ptrdiff_t>(i));
+  }
+  for (size_t i = callers_.size(); i-- > 0;) {
+    const bool readable = set_[first_caller + i].revents != 0;
+    if ((readable && !hear(callers_[i])) || (callers_[i].has_said && !admit(callers_[i])))
+      callers_.erase(callers_.begin() + static_cast<ptrdiff_t>(i));
   }
   if (set_[1].revents) accept_all();
   return set_[0].revents != 0;

@@ -175,9 +175,13 @@ Lending Fabric::lending(Name name) const {
 }
 
 bool Fabric::is_closing(uint32_t node) const {
-  return node < nodes() && std::ranges::any_of(nodes_[node]->contexts, [](const auto& context) {
-           return context.state == Node::Context::State::closing;
-         });
+  const auto closes = [](const auto& of) {
+    return std::ranges::any_of(of->contexts, [](const auto& context) {
+      return context.state == Node::Context::State::closing;
+    });
+  };
+  if (node == kAnyNode) return std::ranges::any_of(nodes_, closes);
+  return node < nodes() && closes(nodes_[node]);
 }
 
 void Fabric::kill(Name name) {
@@ -194,6 +198,11 @@ void Fabric::kill(Name name) {
 void Fabric::watch_closing(uint32_t endpoint, uint64_t step_ns) {
   const Node& node = *nodes_[endpoint / kind_.contexts];
   const unsigned context = endpoint % kind_.contexts;
+  for (uint32_t other = 0; other < endpoints(); other++) {
+    const Node::Context& its = nodes_[other / kind_.contexts]->contexts[other % kind_.contexts];
+    const uint32_t last = its.opened - (its.state != Node::Context::State::free);
+    if (last > 0) node.model->ended(make_name(other, last));
+  }
   if ((node.model->idle(context) && *node.contexts[context].flights == 0) ||
       step_ns > options_.closing_ns / 4)
     return end(endpoint, Life::closed);

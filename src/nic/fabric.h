@@ -76,7 +76,7 @@ class Fabric final : private Manager {
   std::unique_ptr<Card> open(uint32_t node, std::string* why, Host* host = nullptr,
                              ProcessMemory* memory = nullptr);
   Lending lending(Name name) const;  // of a process that is there
-  // Will a context of that node be free soon, because its process has closed?
+  // Will a context of that node, or of kAnyNode, be free soon, because its process has closed?
   bool is_closing(uint32_t node) const;
   // The process dies suddenly; its Card becomes inert.
   void kill(Name name);

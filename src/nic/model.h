@@ -74,6 +74,9 @@ class Model {
   virtual void open(unsigned context, Name name, uint64_t shared_address) = 0;
   // Nothing that its driver handed to the card waits to leave any more.
   virtual bool idle(unsigned context) const = 0;
+  // While a process closes, what its driver would say: the process of that name, and those that had
+  // its endpoint before, have ended, and nothing for them is to be sent again.
+  virtual void ended(Name) {}
   // Its process has ended: nothing is read from its memory or written to it any more.
   virtual void gone(unsigned context) = 0;
 
