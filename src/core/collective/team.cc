@@ -298,7 +298,8 @@ void Team::set_asleep(bool asleep) {
   auto& word = segment_.head().sleepers[self_ / 64];
   const uint64_t bit = uint64_t{1} << (self_ % 64);
   if (asleep) {
-    word.fetch_or(bit, std::memory_order_seq_cst);
+    word.fetch_or(bit, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // with that of take_sleepers()
   } else if (word.load(std::memory_order_relaxed) & bit) {
     word.fetch_and(~bit, std::memory_order_relaxed);
   }
