@@ -42,6 +42,10 @@ struct Club {
     return group;  // kNoPeer: refused
   }
 
+  static void leave(Node& node, PeerId group) {
+    if (group != kNoPeer) node.driver().leave(group);
+  }
+
   // Sends the frame until these have it. Its memory is another one's as soon as it is taken.
   bool reaches(uint32_t from, const std::string& frame, const std::vector<uint32_t>& members) {
     const auto has_it = [&](uint32_t member) {
@@ -119,8 +123,8 @@ void lossy_groups_reach_their_members(Bed& bed) {
     }
   club.forget();
   EXPECT_TRUE(club.reaches(3, "L of one that only sends", {0, 1, 2}));
-  club.nodes[2]->driver().leave(club.groups[2]);
-  outsider.driver().leave(other);
+  Club::leave(*club.nodes[2], club.groups[2]);
+  Club::leave(outsider, other);
   club.forget();
   EXPECT_TRUE(club.reaches(3, "L after one has left", {0, 1}));
   bed.settle();
@@ -191,13 +195,13 @@ void bad_memberships_are_refused(Bed& bed) {
     ADD_FAILURE() << "one group more than kGroupsMax";
     a.driver().leave(group);
   }
-  a.driver().leave(joined[0]);
+  Club::leave(a, joined[0]);
   const SecretKey key = new_key();
   joined[0] = Club::join(a, {key, 0, 2, true});
-  a.driver().leave(joined[1]);
+  Club::leave(a, joined[1]);
   EXPECT_EQ(groups->join_lossy({key, 1, 2, true}, &group), Status::invalid) << "a member already";
   for (size_t i = 0; i < joined.size(); i++)
-    if (i != 1) a.driver().leave(joined[i]);
+    if (i != 1) Club::leave(a, joined[i]);
 }
 
 constexpr Case kGroupTable[] = {
