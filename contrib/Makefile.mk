@@ -25,7 +25,11 @@ EXTRA_DIST += \
 	contrib/join \
 	contrib/mpich/torii-netmod \
 	contrib/new-card \
+	contrib/rpm-package \
+	contrib/rpm/torii.spec \
 	contrib/setup \
+	contrib/spack/packages/torii/package.py \
+	contrib/spack/repo.yaml \
 	contrib/system \
 	src/README.md \
 	src/core/README.md

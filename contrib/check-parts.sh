@@ -28,6 +28,8 @@ distcheck  make distcheck builds all once more
 valgrind   the sanitizers find the same kinds of defect, many times as fast
 trixie     all of it once more, in Debian 13 with Open MPI 5.0
 debian     packages for Debian 12 and 13 build all twice, and are installed in systems of their own
+rpm        the same for RPM packages, by Debian's rpmbuild
+aarch64    cross-compiled, and run by qemu-user
 vcis       one more MPICH, for one switch of its own
 defects    builds a copy with each of twelve defects, to show that the parts find them"
 
@@ -310,5 +312,9 @@ part_debian() {
     suite "debian-$name" 3600 contrib/system "$name" test/debian/run --here
   done
 }
+
+part_rpm() { suite rpm 1800 contrib/system bookworm test/rpm/run --here; }
+
+part_aarch64() { suite aarch64 5400 contrib/system bookworm test/aarch64/run --here; }
 
 part_defects() { suite defects 5400 test/defects/run; }

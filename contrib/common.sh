@@ -66,3 +66,13 @@ debian_sources() {
     awk -v own="$own" -v name="$1" \
       '$2 == own || index($2, own "-") == 1 { sub("^" own, name, $2); print }' | sort -u
 }
+
+package_version() { sed -n 's/^AC_INIT(\[torii\],\[\([^]]*\)\].*/\1/p' "$top/configure.ac"; }
+
+# copy_sources FOLDER: the tree without what is made in it
+copy_sources() {
+  mkdir -p "$1" && tar -C "$top" --exclude-vcs --exclude='./build*' --exclude='./install*' \
+    --exclude='./results*' --exclude='./mpich*' --exclude=./m4 --exclude=./autom4te.cache \
+    --exclude=./aclocal.m4 --exclude='./configure' --exclude='./config.h.in' \
+    --exclude='./Makefile.in' --create . | tar -C "$1" --no-same-owner --extract
+}

@@ -16,7 +16,7 @@ gtest_objects = $(call objects_of,$(gtest_programs) $(check_LIBRARIES))
 $(gtest_objects): AM_CXXFLAGS = $(TEST_CXXFLAGS)
 $(gtest_objects): $(PRECOMPILED_HEADER)
 $(gtest_programs): private LIBS += $(GTEST_LIBS)
-EXTRA_DIST += test/debian/run test/examples/run test/fake_driver.h test/precompiled.h test/party.h test/recorder.h \
+EXTRA_DIST += test/aarch64/run test/debian/run test/rpm/run test/examples/run test/fake_driver.h test/precompiled.h test/party.h test/recorder.h \
 	test/refused_calls.h test/run test/sanitized.h test/trust.h test/world.h
 
 # GoogleTest's header is most of what the compiler reads for a test: it is compiled once. Both
