@@ -28,6 +28,7 @@ include src/drivers/fabric/Makefile.mk
 include src/drivers/fault/Makefile.mk
 include src/drivers/myrinet/Makefile.mk
 include src/drivers/process/Makefile.mk
+include src/drivers/qsnet/Makefile.mk
 include src/drivers/skeleton/Makefile.mk
 include src/drivers/tnet/Makefile.mk
 

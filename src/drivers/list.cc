@@ -10,6 +10,7 @@
 #include "drivers/fault/fault.h"
 #include "drivers/myrinet/myrinet.h"
 #include "drivers/process/process_card.h"
+#include "drivers/qsnet/qsnet.h"
 #include "drivers/self/self.h"
 #include "drivers/shm/shm.h"
 #include "drivers/sim/sim.h"
@@ -55,6 +56,7 @@ constexpr DriverInfo kDrivers[] = {
     emulated<open_skeleton, "skeleton">(),
     emulated<open_myrinet, "myrinet">(),
     emulated<open_tnet, "tnet">(),
+    emulated<open_qsnet, "qsnet">(),
 };
 // Those of emulated cards come last.
 constexpr size_t kRealDrivers = 5;

@@ -26,6 +26,9 @@ class HostMemory {
   // The last four bytes are written last: they may say that the others are there.
   virtual Status write(uint64_t address, std::span<const std::byte> from) = 0;
   virtual void interrupt(unsigned context) = 0;
+  // The page tables of a context's process, for cards that keep up with them: where a byte of its
+  // memory is on the bus, and with it the page. False: there is no memory.
+  virtual bool find_page(unsigned, uint64_t, uint64_t*) { return false; }
 };
 
 struct BusOptions {
@@ -54,6 +57,9 @@ class Bus {
   void dma_read(unsigned channel, uint64_t address, size_t bytes, ReadDone done);
   void dma_write(unsigned channel, uint64_t address, std::vector<std::byte> bytes, WriteDone done);
   void interrupt(unsigned context);
+  bool find_page(unsigned context, uint64_t at, uint64_t* address) {
+    return memory_.find_page(context, at, address);
+  }
 
   // --- the host's side, if its accesses take time ----------------------------------------------
   uint64_t store_ns(size_t bytes) const;  // at adjacent addresses

@@ -31,47 +31,61 @@ void Crossbar::link_arrive(Link& link, Packet&& packet) {
   add(link.target_port(), std::move(packet));
 }
 
-void Crossbar::add(unsigned input, Packet&& packet) {
-  uint64_t outputs = policy_.route(number_, input, packet);
+void Crossbar::add(unsigned port, Packet&& packet) {
+  const unsigned channel = packet.channel;
+  const uint64_t ways = policy_.route(number_, port, packet);
+  const bool one_of = ways & RoutePolicy::kOneOf;
+  uint64_t outputs = ways & ~RoutePolicy::kOneOf;
   // Nothing waits for an output that is not there, nor for one that will lose it.
-  for (unsigned port = 0; port <= kPortsMax && outputs >> port; port++) {
-    const Link* const out = port < options_.ports ? ports_[port].out : nullptr;
-    if (!out || (out->down() && out->options().window == 0)) outputs &= ~(uint64_t{1} << port);
+  for (unsigned i = 0; i < kPortsMax && outputs >> i; i++) {
+    const Link* const out = i < options_.ports ? ports_[i].out : nullptr;
+    if (!out || (out->down() && out->options().window == 0)) outputs &= ~(uint64_t{1} << i);
   }
   packets_++;
   if (outputs == 0) {
-    dropped_++;
-    if (engine_.trace)
+    const bool is_dropped = ways != RoutePolicy::kOneOf;
+    dropped_ += is_dropped;
+    if (is_dropped && engine_.trace)
       engine_.trace->record(engine_.now_ns(), 0, format_text("switch%u", number_), "no way");
-    if (ports_[input].in) ports_[input].in->release();
+    if (ports_[port].in) ports_[port].in->release(channel);
     return;
   }
-  std::deque<Waiting>& queue = ports_[input].queue;
-  queue.push_back({std::move(packet), outputs, engine_.now_ns() + options_.latency_ns});
+  const unsigned input = port * kChannels + channel;
+  Queue& queue = queue_of(input);
+  queue.push_back(
+      {std::move(packet), outputs, one_of, channel, engine_.now_ns() + options_.latency_ns});
   if (queue.size() == 1) show_head(input);
 }
 
 // The head of this input is to be served.
 void Crossbar::show_head(unsigned input) {
-  engine_.at(ports_[input].queue.front().ready_ns, [this, input] { want(input); });
+  engine_.at(queue_of(input).front().ready_ns, [this, input] { want(input); });
 }
 
 void Crossbar::want(unsigned input) {
+  const Queue& queue = queue_of(input);
   // The packet may have gone, or the next one may have come, since this was asked for.
-  if (ports_[input].queue.empty() || ports_[input].queue.front().ready_ns > engine_.now_ns())
-    return;
-  uint64_t outputs = ports_[input].queue.front().outputs;
+  if (queue.empty() || queue.front().ready_ns > engine_.now_ns()) return;
+  const uint64_t outputs = queue.front().outputs;
   for (uint64_t left = outputs; left; left &= left - 1)
-    ports_[std::countr_zero(left)].wanted |= uint64_t{1} << input;
-  for (; outputs; outputs &= outputs - 1) serve(static_cast<unsigned>(std::countr_zero(outputs)));
+    ports_[static_cast<size_t>(std::countr_zero(left))].wanted[input % kChannels] |=
+        uint64_t{1} << input / kChannels;
+  uint64_t first = outputs;
+  if (queue.front().one_of)  // not always the same one
+    for (auto n = first_choice_++ % static_cast<unsigned>(std::popcount(outputs)); n > 0; n--)
+      first &= first - 1;
+  for (uint64_t left : {first, outputs & ~first})
+    for (; left; left &= left - 1) serve(static_cast<unsigned>(std::countr_zero(left)));
 }
 
 void Crossbar::take_all(std::vector<Packet>* out) {
+  for (Port& port : ports_) port.wanted = {};
   for (Port& port : ports_) {
-    port.wanted = 0;
-    for (Waiting& waiting : std::exchange(port.queue, {})) {
-      out->push_back(std::move(waiting.packet));
-      if (port.in) port.in->release();
+    for (Queue& queue : port.queues) {
+      for (Waiting& waiting : std::exchange(queue, {})) {
+        out->push_back(std::move(waiting.packet));
+        if (port.in) port.in->release(waiting.channel);
+      }
     }
   }
 }
@@ -83,37 +97,61 @@ void Crossbar::link_down(Link& link, std::vector<Packet>&& unsent) {
   dropped_ += unsent.size();
 }
 
+// The input whose turn it is at that output, among those of the highest priority.
+unsigned Crossbar::choose(unsigned output) {
+  Port& port = ports_[output];
+  unsigned best = kNone, best_rank = kNone;
+  for (unsigned channel = 0; channel < kChannels; channel++) {
+    for (uint64_t left = port.wanted[channel]; left; left &= left - 1) {
+      const unsigned input = static_cast<unsigned>(std::countr_zero(left)) * kChannels + channel;
+      const Packet& packet = queue_of(input).front().packet;
+      if (!port.out->ready(packet.channel)) continue;
+      const unsigned rank =
+          (0xff - packet.priority) * kInputs + (input + kInputs - port.next) % kInputs;
+      if (rank >= best_rank) continue;
+      best = input;
+      best_rank = rank;
+    }
+  }
+  return best;
+}
+
 void Crossbar::serve(unsigned output) {
   Port& port = ports_[output];
   const auto back = static_cast<unsigned>(options_.ports);
   const auto is_first = [&](const Waiting& waiting) { return waiting.outputs >> output & 1; };
-  while (port.wanted && port.out && port.out->ready()) {
-    unsigned input = back;
-    if (!(port.wanted >> back & 1)) {
+  while (port.out && !port.out->down()) {
+    unsigned input = back * kChannels;
+    if (!(port.wanted[0] >> back & 1) || !port.out->ready()) {
       // What was given back comes first, and keeps its order.
-      if (std::any_of(ports_[back].queue.begin(), ports_[back].queue.end(), is_first)) return;
-      const uint64_t later = port.wanted >> port.next << port.next;
-      input = static_cast<unsigned>(std::countr_zero(later ? later : port.wanted));
-      port.next = input + 1;
+      const Queue& given_back = ports_[back].queues[0];
+      if (std::any_of(given_back.begin(), given_back.end(), is_first)) return;
+      input = choose(output);
+      if (input == kNone) return;
+      port.next = (input + 1) % kInputs;
     }
     pass(input, output);
   }
 }
 
 void Crossbar::pass(unsigned input, unsigned output) {
-  Port& from = ports_[input];
-  Waiting& head = from.queue.front();
-  ports_[output].wanted &= ~(uint64_t{1} << input);
-  head.outputs &= ~(uint64_t{1} << output);
-  if (head.outputs) {
+  Link* const in = ports_[input / kChannels].in;
+  Queue& queue = queue_of(input);
+  Waiting& head = queue.front();
+  const uint64_t bit = uint64_t{1} << input / kChannels;
+  const uint64_t left = head.one_of ? 0 : head.outputs & ~(uint64_t{1} << output);
+  for (uint64_t done = head.outputs & ~left; done; done &= done - 1)
+    ports_[static_cast<size_t>(std::countr_zero(done))].wanted[input % kChannels] &= ~bit;
+  head.outputs = left;
+  if (left) {
     ports_[output].out->send(Packet(head.packet));
     return;
   }
   // Its buffer is free when all of it has come in.
-  if (from.in) engine_.at(head.packet.tail_ns, [link = from.in] { link->release(); });
+  if (in) engine_.at(head.packet.tail_ns, [in, channel = head.channel] { in->release(channel); });
   Packet packet = std::move(head.packet);
-  from.queue.pop_front();
-  if (!from.queue.empty()) show_head(input);
+  queue.pop_front();
+  if (!queue.empty()) show_head(input);
   ports_[output].out->send(std::move(packet));
 }
 

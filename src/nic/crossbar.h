@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// A switch: each output serves the inputs in turn, one packet at a time. The packet at the head of
-// an input waits until all its outputs have taken it, and those behind it wait, too. Where a packet
-// goes is the matter of a policy.
+// A switch: each output serves the inputs in turn, one packet at a time, those of the highest
+// priority first. Each virtual channel of a link is an input. The packet at the head of an input
+// waits until all its outputs have taken it, and those behind it wait, too. Where a packet goes is
+// the matter of a policy.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -22,7 +24,10 @@ class RoutePolicy {
  public:
   virtual ~RoutePolicy() = default;
   // Output ports of a packet at that switch, a bit each; 0: it goes nowhere. May change the packet.
+  // With kOneOf it leaves by the output that is free first; kOneOf alone: it was for this switch.
+  static constexpr uint64_t kOneOf = uint64_t{1} << kPortsMax;
   virtual uint64_t route(unsigned crossbar, unsigned in, Packet& packet) = 0;
+  virtual void routes_changed() {}  // cables have been cut
 };
 
 struct CrossbarOptions {
@@ -55,19 +60,27 @@ class Crossbar final : public LinkSource, public LinkTarget {
   struct Waiting {
     Packet packet;
     uint64_t outputs = 0;  // that have still to take it
+    bool one_of = false;   // one of these is enough
+    unsigned channel = 0;  // by which it has come
     uint64_t ready_ns = 0;
   };
+  using Queue = std::deque<Waiting>;
   struct Port {
     Link* in = nullptr;
     Link* out = nullptr;
-    std::deque<Waiting> queue;
-    uint64_t wanted = 0;  // by the heads of these inputs, a bit each
-    unsigned next = 0;    // input whose turn it is
+    std::array<Queue, kChannels> queues;
+    // By the heads of these inputs, a bit for each port; by the channel on which they have come.
+    std::array<uint64_t, kChannels> wanted{};
+    unsigned next = 0;  // input whose turn it is
   };
+  // An input is a channel of a port.
+  static constexpr unsigned kInputs = (kPortsMax + 1) * kChannels, kNone = ~0u;
+  Queue& queue_of(unsigned input) { return ports_[input / kChannels].queues[input % kChannels]; }
 
   void add(unsigned input, Packet&& packet);
   void show_head(unsigned input);
   void want(unsigned input);
+  unsigned choose(unsigned output);
   void serve(unsigned output);
   void pass(unsigned input, unsigned output);
 
@@ -75,7 +88,8 @@ class Crossbar final : public LinkSource, public LinkTarget {
   const unsigned number_;
   const CrossbarOptions options_;
   RoutePolicy& policy_;
-  std::vector<Port> ports_;  // the last one: packets given back
+  std::vector<Port> ports_;    // the last one: packets given back
+  unsigned first_choice_ = 0;  // of the outputs of kOneOf
   uint64_t packets_ = 0;
   uint64_t dropped_ = 0;
 };

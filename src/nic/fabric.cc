@@ -38,7 +38,7 @@ std::unique_ptr<Fabric> Fabric::make(const FabricOptions& options, std::string* 
     return nullptr;
   }
   for (const FaultRule& rule : plan.rules) {
-    const bool on_cable = rule.fault == Fault::ber || rule.fault == Fault::cut;
+    const bool on_cable = is_on_cable(rule.fault);
     const size_t most = on_cable ? topology.cables.size() : topology.hosts;
     if (rule.where == ~0u || rule.where < most) continue;
     *why = format_text("fault plan: %s %u is not there; use 0 to %zu", on_cable ? "cable" : "node",
@@ -65,9 +65,11 @@ Fabric::Fabric(const FabricOptions& options, const CardKind& kind, const FaultPl
       number_(engine_.random.next()),
       topology_(topology),
       works_(topology.cables.size(), true),
-      routes_(topology_) {
-  RoutePolicy* const policy =
-      kind_.source_routed ? static_cast<RoutePolicy*>(&source_route_) : &destination_route_;
+      routes_(topology_),
+      card_route_(kind_.make_switches ? kind_.make_switches(routes_) : nullptr) {
+  RoutePolicy* policy = card_route_.get();
+  if (!policy && kind_.source_routed) policy = &source_route_;
+  if (!policy) policy = &destination_route_;
   for (uint32_t i = 0; i < topology_.switches(); i++) {
     crossbars_.push_back(std::make_unique<Crossbar>(engine_, i, kind_.crossbar, *policy));
     crossbars_.back()->on_down = [this](Link& link, std::vector<Packet>&& unsent) {
@@ -78,7 +80,8 @@ Fabric::Fabric(const FabricOptions& options, const CardKind& kind, const FaultPl
   connect_cables();
   for (uint32_t i = 0; i < nodes(); i++) {
     Node& node = *nodes_[i];
-    node.model = kind_.make({engine_, node.bus, node, *this, i, kind_.contexts, node.memory()});
+    node.model =
+        kind_.make({engine_, node.bus, node, *this, i, nodes(), kind_.contexts, node.memory()});
   }
   set_routes();
   plan_faults(plan);
@@ -122,8 +125,12 @@ void Fabric::plan_faults(const FaultPlan& plan) {
     const auto is_meant = [&](size_t where) { return rule.where == ~0u || rule.where == where; };
     for (size_t i = 0; i < cables(); i++) {
       if (!is_meant(i)) continue;
-      for (const bool back : {false, true})
+      for (const bool back : {false, true}) {
         if (rule.fault == Fault::ber) link(i, back).set_ber(rule.rate, engine_.random.next());
+        if (rule.fault == Fault::drop && rule.rate > 0)
+          link(i, back).set_drop(rule.rate, engine_.random.next());
+      }
+      if (rule.fault == Fault::drop && rule.rate == 0) link(i, false).drop_at(rule.nth);
       if (rule.fault == Fault::cut) {
         Link* const other = &link(i, true);
         link(i, false).cut_at(rule.nth, rule.for_ns, other);
@@ -245,7 +252,7 @@ void Fabric::set_routes() {
 }
 
 void Fabric::set_group(uint32_t group) {
-  for (uint32_t node = 0; node < nodes(); node++) {
+  for (uint32_t node = 0; node < nodes() && !kind_.source_routed; node++) {
     std::vector<uint32_t> members;
     // Nobody sends to himself: a single member of a node hears only others.
     for (const auto& [member, contexts] : groups_[group].members)
@@ -272,6 +279,7 @@ void Fabric::route_again() {
   for (const auto& crossbar : crossbars_) crossbar->take_all(&packets);
   if (kind_.source_routed) {
     routes_ = Routes(topology_, works_);
+    if (card_route_) card_route_->routes_changed();
     for (uint32_t endpoint = 0; endpoint < endpoints(); endpoint++) publish(endpoint);
     for (const auto& node : nodes_) node->tell();
     return;
@@ -293,8 +301,17 @@ std::vector<uint8_t> Fabric::route(uint32_t from, uint32_t to) {
   return to < nodes() ? routes_.path(from, to) : std::vector<uint8_t>{};
 }
 
+std::vector<Hop> Fabric::hops(uint32_t from, uint32_t to) {
+  return to < nodes() ? routes_.hops(from, to) : std::vector<Hop>{};
+}
+
+Life Fabric::life(uint32_t node, Name name) {
+  return endpoint_of(name) < endpoints() ? nodes_[node]->life(name) : Life::never;
+}
+
 Status Fabric::join(std::span<const std::byte> name, uint32_t endpoint, uint32_t* group) {
-  if (name.empty() || endpoint >= endpoints() || kind_.source_routed) return Status::invalid;
+  if (name.empty() || endpoint >= endpoints() || (kind_.source_routed && !card_route_))
+    return Status::invalid;
   // The one of that name; else one that nobody is in any more; else another one.
   const auto find = [&](auto is_it) {
     return static_cast<size_t>(std::ranges::find_if(groups_, is_it) - groups_.begin());

@@ -112,6 +112,8 @@ class Fabric final : private Manager {
   void watch_closing(uint32_t endpoint, uint64_t step_ns);
 
   std::vector<uint8_t> route(uint32_t from, uint32_t to) override;
+  std::vector<Hop> hops(uint32_t from, uint32_t to) override;
+  Life life(uint32_t node, Name name) override;
   Status join(std::span<const std::byte> name, uint32_t endpoint, uint32_t* group) override;
   void leave(uint32_t group, uint32_t endpoint) override;
   std::vector<Name> members(uint32_t group) override;
@@ -126,7 +128,8 @@ class Fabric final : private Manager {
   Routes routes_;
   SourceRoute source_route_;
   DestinationRoute destination_route_;
-  std::vector<std::unique_ptr<Link>> links_;  // two a cable
+  const std::unique_ptr<RoutePolicy> card_route_;  // null: one of these two
+  std::vector<std::unique_ptr<Link>> links_;       // two a cable
   std::vector<std::unique_ptr<Crossbar>> crossbars_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<Group> groups_;

@@ -10,7 +10,7 @@
 namespace torii::nic {
 namespace {
 
-constexpr std::string_view kNames[] = {"ber", "cut", "stall", "fail", "lose-irq"};
+constexpr std::string_view kNames[] = {"ber", "drop", "cut", "stall", "fail", "lose-irq"};
 
 template <typename T>
 bool parse(std::string_view text, T* out) {
@@ -35,7 +35,7 @@ bool parse_time(std::string_view text, uint64_t* ns) {
 const char* parse_fault(std::string_view text, FaultRule* rule) {
   const size_t mark = std::min(text.find_first_of("=#"), text.size());
   const auto it = std::find(std::begin(kNames), std::end(kNames), text.substr(0, mark));
-  if (it == std::end(kNames)) return "one of ber, cut, stall, fail, lose-irq, seed";
+  if (it == std::end(kNames)) return "one of ber, drop, cut, stall, fail, lose-irq, seed";
   rule->fault = static_cast<Fault>(it - std::begin(kNames));
   const char sign = mark < text.size() ? text[mark] : 0;
   std::string_view value = text.substr(std::min(mark + 1, text.size()));
@@ -43,6 +43,10 @@ const char* parse_fault(std::string_view text, FaultRule* rule) {
     return sign == '=' && parse(value, &rule->rate) && rule->rate >= 0 && rule->rate <= 0.5
                ? nullptr
                : "a rate from 0 to 0.5 after ber=, such as ber=1e-9";
+  if (rule->fault == Fault::drop && sign == '=')
+    return parse(value, &rule->rate) && rule->rate >= 1e-6 && rule->rate <= 0.5
+               ? nullptr
+               : "a rate from 1e-6 to 0.5 after drop=, such as drop=1e-3";
   rule->and_later = rule->fault == Fault::lose_irq && value.ends_with('+');
   if (rule->and_later) value.remove_suffix(1);
   return sign == '#' && parse(value, &rule->nth) && rule->nth > 0
@@ -54,7 +58,7 @@ const char* parse_condition(std::string_view text, FaultRule* rule) {
   const size_t equals = std::min(text.find('='), text.size());
   const std::string_view name = text.substr(0, equals);
   const std::string_view value = text.substr(std::min(equals + 1, text.size()));
-  const bool on_cable = rule->fault == Fault::ber || rule->fault == Fault::cut;
+  const bool on_cable = is_on_cable(rule->fault);
   if (name == (on_cable ? "cable" : "node"))
     return parse(value, &rule->where) ? nullptr : "a number after /cable= or /node=";
   if (name == "for" && (rule->fault == Fault::cut || rule->fault == Fault::stall))

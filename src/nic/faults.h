@@ -5,6 +5,8 @@
 //   plan  = [ item *( "," item ) ]
 //   item  = "seed=" number | fault *( "/" condition )
 //   fault = "ber=" rate          each bit on the link is flipped with this probability
+//         | "drop=" rate         each packet on the link is lost with this probability
+//         | "drop#" n            the nth packet on the link is lost
 //         | "cut#" n             the nth packet on the link cuts its cable, both ways
 //         | "stall#" n           the nth DMA transfer of the node waits
 //         | "fail#" n            the nth DMA transfer of the node fails
@@ -23,11 +25,12 @@
 
 namespace torii::nic {
 
-enum class Fault : uint8_t { ber, cut, stall, fail, lose_irq };
+enum class Fault : uint8_t { ber, drop, cut, stall, fail, lose_irq };
+inline constexpr bool is_on_cable(Fault fault) { return fault <= Fault::cut; }
 
 struct FaultRule {
   Fault fault = Fault::ber;
-  double rate = 0;         // ber
+  double rate = 0;         // ber, and drop if it is above 0
   uint64_t nth = 1;        // all others
   bool and_later = false;  // lose_irq
   uint32_t where = ~0u;    // cable or node; ~0: all

@@ -7,13 +7,14 @@
 #include "core/base/log.h"
 #include "nic/model.h"
 #include "nic/myrinet/model.h"
+#include "nic/qsnet/model.h"
 #include "nic/skeleton/model.h"
 #include "nic/tnet/model.h"
 
 namespace torii::nic {
 namespace {
 
-constexpr CardKind kKinds[] = {skeleton::kKind, tnet::kKind, myrinet::kKind};
+constexpr CardKind kKinds[] = {skeleton::kKind, tnet::kKind, myrinet::kKind, qsnet::kKind};
 
 struct Parameter {
   const char* name;

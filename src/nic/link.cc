@@ -38,7 +38,10 @@ uint32_t crc32(std::span<const std::byte> bytes) {
 }
 
 Link::Link(Engine& engine, const LinkOptions& options, std::string name)
-    : engine_(engine), options_(options), name_(std::move(name)), credits_(options.buffers) {}
+    : engine_(engine), options_(options), name_(std::move(name)) {
+  TORII_ASSERT(!options_.channels || options_.window == 0);
+  credits_.fill(options_.buffers);
+}
 
 void Link::connect(LinkSource* source, unsigned source_port, LinkTarget* target,
                    unsigned target_port, bool cut_through) {
@@ -57,7 +60,7 @@ uint64_t Link::transfer_ns(size_t bytes) const {
 // --- the sending end -------------------------------------------------------------------------
 
 void Link::send(Packet&& packet) {
-  TORII_ASSERT(ready());
+  TORII_ASSERT(ready(packet.channel));
   queue_.push_back({std::move(packet), next_serial_++});
   pump();
 }
@@ -76,7 +79,7 @@ void Link::pump() {
     sent_ = 0;
     source_->link_ready(*this);
   }
-  if (sent_ == queue_.size() || credits_ == 0) return;
+  if (sent_ == queue_.size() || credits_[queue_[sent_].packet.channel] == 0) return;
   if (busy_until_ns_ <= engine_.now_ns()) transmit(queue_[sent_++]);
   if (sent_ < queue_.size() || !keeps()) pump_at(busy_until_ns_);
 }
@@ -86,7 +89,7 @@ void Link::transmit(Item& item) {
   const uint64_t now = engine_.now_ns();
   // A packet that is still coming in cannot leave before it is there.
   busy_until_ns_ = std::max(now + transfer_ns(bytes), item.packet.tail_ns);
-  credits_--;
+  credits_[item.packet.channel]--;
   counts_.packets++;
   counts_.bytes += bytes;
   counts_.busy_ns += busy_until_ns_ - now;
@@ -99,7 +102,7 @@ void Link::transmit(Item& item) {
   }
   if (engine_.trace)
     engine_.trace->record(now, busy_until_ns_ - now, name_, format_text("packet %zu bytes", bytes));
-  Item flying{keeps() ? item.packet : std::move(item.packet), item.serial, cut_};
+  Item flying{keeps() ? item.packet : std::move(item.packet), item.serial, cut_ || drops()};
   flying.packet.tail_ns = busy_until_ns_ + options_.delay_ns;
   if (ber_ > 0) spoil(flying.packet);
   const uint64_t head_ns = now + transfer_ns(std::min<uint64_t>(bytes, options_.head));
@@ -108,6 +111,17 @@ void Link::transmit(Item& item) {
   if (!keeps()) return;
   if (sent_ <= 1) deadline_ns_ = busy_until_ns_ + 2 * options_.delay_ns + options_.timeout_ns;
   watch();
+}
+
+void Link::set_drop(double rate, uint64_t seed) {
+  drop_ppm_ = static_cast<uint32_t>(std::lround(rate * 1e6));
+  losses_ = Random(seed);
+}
+
+// Is the packet that is being transmitted lost?
+bool Link::drops() {
+  return losses_.chance(drop_ppm_) ||
+         std::find(drops_.begin(), drops_.end(), counts_.packets) != drops_.end();
 }
 
 void Link::set_ber(double ber, uint64_t seed) {
@@ -211,31 +225,32 @@ void Link::restore() {
 
 // --- the receiving end -----------------------------------------------------------------------
 
-void Link::give_credit() {
-  engine_.after(options_.delay_ns, [this] {
-    credits_++;
+void Link::give_credit(unsigned channel) {
+  engine_.after(options_.delay_ns, [this, channel] {
+    credits_[channel]++;
     pump();
+    if (options_.channels && !down_) source_->link_ready(*this);
   });
 }
 
-void Link::release() { give_credit(); }
+void Link::release(unsigned channel) { give_credit(channel); }
 
 void Link::land() {
   Item item = std::move(wire_.front());
   wire_.pop_front();
   if (item.lost || down_) {
     counts_.lost++;
-    give_credit();
+    give_credit(item.packet.channel);
   } else if (!keeps()) {
     target_->link_arrive(*this, std::move(item.packet));
   } else if (item.serial != expected_) {  // follows a bad one, or has arrived before
-    give_credit();
+    give_credit(item.packet.channel);
     if (item.serial < expected_)
       engine_.after(options_.delay_ns, [this, serial = item.serial] { acknowledge(serial); });
   } else if (!intact(item.packet)) {
     counts_.bad_crc++;
     if (engine_.trace) engine_.trace->record(engine_.now_ns(), 0, name_, "bad CRC");
-    give_credit();
+    give_credit(item.packet.channel);
     engine_.after(options_.delay_ns, [this, serial = item.serial] { go_back(serial); });
   } else {
     expected_++;

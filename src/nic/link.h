@@ -9,6 +9,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <string>
@@ -25,10 +26,12 @@ struct LinkOptions {
   uint64_t delay_ns = 50;  // of cable and transceivers, one way
   uint64_t overhead = 4;   // bytes that each packet takes beside its own: CRC, framing
   uint64_t head = 16;      // bytes after which a cut-through switch begins
-  uint64_t buffers = 4;    // packets that the receiving end has room for; else the sender waits
+  uint64_t buffers = 4;    // packets of a channel that the receiving end has room for; else the
+                           // sender waits
   uint64_t window = 0;     // packets kept until acknowledged; 0: bad ones arrive as they are
   uint64_t timeout_ns = 20000;  // without an acknowledgement: sent again
   uint64_t tries = 8;           // timeouts in a row after which the link is down
+  bool channels = false;        // all of kChannels are used; without a window only
 };
 
 class Link;
@@ -44,8 +47,8 @@ class LinkSource {
   ~LinkSource() = default;
 };
 
-// The circuit at its other end. The packet takes a buffer until Link::release(): once its tail has
-// left there, or at once.
+// The circuit at its other end. The packet takes a buffer of its channel until Link::release():
+// once its tail has left there, or at once.
 class LinkTarget {
  public:
   virtual void link_arrive(Link& link, Packet&& packet) = 0;
@@ -68,9 +71,13 @@ class Link {
   const LinkOptions& options() const { return options_; }
 
   // Packets of a link that was cut and has no window are lost. One that is down takes none.
-  bool ready() const { return !down_ && queue_.size() < std::max<uint64_t>(options_.window, 1); }
+  // Where there are channels it takes what it can transmit as soon as it is free.
+  bool ready(unsigned channel = 0) const {
+    if (options_.channels) return !down_ && queue_.empty() && credits_[channel] > 0;
+    return !down_ && queue_.size() < std::max<uint64_t>(options_.window, 1);
+  }
   void send(Packet&& packet);  // if ready(); its CRC is as it shall be
-  void release();
+  void release(unsigned channel = 0);
   // Appends what has not arrived; with a window only. It never will.
   void take_all(std::vector<Packet>* out);
   bool down() const { return down_; }
@@ -82,6 +89,8 @@ class Link {
   void restore();  // also what is down
   // Its nth packet, counted from 1, cuts it and the way back for that long; ~0: for ever.
   void cut_at(uint64_t nth, uint64_t for_ns, Link* back) { cuts_.push_back({nth, for_ns, back}); }
+  void drop_at(uint64_t nth) { drops_.push_back(nth); }  // its nth packet is lost
+  void set_drop(double rate, uint64_t seed);  // each packet is lost with that probability
 
   struct Counts {
     uint64_t packets = 0;  // transmitted, resends included
@@ -97,7 +106,7 @@ class Link {
   struct Item {
     Packet packet;
     uint64_t serial = 0;
-    bool lost = false;  // on the wire: by a cut
+    bool lost = false;  // on the wire
   };
 
   struct Cut {
@@ -110,8 +119,9 @@ class Link {
   void pump_at(uint64_t ns);
   void transmit(Item& item);
   void spoil(Packet& packet);
+  bool drops();
   void land();
-  void give_credit();
+  void give_credit(unsigned channel);
   void acknowledge(uint64_t serial);
   void go_back(uint64_t serial);
   void forget_before(uint64_t serial);
@@ -130,7 +140,7 @@ class Link {
   std::deque<Item> queue_;  // with a window until acknowledged, else until the tail has left
   size_t sent_ = 0;         // of the queue: transmitted
   uint64_t next_serial_ = 1;
-  uint64_t credits_;
+  std::array<uint64_t, kChannels> credits_;  // by channel
   uint64_t busy_until_ns_ = 0;
   uint64_t deadline_ns_ = 0;  // of the oldest in the queue
   uint64_t tries_ = 0;
@@ -143,9 +153,11 @@ class Link {
   // Faults.
   bool cut_ = false;
   double ber_ = 0;
-  Random noise_{0};
+  Random noise_{0}, losses_{0};
   double bits_to_error_ = 0;
   std::vector<Cut> cuts_;
+  std::vector<uint64_t> drops_;
+  uint32_t drop_ppm_ = 0;
   Counts counts_;
 };
 

@@ -12,6 +12,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/status.h"
@@ -21,17 +22,27 @@
 #include "nic/engine.h"
 #include "nic/link.h"
 #include "nic/packet.h"
+#include "nic/topology.h"
 
 namespace torii::nic {
 
 // A card's end of its cable.
 class Port {
  public:
-  virtual bool ready() const = 0;
-  // If ready(); with the right CRC. On behalf of a context: its process counts as open until all
-  // its packets are gone.
-  virtual void send(unsigned context, std::vector<std::byte> bytes) = 0;
-  virtual void release() = 0;  // the buffer of a packet that came in, once for each
+  virtual bool ready(unsigned channel) const = 0;
+  // If ready() on the packet's channel; the CRC becomes right. On behalf of a context: its process
+  // counts as open until all its packets are gone.
+  virtual void send(unsigned context, Packet&& packet) = 0;
+  virtual void release(unsigned channel) = 0;  // the buffer of a packet that came in, once for each
+
+  // For cards that know no channels.
+  bool ready() const { return ready(0); }
+  void send(unsigned context, std::vector<std::byte> bytes) {
+    Packet packet;
+    packet.bytes = std::move(bytes);
+    send(context, std::move(packet));
+  }
+  void release() { release(0); }
 
  protected:
   ~Port() = default;
@@ -42,6 +53,9 @@ class Manager {
  public:
   // The outputs of the switches on the way to a node; empty: there is none.
   virtual std::vector<uint8_t> route(uint32_t from, uint32_t to) = 0;
+  virtual std::vector<Hop> hops(uint32_t from, uint32_t to) = 0;  // the same, with a choice
+  // As the processes of that node see it.
+  virtual Life life(uint32_t node, Name name) = 0;
   // Makes an endpoint a member of the group, which has a number on the fabric; leave() or its end
   // makes it none.
   virtual Status join(std::span<const std::byte> name, uint32_t endpoint, uint32_t* group) = 0;
@@ -62,6 +76,7 @@ struct Board {
   Port& port;
   Manager& manager;
   uint32_t node;
+  uint32_t nodes;  // of the network
   uint32_t contexts;
   std::span<std::byte> memory;  // CardKind::memory_bytes
 };
@@ -107,6 +122,9 @@ struct CardKind {
   BusOptions bus;
   CrossbarOptions crossbar;
   std::unique_ptr<Model> (*make)(const Board& board);
+  // What its switches do with packets, if that is neither of the above; null: it is. The routes
+  // outlive it, and change.
+  std::unique_ptr<RoutePolicy> (*make_switches)(const Routes& routes) = nullptr;
 };
 
 std::span<const CardKind> card_kinds();

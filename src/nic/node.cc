@@ -3,10 +3,12 @@
 #include "nic/node.h"
 
 #include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 
+#include "core/base/attach.h"
 #include "core/base/log.h"
 #include "nic/trace.h"
 
@@ -18,6 +20,10 @@ constexpr uint64_t kPage = 4096;
 constexpr uint64_t kSharedAt = 0x01000000;
 constexpr uint64_t kMappedAt = 0x40000000;
 constexpr uint64_t kMappedEnd = 0xf0000000;
+// Beyond them, for a card that has such: the memory of the processes, as find_page() gives it.
+constexpr uint64_t kProcess = uint64_t{1} << 63;
+constexpr unsigned kContextShift = 47, kOpenedShift = 55;
+constexpr uint64_t kProcessMask = (uint64_t{1} << kContextShift) - 1;
 
 // All of it at once, behind what was stored before.
 template <typename Word>
@@ -109,6 +115,11 @@ void Node::publish(uint32_t endpoint, uint32_t word, bool lost) {
   tell();
 }
 
+Life Node::life(Name name) const {
+  const uint32_t word = words_[endpoint_of(name)];
+  return word >> 16 == name >> 16 ? static_cast<Life>(word & 3) : Life::dead;
+}
+
 void Node::tell() {
   for (unsigned i = 0; i < contexts.size(); i++) {
     if (contexts[i].lent) contexts[i].lent->words()[0].fetch_add(1);
@@ -158,8 +169,32 @@ const Node::Mapped* Node::find(uint64_t address, size_t bytes, uint32_t rights,
   return (mapped.rights & rights) == rights ? &mapped : nullptr;
 }
 
+// By the system, which knows what is mapped there.
+Status Node::move_process(uint64_t address, bool write, std::span<std::byte> bytes) {
+  const auto context = static_cast<unsigned>(address >> kContextShift & 0xff);
+  // Whoever closes his card gives the memory back.
+  if (context >= contexts.size() || contexts[context].state != Context::State::open ||
+      (contexts[context].opened & 0xff) != (address >> kOpenedShift & 0xff))
+    return Status::denied;
+  const uintptr_t at = address & kProcessMask;
+  if (ProcessMemory* const memory = contexts[context].memory)
+    return write ? memory->write(at, bytes) : memory->read(at, bytes);
+  const iovec here{bytes.data(), bytes.size()};
+  const iovec there{reinterpret_cast<void*>(at), bytes.size()};
+  int error;
+  return attach_move({getpid(), nullptr, 0}, write, {&here, 1}, {&there, 1}, bytes.size(), &error);
+}
+
+bool Node::find_page(unsigned context, uint64_t at, uint64_t* address) {
+  std::byte probe[1];
+  *address = kProcess | uint64_t{contexts[context].opened & 0xff} << kOpenedShift |
+             uint64_t{context} << kContextShift | at;
+  return at <= kProcessMask && move_process(*address, false, probe) == Status::ok;
+}
+
 Status Node::read(uint64_t address, std::span<std::byte> to) {
   if (to.empty()) return Status::ok;
+  if (address & kProcess) return move_process(address, false, to);
   uintptr_t from;
   const Mapped* const mapped = find(address, to.size(), kCardReads, &from);
   if (!mapped) return Status::denied;
@@ -170,6 +205,8 @@ Status Node::read(uint64_t address, std::span<std::byte> to) {
 
 Status Node::write(uint64_t address, std::span<const std::byte> from) {
   if (from.empty()) return Status::ok;
+  if (address & kProcess)
+    return move_process(address, true, {const_cast<std::byte*>(from.data()), from.size()});
   uintptr_t to;
   const Mapped* const mapped = find(address, from.size(), kCardWrites, &to);
   if (!mapped) return Status::denied;
@@ -197,9 +234,7 @@ void Node::connect(Link* in, Link* out) {
   out_ = out;
 }
 
-void Node::send(unsigned context, std::vector<std::byte> bytes) {
-  Packet packet;
-  packet.bytes = std::move(bytes);
+void Node::send(unsigned context, Packet&& packet) {
   packet.flight = std::make_shared<Flight>(contexts[context].flights);
   packet.number = fabric.packets_sent_++;
   packet.node = number;

@@ -61,6 +61,7 @@ class Node final : public HostMemory, public Port, public LinkSource, public Lin
   void publish(uint32_t endpoint, uint32_t word, bool lost);
   void tell();  // that something has changed
   bool has_lost(uint32_t endpoint) const { return lost_[endpoint]; }
+  Life life(Name name) const;  // as its processes see it
   // Memory of the card. Empty: it has none, or the system does not give it.
   std::span<std::byte> memory() const {
     return {memory_.base(), file_ ? fabric.kind().memory_bytes : 0};
@@ -70,11 +71,15 @@ class Node final : public HostMemory, public Port, public LinkSource, public Lin
 
   Status read(uint64_t address, std::span<std::byte> to) override;
   Status write(uint64_t address, std::span<const std::byte> from) override;
+  bool find_page(unsigned context, uint64_t at, uint64_t* address) override;
   void interrupt(unsigned context) override;
 
-  bool ready() const override { return out_->ready(); }
-  void send(unsigned context, std::vector<std::byte> bytes) override;
-  void release() override { in_->release(); }
+  using Port::ready;
+  using Port::release;
+  using Port::send;
+  bool ready(unsigned channel) const override { return out_->ready(channel); }
+  void send(unsigned context, Packet&& packet) override;
+  void release(unsigned channel) override { in_->release(channel); }
 
   void link_ready(Link&) override { model->port_ready(); }
   void link_down(Link& link, std::vector<Packet>&& unsent) override;
@@ -94,6 +99,7 @@ class Node final : public HostMemory, public Port, public LinkSource, public Lin
     unsigned context;
     ProcessMemory* memory;  // null: of this process
   };
+  Status move_process(uint64_t address, bool write, std::span<std::byte> bytes);
   // Null: that is not mapped, or not for this. *base is what is at that address on the bus.
   const Mapped* find(uint64_t address, size_t bytes, uint32_t rights, uintptr_t* base) const;
 

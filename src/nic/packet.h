@@ -24,10 +24,16 @@ class Flight {
   const std::shared_ptr<uint32_t> count_;
 };
 
+// Virtual channels of a link: packets of one channel do not wait for those of another. Cards of
+// which nothing else is said use the first one only.
+inline constexpr unsigned kChannels = 3;
+
 struct Packet {
   std::vector<std::byte> bytes;  // on the wire, without the CRC
   uint32_t crc = 0;              // as it is on the wire
-  uint64_t tail_ns = 0;          // when its last byte is where the packet is
+  uint8_t channel = 0;
+  uint8_t priority = 0;  // the output of a switch serves the highest first
+  uint64_t tail_ns = 0;  // when its last byte is where the packet is
   // No part of the packet: for those who look after the fabric.
   std::shared_ptr<Flight> flight;
   uint64_t number = 0;  // in the order in which packets were sent

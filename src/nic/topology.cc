@@ -3,6 +3,7 @@
 #include "nic/topology.h"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 
 #include "core/base/log.h"
@@ -60,8 +61,24 @@ void build_mesh(Builder& build, uint32_t width, uint32_t height) {
   }
 }
 
+// A switch of one level and one above it are connected if their numbers, to base `half`, differ at
+// most in the digit of that level. So a step down is by the same port, whatever the way up was.
+void build_levels(Builder& build, uint32_t hosts, uint32_t half) {
+  uint32_t levels = 1, width = 1;
+  for (; uint64_t{width} * half < hosts; levels++) width *= half;
+  for (uint32_t level = 0; level < levels; level++)
+    for (uint32_t i = 0; i < width; i++) build.add_switch(levels - 1 - level);
+  build.add_hosts(0, width);
+  for (uint32_t level = 0, digit = 1; level + 1 < levels; level++, digit *= half)
+    for (uint32_t i = 0; i < width; i++)
+      for (uint32_t k = 0; k < half; k++)
+        build.connect(level * width + i + k * digit - i / digit % half * digit,
+                      (level + 1) * width + i);
+}
+
 void build_fat_tree(Builder& build, uint32_t hosts, uint32_t ports) {
   const uint32_t half = std::max(ports / 2, 1u);
+  if (half > 1 && hosts > half * ports) return build_levels(build, hosts, half);
   const uint32_t leaves = (hosts + half - 1) / half;
   for (uint32_t i = 0; i < leaves; i++) build.add_switch(1);
   build.add_hosts(0, leaves);
@@ -146,6 +163,7 @@ Routes::Routes(const Topology& topology, const std::vector<bool>& works)
 
 void Routes::fill_all() {
   for (auto& table : tables_) table.assign(hosts_.size(), -1);
+  equal_.assign(ranks_.size(), {});
   for (uint32_t target = 0; target < ranks_.size(); target++) fill(target);
 }
 
@@ -192,6 +210,7 @@ void Routes::fill(uint32_t target) {
         down[*it] = std::min(down[*it], down[step.crossbar] + 1);
   std::vector<uint32_t> best = down;  // up first, where it cannot be all down
   std::vector<int> out(count, -1);
+  std::vector<uint64_t> ports(count, 0);  // of all that are as good as `out`
   for (const uint32_t at : order) {
     if (at == target) continue;
     const bool goes_down = down[at] != kFar;
@@ -202,16 +221,48 @@ void Routes::fill(uint32_t target) {
     };
     for (const Step& step : neighbours_[at]) best[at] = std::min(best[at], distance(step));
     std::vector<int> equal;
-    for (const Step& step : neighbours_[at])
-      if (best[at] != kFar && distance(step) == best[at])
-        equal.push_back(static_cast<int>(step.port));
+    for (const Step& step : neighbours_[at]) {
+      if (best[at] == kFar || distance(step) != best[at]) continue;
+      equal.push_back(static_cast<int>(step.port));
+      ports[at] |= uint64_t{1} << step.port;
+    }
     if (!equal.empty()) out[at] = equal[target % equal.size()];
   }
   for (uint32_t host = 0; host < hosts_.size(); host++) {
     if (hosts_[host].crossbar != static_cast<int>(target)) continue;
     for (uint32_t at = 0; at < count; at++)
       tables_[at][host] = at == target ? static_cast<int>(hosts_[host].port) : out[at];
+    equal_[target] = ports;
   }
+}
+
+uint32_t Routes::next(uint32_t crossbar, uint32_t port) const {
+  return std::ranges::find(neighbours_[crossbar], port, &Step::port)->crossbar;
+}
+
+std::vector<Hop> Routes::hops(uint32_t from, uint32_t to) const {
+  std::vector<Hop> fixed, out;
+  for (const uint8_t port : path(from, to)) fixed.push_back({port, port});
+  if (fixed.empty()) return fixed;
+  const std::vector<uint64_t>& equal = equal_[static_cast<size_t>(hosts_[to].crossbar)];
+  std::vector<uint32_t> at = {static_cast<uint32_t>(hosts_[from].crossbar)};
+  // Follows all choices at once.
+  while (out.size() + 1 < fixed.size()) {
+    uint64_t ports = ~uint64_t{0};
+    for (const uint32_t crossbar : at) ports &= equal[crossbar];
+    if (ports == 0) return fixed;
+    const auto first = static_cast<uint32_t>(std::countr_zero(ports));
+    const auto last = first + static_cast<uint32_t>(std::countr_one(ports >> first)) - 1;
+    out.push_back({static_cast<uint8_t>(first), static_cast<uint8_t>(last)});
+    std::vector<uint32_t> after;
+    for (const uint32_t crossbar : at)
+      for (uint32_t port = first; port <= last; port++) after.push_back(next(crossbar, port));
+    std::ranges::sort(after);
+    after.erase(std::unique(after.begin(), after.end()), after.end());
+    at = std::move(after);
+  }
+  out.push_back(fixed.back());
+  return out;
 }
 
 std::vector<uint8_t> Routes::path(uint32_t from, uint32_t to) const {
@@ -222,10 +273,7 @@ std::vector<uint8_t> Routes::path(uint32_t from, uint32_t to) const {
     if (port < 0) break;
     out.push_back(static_cast<uint8_t>(port));
     if (at == hosts_[to].crossbar) return out;
-    const auto& steps = neighbours_[static_cast<size_t>(at)];
-    at = static_cast<int>(std::find_if(steps.begin(), steps.end(), [&](const Step& step) {
-                            return step.port == static_cast<uint32_t>(port);
-                          })->crossbar);
+    at = static_cast<int>(next(static_cast<uint32_t>(at), static_cast<uint32_t>(port)));
   }
   return {};
 }

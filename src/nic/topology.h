@@ -36,19 +36,29 @@ struct Topology {
 };
 
 // "star": one switch. "ring:N": N switches in a ring. "fattree": a switch for half as many hosts as
-// it has ports, and as many above as it has ports left. "mesh:XxY". Hosts are spread over
-// the switches in blocks. `invalid` with the reason in *why.
+// it has ports, and as many above as it has ports left; for more hosts than that as many levels as
+// it takes, each with the same number of switches. "mesh:XxY". Hosts are spread over the switches
+// in blocks. `invalid` with the reason in *why.
 Status make_topology(std::string_view text, uint32_t hosts, uint32_t ports, Topology* out,
                      std::string* why);
+
+// A step of a way: one output of a switch, or any of several in a row.
+struct Hop {
+  uint8_t first, last;
+  bool operator==(const Hop&) const = default;
+};
 
 class Routes {
  public:
   // `works`: by cable; empty: all do.
   explicit Routes(const Topology& topology, const std::vector<bool>& works = {});
+  uint32_t hosts() const { return static_cast<uint32_t>(hosts_.size()); }
   // The output at that switch towards the host; -1: there is no way.
   int port(uint32_t crossbar, uint32_t host) const { return tables_[crossbar][host]; }
   // The outputs on the way, one for each switch; empty: there is no way.
   std::vector<uint8_t> path(uint32_t from, uint32_t to) const;
+  // The same with a choice, wherever all of its outputs are followed by the same steps.
+  std::vector<Hop> hops(uint32_t from, uint32_t to) const;
   bool reaches(uint32_t from, uint32_t to) const { return !path(from, to).empty(); }
   // By which up and down are told apart: those of the topology, unless too much of it is cut.
   const std::vector<uint32_t>& ranks() const { return ranks_; }
@@ -64,6 +74,7 @@ class Routes {
     int crossbar = -1;  // -1: its cable does not work
     uint32_t port = 0;
   };
+  uint32_t next(uint32_t crossbar, uint32_t port) const;  // the switch over that port
   void fill_all();
   void fill(uint32_t target);
   bool complete() const;
@@ -73,6 +84,8 @@ class Routes {
   std::vector<Host> hosts_;
   std::vector<std::vector<Step>> neighbours_;  // by switch
   std::vector<std::vector<int>> tables_;       // by switch and host
+  // By switch with hosts and switch: the outputs that are as good on the way there, a bit each.
+  std::vector<std::vector<uint64_t>> equal_;
 };
 
 }  // namespace torii::nic

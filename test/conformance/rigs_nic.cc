@@ -9,6 +9,7 @@
 #include "core/link/link.h"
 #include "drivers/decorator.h"
 #include "drivers/myrinet/myrinet.h"
+#include "drivers/qsnet/qsnet.h"
 #include "drivers/skeleton/skeleton.h"
 #include "drivers/tnet/tnet.h"
 
@@ -113,6 +114,16 @@ std::vector<Rig> nic_rigs(uint64_t seed) {
       nic_rig("tnet/fat-tree", with(24, "fattree", "ber=1e-6"), seed, open_tnet),
       nic_rig("tnet/cut", with(8, "ring:8", "cut#30/cable=8,cut#500/cable=10/for=100us"), seed,
               open_tnet),
+      nic_rig("qsnet", with(16, "fattree", ""), seed, open_qsnet),
+      nic_rig("qsnet/two-a-card", with(4, "fattree", ""), seed, open_qsnet),
+      nic_rig("qsnet/bit-errors", with(16, "fattree", "ber=1e-5,fail#9,fail#60"), seed, open_qsnet),
+      nic_rig("qsnet/lost-tokens", with(16, "fattree", "drop=1e-2"), seed, open_qsnet),
+      nic_rig("qsnet/three-levels", with(40, "fattree", "ber=1e-6,drop=1e-3"), seed, open_qsnet),
+      // Another way up is taken by the switches, another way around the ring by the driver.
+      nic_rig("qsnet/cut-up", with(16, "fattree", "cut#30/cable=16,cut#50/cable=21/for=100us"),
+              seed, open_qsnet),
+      nic_rig("qsnet/cut", with(8, "ring:8", "cut#30/cable=8,cut#500/cable=10/for=100us"), seed,
+              open_qsnet),
   };
 }
 

@@ -37,8 +37,10 @@ emulated_cards() {
   done <<END
 tnet 2 2 order
 myrinet 2 2 order
+qsnet 2 2 order
 tnet 4 4 collectives
 tnet 4 8 requests
+qsnet 4 8 collectives
 skeleton 4 4 modes
 myrinet 4 4 probe
 $(long_rows)
@@ -51,13 +53,14 @@ END
 }
 
 long_rows() {
-  [ "$long" = no ] || printf '%s\n' "tnet 2 2 pingpong" "myrinet 2 2 pingpong"
+  [ "$long" = no ] || printf '%s\n' "tnet 2 2 pingpong" "myrinet 2 2 pingpong" \
+    "qsnet 2 2 pingpong"
 }
 
 # LAMMPS and HPCC over cards compute what they do over Open MPI's own transport.
 emulated_programs() {
   local card verdict name rest
-  for card in tnet myrinet; do
+  for card in tnet myrinet qsnet; do
     on_fabric --card "$card" --nodes 4
     while read -r verdict name rest; do
       case $verdict in PASS | FAIL | SKIP) report "$verdict" "emulated-$card-$name" "$rest" ;; esac

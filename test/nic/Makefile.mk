@@ -7,6 +7,7 @@ test_nic_figures_SOURCES = \
 	test/nic/figures.def \
 	test/nic/figures.h \
 	test/nic/ping_pong.cc \
+	test/nic/qsnet.cc \
 	test/nic/timed.h
 test_nic_figures_LDADD = libtorii_nic.la $(LDADD)
 $(call objects_of,test/nic/figures): AM_CXXFLAGS += -fno-rtti

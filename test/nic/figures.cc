@@ -35,6 +35,7 @@ constexpr uint32_t kPioOnly = nic::myrinet::kFrameMax, kDmaOnly = 0, kBullFrog =
 Setup bulldog(uint32_t pio_max) { return {"myrinet", pio_max, kBullDogSoftware, {}}; }
 Setup myricom() { return {"myrinet/raw", 0, kMyricomSoftware, {}}; }
 Setup tnet() { return {"tnet", 0, kTnetSoftware, {}}; }
+Setup qsnet() { return {"qsnet", 0, {}, {}}; }
 
 double us(double ns) { return ns / 1e3; }
 
@@ -48,7 +49,7 @@ double crossover_bytes() {
 // --- the table ---------------------------------------------------------------------------------
 
 enum class Kind : uint8_t { input, check };
-enum class Unit : uint8_t { us, mbit, mbyte, bytes };
+enum class Unit : uint8_t { us, mbit, mbyte, bytes, ratio };
 
 struct Figure {
   const char* number;
@@ -71,6 +72,8 @@ const char* text_of(Unit unit) {
       return "MB/s";
     case Unit::bytes:
       return "bytes";
+    case Unit::ratio:
+      return "";
   }
   return "";
 }

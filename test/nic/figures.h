@@ -34,6 +34,12 @@ double acknowledged_ns(const Setup& setup, size_t bytes);
 // Of a message of a tagged port.
 double message_ns(const Setup& setup, size_t bytes);
 
+// QsNet on a fat tree; see qsnet.cc. Rates in bytes a microsecond.
+double software_barrier_ns(uint32_t hosts);
+double hardware_barrier_ns(uint32_t hosts);
+double broadcast_rate(uint32_t hosts);
+double put_rate(uint32_t writers);
+
 inline double mbit_per_s(size_t bytes, double ns) { return static_cast<double>(bytes) * 8e3 / ns; }
 
 }  // namespace torii::figures

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "drivers/myrinet/myrinet.h"
+#include "drivers/qsnet/qsnet.h"
 #include "drivers/skeleton/skeleton.h"
 #include "drivers/tnet/tnet.h"
 #include "nic/fabric.h"
@@ -35,6 +36,7 @@ inline std::unique_ptr<Driver> open_card(const std::string& name, nic::Fabric& f
   std::unique_ptr<nic::Card> card = fabric.open(node, &why);
   std::unique_ptr<Driver> driver;
   if (card && name == "tnet") driver = open_tnet(std::move(card), env, &why);
+  if (card && name == "qsnet") driver = open_qsnet(std::move(card), env, &why);
   if (card && name == "skeleton") driver = open_skeleton(std::move(card), env, &why);
   if (card && name == "myrinet") driver = open_myrinet(std::move(card), env, &why);
   if (card && name == "myrinet/raw") driver = open_myrinet_raw(std::move(card), env, &why);

@@ -64,7 +64,7 @@ TEST_P(NicCards, ACutWithoutASecondRouteIsReported) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, NicCards,
-                         testing::Values("skeleton", "tnet", "myrinet", "myrinet/raw"),
+                         testing::Values("skeleton", "tnet", "myrinet", "myrinet/raw", "qsnet"),
                          [](const auto& info) {
                            std::string name = info.param;
                            return name == "myrinet/raw" ? std::string("myrinet_raw") : name;

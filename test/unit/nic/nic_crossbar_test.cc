@@ -16,14 +16,14 @@ constexpr LinkOptions kLink{.rate = 1e9, .delay_ns = 50, .overhead = 4, .buffers
 
 // One switch with an end at each port. A packet's first two bytes are its destination.
 struct Hub {
-  explicit Hub(unsigned ports, bool cut_through = true)
+  explicit Hub(unsigned ports, bool cut_through = true, const LinkOptions& options = kLink)
       : crossbar(engine, 0, {.latency_ns = 300, .ports = ports, .cut_through = cut_through},
                  policy) {
     for (unsigned i = 0; i < ports; i++) {
       sources.push_back(std::make_unique<test::NicSource>());
       targets.push_back(std::make_unique<test::NicTarget>(engine));
-      in.push_back(std::make_unique<Link>(engine, kLink, "in"));
-      out.push_back(std::make_unique<Link>(engine, kLink, "out"));
+      in.push_back(std::make_unique<Link>(engine, options, "in"));
+      out.push_back(std::make_unique<Link>(engine, options, "out"));
       in[i]->connect(sources[i].get(), 0, &crossbar, i, cut_through);
       out[i]->connect(&crossbar, i, targets[i].get(), 0, false);
       crossbar.connect(i, in[i].get(), out[i].get());
@@ -112,6 +112,54 @@ TEST(NicCrossbar, OnePacketReachesAGroup) {
   for (const unsigned i : {1, 3, 4}) EXPECT_EQ(hub.from(i, 0), 10u) << i;
   EXPECT_EQ(hub.in[0]->counts().packets, 10u) << "it was sent more than once";
   EXPECT_TRUE(hub.targets[2]->packets.empty());
+}
+
+TEST(NicCrossbar, UrgentPacketsGoFirst) {
+  Hub hub(4);
+  hub.queue(1, 0, 100);
+  hub.queue(2, 0, 100);
+  hub.queue(3, 0, 50);
+  for (Packet& packet : hub.sources[3]->queue) packet.priority = 1;
+  hub.run(1056 * 75);
+  EXPECT_GE(hub.from(0, 3), 48u) << "it shares the output with the others";
+  hub.run();
+  EXPECT_EQ(hub.from(0, 1), 100u);
+}
+
+TEST(NicCrossbar, AChoiceIsTheOutputThatIsFree) {
+  Hub hub(5);
+  hub.policy.set(100, {RoutePolicy::kOneOf | 0b11100});
+  hub.targets[3]->hold_ns = 1000000;
+  hub.queue(0, 100, 90);
+  hub.run(1056 * 95);
+  EXPECT_EQ(hub.from(3, 0), 2u) << "it has no more buffers";
+  EXPECT_GT(hub.from(2, 0), 25u);
+  EXPECT_GT(hub.from(4, 0), 25u);
+  hub.run();
+  EXPECT_EQ(hub.from(2, 0) + hub.from(3, 0) + hub.from(4, 0), 90u);
+  EXPECT_EQ(hub.crossbar.dropped(), 0u);
+  hub.policy.set(100, {RoutePolicy::kOneOf});
+  hub.queue(0, 100, 1);
+  hub.run();
+  EXPECT_EQ(hub.crossbar.dropped(), 0u) << "it was for the switch";
+}
+
+TEST(NicCrossbar, AVirtualChannelDoesNotWaitForAnother) {
+  LinkOptions options = kLink;
+  options.window = 0;
+  options.channels = true;
+  Hub hub(4, true, options);
+  hub.targets[2]->hold_ns = 1000000;
+  hub.queue(0, 2, 20);
+  for (Packet& packet : hub.sources[0]->queue) packet.channel = 1;
+  hub.run(100000);
+  hub.queue(0, 2, 1);
+  std::swap(hub.sources[0]->queue.front(), hub.sources[0]->queue.back());
+  hub.run(200000);
+  size_t others = 0;
+  for (const Packet& packet : hub.targets[2]->packets) others += packet.channel == 0;
+  EXPECT_EQ(others, 1u);
+  EXPECT_LT(hub.targets[2]->packets.size(), 6u);
 }
 
 TEST(NicCrossbar, PacketsForNobodyAreDropped) {

@@ -21,6 +21,7 @@
 #include "core/base/sealed_memory.h"
 #include "drivers/myrinet/myrinet.h"
 #include "drivers/process/process_card.h"
+#include "drivers/qsnet/qsnet.h"
 #include "drivers/skeleton/skeleton.h"
 #include "drivers/tnet/tnet.h"
 #include "nic/channel.h"
@@ -91,6 +92,7 @@ End::Open on(uint32_t node, const std::string& name = "skeleton") {
     std::unique_ptr<Card> card = attach_card(name.c_str(), node, &why);
     EXPECT_TRUE(card) << why;
     if (!card) return nullptr;
+    if (name == "qsnet") return open_qsnet(std::move(card), env, &why);
     if (name == "tnet") return open_tnet(std::move(card), env, &why);
     if (name == "myrinet") return open_myrinet(std::move(card), env, &why);
     return open_skeleton(std::move(card), env, &why);
@@ -221,7 +223,7 @@ TEST(NicEmulator, ProcessesAndTheEmulatorSleep) {
 
 // Each frame wakes who sleeps, however the two sides are interleaved.
 TEST(NicEmulator, NoFrameIsMissedByWhoSleeps) {
-  for (const char* card : {"skeleton", "tnet", "myrinet"}) {
+  for (const char* card : {"skeleton", "tnet", "myrinet", "qsnet"}) {
     Fixture fixture(2, card);
     End a(on(0, card)), b(on(1, card));
     const PeerId to_b = a.connect(b);

@@ -52,26 +52,31 @@ void run(Fabric& fabric, std::initializer_list<End*> ends, int rounds = 300) {
 TEST(NicFaults, PlansAreReadAndNonsenseIsRefused) {
   nic::FaultPlan plan;
   std::string why;
-  ASSERT_EQ(nic::parse_fault_plan("seed=7,ber=1e-9/cable=3,cut#5/cable=2/for=20us,"
-                                  "stall#2/for=1ms,lose-irq#3+/node=1,fail#9",
-                                  &plan, &why),
-            Status::ok)
+  ASSERT_EQ(
+      nic::parse_fault_plan("seed=7,ber=1e-9/cable=3,cut#5/cable=2/for=20us,"
+                            "stall#2/for=1ms,lose-irq#3+/node=1,fail#9,drop=1e-3,drop#4/cable=1",
+                            &plan, &why),
+      Status::ok)
       << why;
   EXPECT_EQ(plan.seed, 7u);
-  ASSERT_EQ(plan.rules.size(), 5u);
+  ASSERT_EQ(plan.rules.size(), 7u);
   EXPECT_EQ(plan.rules[0].rate, 1e-9);
   EXPECT_EQ(plan.rules[0].where, 3u);
   EXPECT_EQ(plan.rules[1].nth, 5u);
   EXPECT_EQ(plan.rules[1].for_ns, 20000u);
   EXPECT_EQ(plan.rules[2].where, ~0u);
   EXPECT_TRUE(plan.rules[3].and_later);
+  EXPECT_EQ(plan.rules[5].rate, 1e-3);
+  EXPECT_EQ(plan.rules[6].rate, 0);
+  EXPECT_EQ(plan.rules[6].nth, 4u);
   for (const char* bad :
        {"ber", "ber=", "ber=2", "ber=1e-9/node=1", "cut=5", "cut#0", "cut#5/cable=", "cut#5/for=20",
-        "stall#2", "fail#1+", "fail#1/for=2us", "drop#1", "seed=x", "cut#1/cable=1/x=2", ","}) {
+        "stall#2", "fail#1+", "fail#1/for=2us", "drop=2", "drop#0", "drop#1/for=2us", "seed=x",
+        "cut#1/cable=1/x=2", ","}) {
     EXPECT_EQ(nic::parse_fault_plan(bad, &plan, &why), Status::invalid) << bad;
     EXPECT_NE(why.find("expected"), why.npos) << why;
   }
-  EXPECT_EQ(plan.rules.size(), 5u) << "a refused plan has left something";
+  EXPECT_EQ(plan.rules.size(), 7u) << "a refused plan has left something";
 }
 
 TEST(NicFabric, NonsenseIsRefusedWithTheRemedy) {
@@ -126,6 +131,19 @@ TEST(NicFabric, WhatWasSentBeforeTheEndArrivesFirst) {
   EXPECT_EQ(a.sink.packets.size(), 50u);
   ASSERT_EQ(a.sink.downs.size(), 1u);
   EXPECT_EQ(a.sink.downs[0].status, Status::peer_closed);
+}
+
+// The skeleton's links send again what was lost.
+TEST(NicFabric, LostPacketsAreSentAgain) {
+  const auto fabric = make({.nodes = 2, .faults = "drop#2/cable=0,drop=0.05/cable=1"});
+  End a(on(*fabric, 0)), b(on(*fabric, 1));
+  const PeerId to_b = a.connect(b);
+  for (int i = 0; i < 60; i++) ASSERT_TRUE(a.send(to_b, std::to_string(i)));
+  run(*fabric, {&a, &b}, 3000);
+  ASSERT_EQ(b.sink.packets.size(), 60u);
+  EXPECT_EQ(b.sink.packets[59].bytes, "59");
+  EXPECT_EQ(fabric->link(0, false).counts().lost, 1u);
+  EXPECT_GT(fabric->link(1, true).counts().lost, 0u);
 }
 
 TEST(NicFabric, ACableWithoutAnotherWayIsADeath) {

@@ -22,7 +22,8 @@ inline nic::Packet nic_packet(size_t bytes, uint32_t number) {
 // Sends its queue as fast as the link takes it.
 struct NicSource final : nic::LinkSource {
   void link_ready(nic::Link& link) override {
-    for (; !queue.empty() && link.ready(); queue.pop_front()) link.send(std::move(queue.front()));
+    for (; !queue.empty() && link.ready(queue.front().channel); queue.pop_front())
+      link.send(std::move(queue.front()));
   }
   void link_down(nic::Link&, std::vector<nic::Packet>&& packets) override {
     downs++;
@@ -39,10 +40,11 @@ struct NicSource final : nic::LinkSource {
 struct NicTarget final : nic::LinkTarget {
   explicit NicTarget(nic::Engine& e) : engine(e) {}
   void link_arrive(nic::Link& link, nic::Packet&& packet) override {
+    const unsigned channel = packet.channel;
     times.push_back(engine.now_ns());
     packets.push_back(std::move(packet));
-    if (hold_ns == 0) return link.release();
-    engine.after(hold_ns, [&link] { link.release(); });
+    if (hold_ns == 0) return link.release(channel);
+    engine.after(hold_ns, [&link, channel] { link.release(channel); });
   }
 
   nic::Engine& engine;

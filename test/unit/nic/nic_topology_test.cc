@@ -6,6 +6,7 @@
 
 #include <set>
 
+#include "core/base/random.h"
 #include "nic/topology.h"
 
 namespace torii::nic {
@@ -73,6 +74,8 @@ TEST(NicTopology, AllReachAll) {
   EXPECT_EQ(walk_all(make("fattree", 24, 8)), 3u);
   EXPECT_EQ(walk_all(make("fattree", 4, 8)), 1u) << "one switch is enough";
   EXPECT_EQ(walk_all(make("fattree", 64, 12)), 3u);
+  EXPECT_EQ(walk_all(make("fattree", 64, 8)), 5u) << "three levels";
+  EXPECT_EQ(walk_all(make("fattree", 40, 8)), 5u) << "not all of it is used";
   EXPECT_EQ(walk_all(make("ring:6", 12, 4)), 5u) << "not through the switch that is farthest down";
   EXPECT_EQ(walk_all(make("ring:1", 4, 4)), 1u);
   EXPECT_EQ(walk_all(make("mesh:4x4", 16, 5)), 7u) << "from corner to corner";
@@ -85,6 +88,43 @@ TEST(NicTopology, AFatTreeUsesAllOfItsTop) {
   std::set<int> outputs;
   for (uint32_t to = 4; to < 32; to++) outputs.insert(routes.port(0, to));
   EXPECT_EQ(outputs.size(), 4u);
+}
+
+// A host that a packet reaches if each switch chooses at random.
+uint32_t follow_hops(const Topology& topology, const std::vector<bool>& works, uint32_t from,
+                     const std::vector<Hop>& hops, Random& random) {
+  Cable::End at = topology.cables[from].ends[1];
+  for (const Hop& hop : hops) {
+    const Cable::End* const next = other_end(
+        topology, works, at.index, static_cast<uint32_t>(random.between(hop.first, hop.last)));
+    EXPECT_TRUE(next && !at.is_host) << "from " << from;
+    if (!next || at.is_host) return ~0u;
+    at = *next;
+  }
+  return at.is_host ? at.index : ~0u;
+}
+
+TEST(NicTopology, EveryChoiceLeadsThere) {
+  Random random(1);
+  for (const Topology& topology :
+       {make("fattree", 16, 8), make("fattree", 32, 8), make("fattree", 64, 8),
+        make("ring:5", 10, 4), make("mesh:4x4", 16, 5)}) {
+    std::vector<bool> works(topology.cables.size(), true);
+    for (int round = 0; round < 3; round++) {
+      const Routes routes(topology, works);
+      for (uint32_t from = 0; from < topology.hosts; from++)
+        for (uint32_t to = 0; to < topology.hosts; to++) {
+          const std::vector<Hop> hops = routes.hops(from, to);
+          EXPECT_EQ(hops.size(), routes.path(from, to).size());
+          if (hops.empty()) continue;
+          EXPECT_EQ(follow_hops(topology, works, from, hops, random), to) << from;
+        }
+      works[random.between(topology.hosts, topology.cables.size() - 1)] = false;
+    }
+  }
+  const Routes tree(make("fattree", 64, 8));
+  EXPECT_EQ(tree.hops(0, 63), (std::vector<Hop>{{4, 7}, {4, 7}, {3, 3}, {3, 3}, {3, 3}}));
+  EXPECT_EQ(tree.hops(0, 4), (std::vector<Hop>{{4, 7}, {1, 1}, {0, 0}}));
 }
 
 TEST(NicTopology, RoutesGoAroundWhatIsCut) {
@@ -139,8 +179,9 @@ std::vector<int> follow(const Topology& topology, const std::vector<uint64_t>& t
 }
 
 TEST(NicTopology, TreesReachEachMemberOnce) {
-  for (const Topology& topology : {make("star", 12, 12), make("fattree", 32, 8),
-                                   make("ring:5", 10, 4), make("mesh:4x4", 16, 5)}) {
+  for (const Topology& topology :
+       {make("star", 12, 12), make("fattree", 32, 8), make("fattree", 64, 8), make("ring:5", 10, 4),
+        make("mesh:4x4", 16, 5)}) {
     const Routes routes(topology);
     const std::vector<uint32_t> members = {0, 3, 4, 7, 9};
     for (uint32_t from = 0; from < topology.hosts; from++) {
@@ -156,7 +197,7 @@ TEST(NicTopology, TreesReachEachMemberOnce) {
 TEST(NicTopology, WhatDoesNotFitIsRefusedWithTheRemedy) {
   Topology out;
   for (const auto& [text, hosts, ports] : {std::tuple("star", 13u, 12u),
-                                           {"fattree", 64u, 8u},
+                                           {"fattree", 64u, 3u},
                                            {"ring:2", 8u, 4u},
                                            {"mesh:2x2", 4u, 2u},
                                            {"ring:0", 4u, 8u},
