@@ -8,6 +8,9 @@
 #include "ompi/group/group.h"
 #include "ompi/mca/coll/base/base.h"
 
+/* Processes of a communicator on several nodes: each finds all others when it is set up. */
+#define REMOTE_MOST 256
+
 static int register_variables(void);
 static int init_query(bool progress_threads, bool mpi_threads);
 static mca_coll_base_module_t* comm_query(struct ompi_communicator_t* comm, int* priority);
@@ -72,7 +75,9 @@ static mca_coll_base_module_t* comm_query(struct ompi_communicator_t* comm, int*
   coll_torii_module_t* module;
   *priority = -1;
   if (0 > priority_wanted || OMPI_COMM_IS_INTER(comm) || 2 > ompi_comm_size(comm)) return NULL;
-  if (NULL == torii_current() || ompi_group_have_remote_peers(comm->c_local_group)) return NULL;
+  if (NULL == torii_current()) return NULL;
+  if (ompi_group_have_remote_peers(comm->c_local_group) && REMOTE_MOST < ompi_comm_size(comm))
+    return NULL;
   module = OBJ_NEW(coll_torii_module_t);
   if (NULL == module) return NULL;
   *priority = priority_wanted;

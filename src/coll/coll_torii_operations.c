@@ -80,12 +80,12 @@ static void unpack(void* from, void* to, size_t count, struct ompi_datatype_t* t
 
 static int barrier(struct ompi_communicator_t* comm, mca_coll_base_module_t* base) {
   struct coll_torii_module* const module = (struct coll_torii_module*)base;
-  torii_flag_t flag;
-  if (!coll_torii_serves(module, comm))
-    return module->barrier.function(comm, module->barrier.module);
-  flag.done = 0;
-  return mpi_code(
-      coll_torii_wait(module, torii_group_barrier(module->group, torii_flag, &flag), &flag));
+  torii_flag_t flag = {.done = 0};
+  int code = TORII_ERR_UNSUPPORTED;
+  if (coll_torii_serves(module, comm))
+    code = coll_torii_wait(module, torii_group_barrier(module->group, torii_flag, &flag), &flag);
+  if (TORII_ERR_UNSUPPORTED == code) return module->barrier.function(comm, module->barrier.module);
+  return mpi_code(code);
 }
 
 static int bcast(void* buffer, int count, struct ompi_datatype_t* type, int root,

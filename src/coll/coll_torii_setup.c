@@ -76,8 +76,8 @@ static size_t name_of(struct ompi_communicator_t* comm, char name[16]) {
   return sizeof id;
 }
 
-/* False: this process cannot. A program that makes thousands of communicators over a network does
- * not open a group for each to find that out. */
+/* False: this process cannot. A program that makes thousands of communicators over a network
+ * without multicast does not open a group for each to find that out. */
 static bool open_group(struct coll_torii_module* module, struct ompi_communicator_t* comm) {
   const size_t size = (size_t)ompi_comm_size(comm);
   torii_peer_t** const peers = calloc(size, sizeof *peers);
@@ -87,7 +87,7 @@ static bool open_group(struct coll_torii_module* module, struct ompi_communicato
   for (size_t i = 0; known && i < size; ++i) {
     peers[i] = find_peer(module->ni, ompi_group_peer_lookup(comm->c_local_group, (int)i));
     known = NULL != peers[i] && (reported || (int)i == ompi_comm_rank(comm) ||
-                                 torii_peer_may_share(module->ni, peers[i]));
+                                 torii_peer_may_join(module->ni, peers[i]));
   }
   known = known && TORII_OK == torii_group_open(module->ni, name, name_of(comm, name), peers, size,
                                                 &module->group);
@@ -116,7 +116,9 @@ static bool prepare(struct coll_torii_module* module, struct ompi_communicator_t
 
 bool coll_torii_set_up(struct coll_torii_module* module, struct ompi_communicator_t* comm) {
   if (COLL_TORII_NEW != module->state) return false;
-  if (module->calls++ < CALLS_BEFORE && comm != &ompi_mpi_comm_world.comm) return false;
+  if (module->calls++ < CALLS_BEFORE &&
+      (comm != &ompi_mpi_comm_world.comm || ompi_group_have_remote_peers(comm->c_local_group)))
+    return false;
   module->state = COLL_TORII_SETTING_UP;
   if (prepare(module, comm)) {
     module->state = COLL_TORII_READY;

@@ -133,9 +133,9 @@ TORII_PUBLIC void torii_peer_identity(const torii_peer_t* peer, uint64_t* job, u
 /* A line for reports: "rank 3 on n1 (pid 77) by shm". Valid until the next call by
  * this thread. */
 TORII_PUBLIC const char* torii_peer_text(torii_ni_t* ni, const torii_peer_t* peer);
-/* For another process. 0: no memory can be shared with it, because its driver maps none, and a
- * group with it cannot be prepared for collective operations. 1: it may be possible. */
-TORII_PUBLIC int torii_peer_may_share(torii_ni_t* ni, const torii_peer_t* peer);
+/* For another process. 0: a group with it cannot be prepared for collective operations, because its
+ * driver neither maps memory nor has multicast. 1: it may be possible. */
+TORII_PUBLIC int torii_peer_may_join(torii_ni_t* ni, const torii_peer_t* peer);
 /* What suits a peer's driver; guides for protocols above, not limits of what may be sent. */
 typedef struct torii_limits {
   size_t struct_bytes; /* sizeof(torii_limits_t) */
@@ -498,8 +498,10 @@ TORII_PUBLIC torii_path_t torii_group_path(const torii_group_t* group);
  * thread. */
 TORII_PUBLIC const char* torii_group_text(const torii_group_t* group);
 
-/* Collective operations of a group, for members that run on one node and share memory: barrier,
- * bcast, reduce, allreduce, allgather, alltoall, as MPI defines them.
+/* Collective operations of a group: barrier, bcast, reduce, allreduce, allgather, alltoall, as MPI
+ * defines them. For members that run on one node and share memory; and for members on several
+ * nodes, where those of each node share memory, or are alone, and a driver with multicast reaches
+ * the others. Between nodes only broadcasts of at least 32 KiB are served.
  *
  * A member's rank is its place in the list that torii_group_open was given. This process must be in
  * the list, and all members must have given it in the same order. All members call the same
@@ -522,10 +524,10 @@ TORII_PUBLIC const char* torii_group_text(const torii_group_t* group);
  * PEER_CLOSED. torii_error() has its name if that is returned, result->source if `done` is told. No
  * operation of the group works after an error other than UNSUPPORTED. */
 
-/* Finds out whether the members can share memory, and makes it. Every member calls it once, before
- * the first operation. TORII_OK: operations are served. UNSUPPORTED: none will be; the parameter
- * `collectives` is off at one of the members, they run on different nodes, or there is no memory.
- */
+/* Finds out whether the members can share memory or multicast, and makes them. Every member calls
+ * it once, before the first operation. TORII_OK: operations are served. UNSUPPORTED: none will be;
+ * the parameter `collectives` is off at one of the members, they run on different nodes without
+ * multicast between them, it is in 16 multicast groups already, or there is no memory. */
 TORII_PUBLIC int torii_group_prepare(torii_group_t* group, torii_done_t done, void* arg);
 /* What serves the group's operations, or why nothing does; for reports. Valid until the next call
  * by this thread. */

@@ -57,19 +57,14 @@ static bool ended(int code, const torii_flag_t* flag, const char* what, int* mpi
 
 /* --- set-up -------------------------------------------------------------------------------- */
 
-/* May its members share memory? The same for all of them. */
-static bool may_share(MPIR_Comm* comm) {
-  if (MPIR_COMM_KIND__INTRACOMM != comm->comm_kind || 2 > comm->local_size) return false;
-#if NETMOD_TORII_SINCE(5, 0)
-  /* Here MPICH takes each rank for a node of its own; Torii finds out by asking all of them. */
-  return MEMBERS_MOST >= comm->local_size;
-#else
-  return netmod_torii_on_one_node(comm);
-#endif
+/* Can the core find out whether its members can be served? The same for all of them. */
+static bool may_serve(MPIR_Comm* comm) {
+  return MPIR_COMM_KIND__INTRACOMM == comm->comm_kind && 2 <= comm->local_size &&
+         MEMBERS_MOST >= comm->local_size;
 }
 
-/* False: this process cannot. Where drivers map no memory no group is opened to find that out, but
- * for MPI_COMM_WORLD, which the report is to tell of. */
+/* False: this process cannot. Where drivers neither map memory nor have multicast no group is
+ * opened to find that out, but for MPI_COMM_WORLD, which the report is to tell of. */
 static bool open_group(MPIR_Comm* comm) {
   const netmod_torii_context_t context = comm->context_id; /* its members have it in common */
   const int size = comm->local_size;
@@ -81,7 +76,7 @@ static bool open_group(MPIR_Comm* comm) {
   for (int i = 0; known && i < size; ++i) {
     peers[i] = netmod_torii_peer(MPIDIU_comm_rank_to_av(comm, i), 0, &mpi_errno);
     known = NULL != peers[i] &&
-            (reported || i == comm->rank || torii_peer_may_share(NETMOD_TORII_NI, peers[i]));
+            (reported || i == comm->rank || torii_peer_may_join(NETMOD_TORII_NI, peers[i]));
   }
   known = known && TORII_OK == torii_group_open(NETMOD_TORII_NI, &context, sizeof context, peers,
                                                 (size_t)size, &NETMOD_TORII_COMM(comm)->group);
@@ -108,7 +103,7 @@ static bool prepare(MPIR_Comm* comm) {
 static bool set_up(MPIR_Comm* comm) {
   MPIDI_TORII_comm_t* const own = NETMOD_TORII_COMM(comm);
   if (NETMOD_TORII_COLL_NEW != own->coll) return false;
-  if (!may_share(comm)) {
+  if (!may_serve(comm)) {
     own->coll = NETMOD_TORII_COLL_REFUSED;
     return false;
   }

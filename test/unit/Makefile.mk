@@ -7,6 +7,7 @@ EXTRA_DIST += \
 	test/unit/api/api_kit.h \
 	test/unit/boot/boot_launchers.sh \
 	test/unit/collective/collective_kit.h \
+	test/unit/collective/nodes_kit.h \
 	test/unit/link/link_fixture.h \
 	test/unit/link/link_kit.h \
 	test/unit/memory/exports_kit.h \
@@ -71,6 +72,7 @@ test_unit_boot_test_SOURCES = test/unit/boot/boot_test.cc
 test_unit_collective_tests_SOURCES = \
 	test/unit/collective/collective_processes_test.cc \
 	test/unit/collective/collective_test.cc \
+	test/unit/collective/nodes_team_test.cc \
 	test/unit/collective/team_segment_test.cc
 test_unit_drivers_tests_SOURCES = \
 	test/unit/fault/fault_test.cc \

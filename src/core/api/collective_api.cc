@@ -38,9 +38,13 @@ int start_call(const char* function, torii_group_t* handle, const CollectiveCall
   Ni& ni = ni_of(&group);
   ni.lock();
   const Status status = ni.collectives().start(group, call);
-  const int code = status == Status::ok || status == Status::pending
-                       ? code_of(status)
-                       : collective_error(function, group, status, ni.collectives());
+  int code = code_of(status);
+  if (status ==
+      Status::unsupported) {  // often, between nodes: the reason is told if it is asked for
+    code = api_error(code, "this operation is not served; torii_group_collectives() tells what is");
+  } else if (status != Status::ok && status != Status::pending) {
+    code = collective_error(function, group, status, ni.collectives());
+  }
   ni.unlock();
   return code;
 }

@@ -213,9 +213,9 @@ const char* torii_peer_text(torii_ni_t* ni, const torii_peer_t* peer) {
   return t_text.c_str();
 }
 
-int torii_peer_may_share(torii_ni_t* ni, const torii_peer_t* peer) {
+int torii_peer_may_join(torii_ni_t* ni, const torii_peer_t* peer) {
   NiGuard guard(*ni_of(ni));
-  return may_share(*peer_of(peer));
+  return may_join(*peer_of(peer));
 }
 
 int torii_add_directory(torii_ni_t* ni, torii_find_t find, void* arg) {

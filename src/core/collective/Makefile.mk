@@ -7,6 +7,9 @@ libtorii_internal_la_SOURCES += \
 	src/core/collective/group_team.h \
 	src/core/collective/letter.cc \
 	src/core/collective/letter.h \
+	src/core/collective/nodes_setup.cc \
+	src/core/collective/nodes_team.cc \
+	src/core/collective/nodes_team.h \
 	src/core/collective/operation.h \
 	src/core/collective/segment.h \
 	src/core/collective/team.cc \

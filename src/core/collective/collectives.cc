@@ -21,6 +21,10 @@ constexpr unsigned kFirstPolls = 64;
 
 }  // namespace
 
+Collectives::Collectives(const TeamParts& parts) : parts_(parts) {
+  parts_.ports.set_datagrams(take_datagram, this);
+}
+
 // What others may still read stays.
 Collectives::~Collectives() = default;
 
@@ -35,7 +39,7 @@ Status Collectives::prepare(Group& group, torii_done_t done, void* arg) {
     if (status == Status::pending) {
       list(team);
     } else {
-      report(team);
+      prepared(team);
     }
     return status;
   }
@@ -55,19 +59,20 @@ Status Collectives::start(Group& group, const CollectiveCall& call) {
   GroupTeam* const team = group.team;
   if (!team || team->state() != GroupTeam::State::ready) return Status::unsupported;
   if (team->failure() == Status::peer_dead) return Status::peer_dead;
-  if (team->team.open() && !team->team.serves(call)) return Status::unsupported;
-  if (team->team.open() && call.bytes == 0 && call.what != Collective::barrier) return Status::ok;
-  ++counters_.collective_operations;
+  if (!team->serves(call)) return Status::unsupported;
+  const bool carried_out = team->nodes() || team->team.open();
+  if (carried_out && call.bytes == 0 && call.what != Collective::barrier) return Status::ok;
+  ++parts_.counters.collective_operations;
   if (team->running) {
     team->waiting.push_back(call);
     return Status::pending;
   }
-  team->team.begin(call);
-  Status status = team->team.advance();
-  if (status == Status::pending && !parts_.scarce) {
+  team->begin(call);
+  Status status = team->advance();
+  if (status == Status::pending && !parts_.scarce && !team->nodes()) {
     for (unsigned i = 0; i < kFirstPolls && status == Status::pending; ++i) {
       pause_briefly();
-      status = team->team.advance();
+      status = team->advance();
     }
   }
   wake(*team);
@@ -83,12 +88,7 @@ void Collectives::list(GroupTeam& team) {
 
 // Sends an empty frame to those who sleep and have something to do now.
 void Collectives::wake(GroupTeam& team) {
-  const auto words = team.team.take_sleepers();
-  for (uint32_t word = 0; word < words.size(); ++word)
-    for (uint64_t bits = words[word]; bits; bits &= bits - 1) {
-      Peer* const peer = team.member(word * 64 + uint32_t(std::countr_zero(bits)));
-      if (peer) parts_.protocol.tell_joined(*peer, kNoGroup, false);
-    }
+  team.wake_sleepers([this](Peer& peer) { parts_.protocol.tell_joined(peer, kNoGroup, false); });
 }
 
 void Collectives::tell(GroupTeam& team, torii_done_t done, void* arg, Status status,
@@ -111,17 +111,17 @@ unsigned Collectives::advance(GroupTeam& team) {
   if (team.state() == GroupTeam::State::setting_up) {
     const Status status = team.set_up();
     if (status == Status::pending) return 0;
-    report(team);
+    prepared(team);
     tell(team, team.setup_done, team.setup_arg, status, 0);
     ++ended;
   }
   while (team.running) {
-    const Status status = team.team.advance();
+    const Status status = team.advance();
     if (status == Status::pending) break;
-    const CollectiveCall over = team.team.call();
+    const CollectiveCall over = team.call();
     team.running = !team.waiting.empty();
     if (team.running) {
-      team.team.begin(team.waiting.front());
+      team.begin(team.waiting.front());
       team.waiting.pop_front();
     }
     tell(team, over.done, over.arg, status, over.bytes);
@@ -147,16 +147,15 @@ unsigned Collectives::go_on() {
 }
 
 bool Collectives::arm() {
-  asleep_ = active();
+  asleep_ = !active_.empty();
   for (GroupTeam* team : active_)
-    if (team->running && team->team.open()) team->team.set_asleep(true);
+    if (team->running) team->set_asleep(true);
   return go_on() == 0;
 }
 
 void Collectives::wake_up() {
   asleep_ = false;
-  for (GroupTeam* team : active_)
-    if (team->team.open()) team->team.set_asleep(false);
+  for (GroupTeam* team : active_) team->set_asleep(false);
 }
 
 void Collectives::on_peer_down(Peer& peer, Status why) {
@@ -172,6 +171,7 @@ void Collectives::close(Group& group) {
   const auto it = std::find_if(teams_.begin(), teams_.end(),
                                [team](const auto& each) { return each.get() == team; });
   team->close();
+  due_ = leading_.empty() ? UINT64_MAX : 0;
   closing_.push_back(std::move(*it));
   *it = std::move(teams_.back());
   teams_.pop_back();
@@ -179,8 +179,71 @@ void Collectives::close(Group& group) {
 }
 
 void Collectives::sweep() {
-  std::erase_if(closing_, [](const auto& team) { return team->ended(); });
+  std::erase_if(closing_, [this](const auto& team) {
+    if (!team->ended()) return false;
+    std::erase(leading_, team.get());
+    return true;
+  });
 }
+
+// --- between nodes --------------------------------------------------------------------------
+
+void Collectives::poll_nodes() {
+  const uint64_t now = parts_.now();
+  bool closing = false;
+  for (GroupTeam* team : leading_) {
+    NodesTeam& nodes = *team->nodes();
+    if (nodes.poll(now)) wake(*team);
+    if (!nodes.group_node()) continue;
+    if (nodes.group_node()->path_changed()) report_path(*team);
+    closing |= nodes.group_node()->member().state(now) == multicast::State::gone;
+  }
+  if (closing) sweep();
+  due_ = UINT64_MAX;
+  for (const GroupTeam* team : leading_)
+    if (const auto* node = team->nodes()->group_node()) due_ = std::min(due_, node->deadline());
+}
+
+void Collectives::on_lossy(uint8_t rail, PeerId group, uint32_t sender,
+                           std::span<const std::byte> frame) {
+  for (const GroupTeam* team : leading_) {
+    multicast::GroupNode* const node = team->nodes()->group_node();
+    if (!node || !node->is(rail, group)) continue;
+    node->on_lossy(sender, frame, parts_.now());
+    due_ = std::min(due_, node->deadline());
+    return;
+  }
+}
+
+void Collectives::take_datagram(void* self, Peer& from, uint64_t tag,
+                                std::span<const std::byte> datagram) {
+  auto* const own = static_cast<Collectives*>(self);
+  for (const GroupTeam* team : own->leading_) {
+    multicast::GroupNode* const node = team->nodes()->group_node();
+    if (!node || node->number() != tag) continue;
+    node->on_datagram(from, datagram, own->parts_.now());
+    own->due_ = std::min(own->due_, node->deadline());
+    return;
+  }
+}
+
+void Collectives::finish() {
+  for (const GroupTeam* team : leading_) team->nodes()->close(parts_.now());
+  due_ = leading_.empty() ? UINT64_MAX : 0;
+}
+
+bool Collectives::settled() const {
+  return std::all_of(leading_.begin(), leading_.end(),
+                     [](const GroupTeam* team) { return team->nodes()->settled(); });
+}
+
+void Collectives::report_path(const GroupTeam& team) const {
+  if (!params().report) return;
+  print_line("torii report: rank %u: collective operations of a group of %u go on %s",
+             parts_.protocol.self().rank, team.size(), describe(team).c_str());
+}
+
+// --- reports --------------------------------------------------------------------------------
 
 std::string Collectives::culprit(const Group& group) const {
   const GroupTeam* const team = group.team;
@@ -193,12 +256,18 @@ std::string Collectives::describe(const Group& group) const {
 
 std::string Collectives::describe(const GroupTeam& team) {
   if (team.state() == GroupTeam::State::setting_up) return "being prepared";
+  if (team.state() == GroupTeam::State::ready && team.nodes()) return team.nodes()->describe();
   if (team.state() == GroupTeam::State::ready)
     return format_text("by memory that %u members on this node share", team.size());
   return "not served: " + team.reason();
 }
 
-void Collectives::report(const GroupTeam& team) const {
+// It is known what serves the group, or why nothing does.
+void Collectives::prepared(GroupTeam& team) {
+  if (team.nodes() && team.nodes()->group_node()) {
+    leading_.push_back(&team);
+    due_ = 0;
+  }
   if (!params().report) return;
   print_line("torii report: rank %u: collective operations of a group of %u: %s",
              parts_.protocol.self().rank, team.size(), describe(team).c_str());

@@ -14,9 +14,7 @@ namespace torii {
 
 class Collectives {
  public:
-  Collectives(Protocol& protocol, Ports& ports, Allocations& allocations, Exports& exports,
-              Imports& imports, Counters& counters, bool scarce)
-      : parts_{protocol, ports, allocations, exports, imports, scarce}, counters_(counters) {}
+  explicit Collectives(const TeamParts& parts);
   ~Collectives();
   Collectives(const Collectives&) = delete;
 
@@ -27,16 +25,26 @@ class Collectives {
   // The group ends. Operations that are under way end without a word.
   void close(Group& group);
 
-  // Is there something that progress() would go on with?
-  bool active() const { return !active_.empty(); }
+  // Is there something that progress() would go on with now?
+  bool active(uint64_t now) const { return !active_.empty() || now >= due_; }
+  // When there will be, if nothing arrives before; UINT64_MAX: never.
+  uint64_t due() const { return due_; }
   // Goes on with all operations; returns how many ended.
   unsigned progress() {
     if (__builtin_expect(asleep_, 0)) wake_up();
+    if (__builtin_expect(!leading_.empty(), 0)) poll_nodes();
     return go_on();
   }
+  // This process begins nothing any more, in any group: others are asked to say when they need
+  // nothing of it any more.
+  void finish();
+  // They have, as far as there are such.
+  bool settled() const;
   // This process is going to sleep: members that do something wake it. False: something ended.
   bool arm();
   void on_peer_down(Peer& peer, Status why);
+  // A frame to a lossy group has arrived: as Upper::on_lossy().
+  void on_lossy(uint8_t rail, PeerId group, uint32_t sender, std::span<const std::byte> frame);
 
   // "rank 3 on n1 (pid 77) by shm" of the member that made operations of the group fail, or empty.
   std::string culprit(const Group& group) const;
@@ -47,19 +55,24 @@ class Collectives {
   unsigned go_on();
   void wake_up();
   unsigned advance(GroupTeam& team);
-  void report(const GroupTeam& team) const;
+  void prepared(GroupTeam& team);
   static std::string describe(const GroupTeam& team);
   void tell(GroupTeam& team, torii_done_t done, void* arg, Status status, uint64_t bytes);
   void wake(GroupTeam& team);
   void list(GroupTeam& team);
   void sweep();
+  void poll_nodes();
+  void report_path(const GroupTeam& team) const;
+  static void take_datagram(void* self, Peer& from, uint64_t tag,
+                            std::span<const std::byte> datagram);
 
   TeamParts parts_;
-  Counters& counters_;
   std::vector<std::unique_ptr<GroupTeam>> teams_;
   std::vector<std::unique_ptr<GroupTeam>> closing_;
   std::vector<GroupTeam*> active_;
-  bool asleep_ = false;  // members have been told so
+  std::vector<GroupTeam*> leading_;  // those in which this process multicasts to other nodes
+  uint64_t due_ = UINT64_MAX;        // the first of their deadlines
+  bool asleep_ = false;              // members have been told so
 };
 
 }  // namespace torii

@@ -35,14 +35,25 @@ bool may_share(const Peer& peer) {
   return peer.state != PeerState::up || (peer.driver && peer.driver->mapped_memory());
 }
 
+bool may_join(const Peer& peer) {
+  return may_share(peer) || (peer.driver && peer.driver->lossy_groups());
+}
+
 GroupTeam::GroupTeam(TeamParts& parts, const Group& group)
+    : GroupTeam(parts, group.number, group.order, group.self) {
+  one_node_ = false;
+}
+
+GroupTeam::GroupTeam(TeamParts& parts, uint64_t tag, const std::vector<Peer*>& members,
+                     uint32_t self)
     : parts_(parts),
-      number_(group.number),
-      members_(group.order),
-      self_(group.self),
-      order_(order_of(group.order)),
+      number_(tag),
+      members_(members),
+      self_(self),
+      order_(order_of(members)),
+      one_node_(true),
       scarce_(parts.scarce),
-      received_(group.order.size()) {}
+      letters_(parts.ports, tag, members.size()) {}
 
 GroupTeam::~GroupTeam() {
   if (import_) parts_.imports.end(import_);
@@ -59,21 +70,49 @@ Status GroupTeam::begin_setup(torii_done_t done, void* arg) {
     receive(0);
     return set_up();
   }
+  if (const bool apart = !std::all_of(members_.begin() + 1, members_.end(),
+                                      [](const Peer* peer) { return may_share(*peer); });
+      apart && !one_node_) {
+    auto nodes = make_nodes();
+    reason_ = nodes->why_not();
+    if (reason_.empty()) {
+      nodes_ = std::move(nodes);
+      nodes_->begin_setup();
+      return set_up();
+    }
+  }
   Letter offer;
   offer.kind = LetterKind::offer;
   offer.order = order_;
   offer.scarce = scarce_;
-  std::string why = why_not();
+  std::string why = reason_.empty() ? why_not() : reason_;
   if (why.empty()) why = make_segment(&offer);
   if (!why.empty()) offer.status = Status::unsupported;
   for (uint32_t i = 1; i < members_.size(); ++i) {
-    send(*members_[i], offer);
+    letters_.send(*members_[i], offer);
     if (why.empty()) receive(i);
   }
   return why.empty() ? set_up() : refuse(std::move(why));
 }
 
-Status GroupTeam::set_up() { return leads() ? lead() : follow(); }
+std::unique_ptr<NodesTeam> GroupTeam::make_nodes() {
+  return std::make_unique<NodesTeam>(parts_, letters_,
+                                     NodesTeam::Members{members_, self_, number_, order_});
+}
+
+Status GroupTeam::set_up() {
+  if (!nodes_) return leads() ? lead() : follow();
+  const Status status = nodes_->set_up();
+  if (status == Status::pending) return status;
+  if (status == Status::ok) {
+    state_ = State::ready;
+  } else if (status == Status::unsupported) {
+    return refuse(nodes_->reason());
+  } else {
+    return lose(*members_[nodes_->culprit()], status);
+  }
+  return status;
+}
 
 Status GroupTeam::refuse(std::string why) {
   state_ = State::refused;
@@ -121,23 +160,23 @@ std::string GroupTeam::make_segment(Letter* offer) {
     export_ = nullptr;
     return std::string("the segment cannot be shared: ") + status_text(status);
   }
-  offer->key = export_->key;
+  offer->body = export_->key;
   return {};
 }
 
 // Of the leader: until all have answered.
 Status GroupTeam::lead() {
   for (uint32_t i = 1; i < members_.size(); ++i)
-    if (!arrived(i)) return Status::pending;
+    if (!letters_.arrived(i)) return Status::pending;
   Status verdict = Status::ok;
   uint32_t about = 0;
   for (uint32_t i = 1; i < members_.size() && verdict == Status::ok; ++i) {
     Letter answer;
     const Status peer =
         members_[i]->state == PeerState::up ? Status::ok : Protocol::down_status(*members_[i]);
-    verdict = peer != Status::ok                     ? peer
-              : read(i, LetterKind::answer, &answer) ? answer.status
-                                                     : Status::unsupported;
+    verdict = peer != Status::ok                              ? peer
+              : letters_.read(i, LetterKind::answer, &answer) ? answer.status
+                                                              : Status::unsupported;
     about = i;
   }
   return decide(verdict, about);
@@ -150,20 +189,26 @@ Status GroupTeam::decide(Status status, uint32_t member) {
   verdict.status = status;
   verdict.member = member;
   for (uint32_t i = 1; i < members_.size(); ++i)
-    if (members_[i]->state == PeerState::up) send(*members_[i], verdict);
+    if (members_[i]->state == PeerState::up) letters_.send(*members_[i], verdict);
   if (status == Status::ok) return become_ready();
   if (status != Status::unsupported) return lose(*members_[member], status);
   return refuse(parts_.protocol.describe(*members_[member]) + " cannot take part");
 }
 
 Status GroupTeam::follow() {
-  if (!arrived(0)) return Status::pending;
-  if (members_[0]->state != PeerState::up && received_[0]->flag.result.code != TORII_OK)
+  if (!letters_.arrived(0)) return Status::pending;
+  if (members_[0]->state != PeerState::up && !letters_.came(0))
     return lose(*members_[0], Protocol::down_status(*members_[0]));
   Letter letter;
   if (!mapped_) {
-    if (!read(0, LetterKind::offer, &letter)) return refuse("the leader sent no offer");
-    if (letter.status != Status::ok) return refuse("the leader cannot share memory with all");
+    if (!one_node_ && letters_.read(0, LetterKind::roll_call, &letter)) {
+      nodes_ = make_nodes();
+      nodes_->begin_setup();
+      return set_up();
+    }
+    if (!letters_.read(0, LetterKind::offer, &letter)) return refuse("the leader sent no offer");
+    if (letter.status != Status::ok)
+      return refuse("the first member can neither share memory with all nor multicast to them");
     scarce_ = letter.scarce;
     reason_ = map(letter);
     mapped_ = true;
@@ -172,10 +217,10 @@ Status GroupTeam::follow() {
     answer.order = order_;
     answer.status = reason_.empty() ? Status::ok : Status::unsupported;
     receive(0);
-    send(*members_[0], answer);
-    return arrived(0) ? follow() : Status::pending;
+    letters_.send(*members_[0], answer);
+    return letters_.arrived(0) ? follow() : Status::pending;
   }
-  if (!read(0, LetterKind::verdict, &letter)) return refuse("the leader sent no verdict");
+  if (!letters_.read(0, LetterKind::verdict, &letter)) return refuse("the leader sent no verdict");
   const bool known = letter.member < members_.size();
   if (letter.status == Status::ok && reason_.empty()) return become_ready();
   if (letter.status == Status::unsupported || !known)
@@ -188,7 +233,7 @@ std::string GroupTeam::map(const Letter& offer) {
   const std::string why = why_not();
   if (!why.empty()) return why;
   if (offer.order != order_) return "the members are in another order at the leader";
-  if (parts_.imports.make(*members_[0], offer.key, number_, &import_) != Status::ok) {
+  if (parts_.imports.make(*members_[0], offer.body, number_, &import_) != Status::ok) {
     import_ = nullptr;
     return "the leader's key makes no sense";
   }
@@ -208,37 +253,20 @@ Status GroupTeam::become_ready() {
   return Status::ok;
 }
 
-// --- messages -------------------------------------------------------------------------------
+// --- operations ---------------------------------------------------------------------------
 
-void GroupTeam::send(Peer& peer, const Letter& letter) {
-  std::erase_if(sent_, [](const auto& post) { return post->flag.done; });
-  auto post = std::make_unique<Post>();
-  const size_t bytes = team::write_letter(letter, &post->bytes);
-  const Status status =
-      parts_.ports.send(*parts_.ports.port(kTeamPort), peer, TORII_STANDARD, number_, 0,
-                        Data(post->bytes.data(), bytes), torii_flag, &post->flag, nullptr);
-  if (status == Status::pending) sent_.push_back(std::move(post));
+bool GroupTeam::serves(const CollectiveCall& call) const {
+  return nodes_ ? nodes_->serves(call) : !team.open() || team.serves(call);
 }
 
-void GroupTeam::receive(uint32_t from) {
-  received_[from] = std::make_unique<Post>();
-  Post& post = *received_[from];
-  const Status status =
-      parts_.ports.receive(*parts_.ports.port(kTeamPort), {members_[from], number_, 0},
-                           Data(post.bytes.data(), post.bytes.size()), torii_flag, &post.flag,
-                           nullptr, &post.flag.result);
-  if (status == Status::pending) return;
-  if (status != Status::ok) post.flag.result.code = code_of(status);
-  post.flag.done = 1;
+void GroupTeam::set_asleep(bool asleep) {
+  GroupTeam* const here = node_team();
+  if (here && here->team.open()) here->team.set_asleep(asleep);
 }
 
-bool GroupTeam::arrived(uint32_t from) const { return received_[from]->flag.done != 0; }
-
-bool GroupTeam::read(uint32_t from, LetterKind kind, Letter* out) const {
-  const Post& post = *received_[from];
-  return post.flag.result.code == TORII_OK &&
-         team::read_letter(std::span(post.bytes).first(post.flag.result.bytes), out) &&
-         out->kind == kind;
+Peer* GroupTeam::culprit() const {
+  if (culprit_ || !nodes_ || nodes_->culprit() >= members_.size()) return culprit_;
+  return members_[nodes_->culprit()];
 }
 
 // --- the end --------------------------------------------------------------------------------
@@ -247,6 +275,7 @@ bool GroupTeam::read(uint32_t from, LetterKind kind, Letter* out) const {
 void GroupTeam::on_peer_down(Peer& peer, Status why) {
   const auto it = std::find(members_.begin(), members_.end(), &peer);
   if (it == members_.end() || state_ != State::ready) return;
+  if (nodes_) return nodes_->on_peer_down(uint32_t(it - members_.begin()), why, parts_.now());
   const bool leader = it == members_.begin();
   if (!culprit_ || (failure_ == Status::peer_closed && why == Status::peer_dead)) {
     culprit_ = &peer;
@@ -257,16 +286,15 @@ void GroupTeam::on_peer_down(Peer& peer, Status why) {
 }
 
 void GroupTeam::close() {
+  if (nodes_) nodes_->close(parts_.now());
   if (!team.open()) return;
   team.leave();
   if (!leads()) team.detach();
 }
 
 bool GroupTeam::ended() {
-  const auto under_way = [](const auto& post) { return post && !post->flag.done; };
-  if (std::any_of(sent_.begin(), sent_.end(), under_way) ||
-      std::any_of(received_.begin(), received_.end(), under_way))
-    return false;
+  const bool nodes_ended = !nodes_ || nodes_->ended(parts_.now());
+  if (!letters_.quiet() || !nodes_ended) return false;
   if (!leads()) return true;
   for (uint32_t i = 1; team.open() && i < members_.size(); ++i)
     if (members_[i]->state == PeerState::up && !team.has_left(i)) return false;

@@ -4,15 +4,19 @@
 // How the members of a group become a team. The first one in their order, the leader, makes the
 // segment and sends its key to the others. Each of them maps it and answers; the leader tells all
 // whether all have. So all members agree, whatever one of them cannot, and a member that has
-// switched collectives off only has to say no. The caller holds the interface's lock.
+// switched collectives off only has to say no. If the leader does not share memory with all, it
+// calls them to a team of several nodes instead (nodes_team.h). The caller holds the interface's
+// lock.
 #pragma once
 
+#include <bit>
 #include <deque>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "core/collective/letter.h"
+#include "core/collective/nodes_team.h"
 #include "core/collective/team.h"
 #include "core/memory/allocations.h"
 #include "core/memory/imports.h"
@@ -28,17 +32,27 @@ struct TeamParts {
   Allocations& allocations;
   Exports& exports;
   Imports& imports;
-  bool scarce;  // the node has more processes than processors
+  Counters& counters;
+  bool scarce;                       // the node has more processes than processors
+  uint64_t multicast_min;            // as in NiConfig
+  uint64_t (*clock)(void* context);  // monotonic nanoseconds
+  void* clock_context;
+
+  uint64_t now() const { return clock(clock_context); }
 };
 
 // Can memory be shared with it, as far as its driver tells?
 bool may_share(const Peer& peer);
+// Can a group with it be prepared, as far as its driver tells?
+bool may_join(const Peer& peer);
 
 class GroupTeam {
  public:
   enum class State : uint8_t { setting_up, ready, refused, failed };
 
   GroupTeam(TeamParts& parts, const Group& group);
+  // The members of one node of a group on several, which share memory or are no team.
+  GroupTeam(TeamParts& parts, uint64_t tag, const std::vector<Peer*>& members, uint32_t self);
   ~GroupTeam();
   GroupTeam(const GroupTeam&) = delete;
 
@@ -57,14 +71,23 @@ class GroupTeam {
 
   void on_peer_down(Peer& peer, Status why);
   // The member whose end fails operations, and how it ended; null: none.
-  Peer* culprit() const { return culprit_; }
-  Status failure() const { return failure_; }
-  Peer* member(uint32_t index) const {
-    return index < members_.size() && index != self_ ? members_[index] : nullptr;
-  }
+  Peer* culprit() const;
+  Status failure() const { return failure_ == Status::ok && nodes_ ? nodes_->failure() : failure_; }
   uint32_t size() const { return uint32_t(members_.size()); }
 
-  team::Team team;
+  // As the functions of Team and NodesTeam; one of the two carries operations out.
+  bool serves(const CollectiveCall& call) const;
+  void begin(const CollectiveCall& call) { nodes_ ? nodes_->begin(call) : team.begin(call); }
+  Status advance() { return nodes_ ? nodes_->advance(parts_.now()) : team.advance(); }
+  const CollectiveCall& call() const { return nodes_ ? nodes_->call() : team.call(); }
+  void set_asleep(bool asleep);
+  // Calls wake(peer) for each member of this node that sleeps and has something to do now.
+  template <typename Wake>
+  void wake_sleepers(Wake wake);
+  // Null: the members are on one node.
+  NodesTeam* nodes() const { return nodes_.get(); }
+
+  team::Team team;                     // of members on one node
   std::deque<CollectiveCall> waiting;  // behind the one that the team carries out
   bool running = false;                // the team carries one out
   bool listed = false;                 // among those that are under way
@@ -73,12 +96,6 @@ class GroupTeam {
   void* setup_arg = nullptr;
 
  private:
-  // A message that is sent or received.
-  struct Post {
-    torii_flag_t flag{};
-    team::LetterBytes bytes;
-  };
-
   bool leads() const { return self_ == 0; }
   Status refuse(std::string why);
   Status lose(Peer& peer, Status why);
@@ -89,16 +106,16 @@ class GroupTeam {
   Status follow();
   std::string map(const team::Letter& offer);
   Status become_ready();
-  void send(Peer& peer, const team::Letter& letter);
-  void receive(uint32_t from);
-  bool arrived(uint32_t from) const;
-  bool read(uint32_t from, team::LetterKind kind, team::Letter* out) const;
+  void receive(uint32_t from) { letters_.receive(from, *members_[from], kExportKeyMax); }
+  GroupTeam* node_team() { return nodes_ ? nodes_->node_team() : this; }
+  std::unique_ptr<NodesTeam> make_nodes();
 
   TeamParts& parts_;
   uint64_t number_;             // of the group
   std::vector<Peer*> members_;  // in their order; this process is one of them
   uint32_t self_ = 0;
-  uint64_t order_ = 0;  // made of them
+  uint64_t order_ = 0;     // made of them
+  bool one_node_ = false;  // never several
   State state_ = State::setting_up;
   bool mapped_ = false;  // of one that follows: it has answered
   bool scarce_ = false;
@@ -110,8 +127,20 @@ class GroupTeam {
   Export* export_ = nullptr;
   Import* import_ = nullptr;  // of the others
   std::byte* base_ = nullptr;
-  std::vector<std::unique_ptr<Post>> received_;  // by member
-  std::vector<std::unique_ptr<Post>> sent_;
+  team::Letters letters_;
+  std::unique_ptr<NodesTeam> nodes_;
 };
+
+template <typename Wake>
+void GroupTeam::wake_sleepers(Wake wake) {
+  GroupTeam* const here = node_team();
+  if (!here) return;
+  const auto words = here->team.take_sleepers();
+  for (uint32_t word = 0; word < words.size(); ++word)
+    for (uint64_t bits = words[word]; bits; bits &= bits - 1) {
+      const uint32_t index = word * 64 + uint32_t(std::countr_zero(bits));
+      if (index < here->members_.size() && index != here->self_) wake(*here->members_[index]);
+    }
+}
 
 }  // namespace torii

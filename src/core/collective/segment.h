@@ -48,7 +48,9 @@ struct Shares {
 };
 
 struct Head {
-  alignas(kLineBytes) std::atomic<uint32_t> broken;  // a Status: no operation is carried out
+  // A Status: no operation is carried out. Above its 8 bits: one more than the number of whose
+  // fault it is; 0: nobody's.
+  alignas(kLineBytes) std::atomic<uint32_t> broken;
   alignas(kLineBytes) std::atomic<uint64_t> sleepers[kMembersMax / 64];
   Shares shares[kWindow];
 };

@@ -10,6 +10,7 @@ namespace torii::team {
 
 namespace {
 
+constexpr unsigned kStatusBits = 8;         // of Head::broken
 constexpr uint64_t kBcastPiece = 64 << 10;  // so that copying in and out overlap
 constexpr uint64_t kFoldBlock = 8 << 10;    // stays in the nearest cache while all are added up
 constexpr uint64_t kFoldAlone = 16 << 10;   // of all parts: sharing the work costs more
@@ -287,11 +288,21 @@ Status Team::give_up(Status why) {
   return why;
 }
 
-Status Team::blocked() const {
+void Team::break_off(Status why, uint32_t culprit) {
+  if (!segment_) return;
+  segment_.head().broken.store(uint32_t(why) | (culprit + 1) << kStatusBits,
+                               std::memory_order_release);
+  told_ = true;
+}
+
+Status Team::blocked() {
   if (failed_ != Status::ok) return failed_;
   const uint32_t broken = segment_.head().broken.load(std::memory_order_acquire);
   if (broken == 0) return Status::pending;
-  return broken == uint32_t(Status::no_memory) ? Status::no_memory : Status::invalid;
+  culprit_ = (broken >> kStatusBits) - 1;
+  for (const Status status : {Status::no_memory, Status::peer_dead, Status::peer_closed})
+    if ((broken & ((1u << kStatusBits) - 1)) == uint32_t(status)) return status;
+  return Status::invalid;
 }
 
 void Team::set_asleep(bool asleep) {

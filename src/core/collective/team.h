@@ -60,6 +60,12 @@ class Team {
 
   // A member does nothing any more.
   void fail(Status why) { failed_ = why; }
+  // This one does not, because of a process that is not of the team: `culprit` is the caller's
+  // number for it, which all members are told. They end what they cannot complete with `why`.
+  void break_off(Status why, uint32_t culprit);
+  // The number that was told with such an end; kNobody: there was none.
+  static constexpr uint32_t kNobody = ~uint32_t{0};
+  uint32_t culprit() const { return culprit_; }
 
   // This member sleeps, and is to be woken by those who do something.
   void set_asleep(bool asleep);
@@ -108,7 +114,7 @@ class Team {
   void finish_share();
   void end_step();
   Status give_up(Status why);
-  Status blocked() const;
+  Status blocked();
 
   static constexpr unsigned kShareBits = 16;
 
@@ -119,6 +125,7 @@ class Team {
   bool told_ = false;  // something was written since take_sleepers()
   Status failed_ = Status::ok;
   Status ended_ = Status::ok;
+  uint32_t culprit_ = kNobody;
 
   CollectiveCall call_;
   uint32_t call_text_ = 0;  // what Line::call of all members has to be

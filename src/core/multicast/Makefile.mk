@@ -6,6 +6,8 @@ libtorii_internal_la_SOURCES += \
 	src/core/multicast/gathering.h \
 	src/core/multicast/group.cc \
 	src/core/multicast/group.h \
+	src/core/multicast/group_node.cc \
+	src/core/multicast/group_node.h \
 	src/core/multicast/header.cc \
 	src/core/multicast/header.h \
 	src/core/multicast/member.cc \

@@ -34,7 +34,7 @@ constexpr Form kForms[kKinds + 1] = {
     {kAsk | kCopy, 0, kSmallMax, 1, false, true, true, true},        // contribution
     {kCopy, 0, kSmallMax, 1, false, true, true, false},              // result
     {kAsk | kCopy | kHeard | kDeaf | kVerdict, 0, kNodesMax / 8, 8, false, true, false, true},
-    {kCopy, 0, 0, 1, false, true, false, true},  // failed
+    {kCopy, 0, 0, 1, false, true, true, true},  // failed
 };
 
 bool covered(Kind kind) { return kind != Kind::data && kind != Kind::repair; }
@@ -67,6 +67,14 @@ bool well_formed(const Header& header, uint32_t low, size_t payload) {
 }
 
 }  // namespace
+
+uint32_t writer_of(std::span<const std::byte> datagram) {
+  return load_little<uint16_t>(datagram.data() + 12);
+}
+
+Kind kind_of(std::span<const std::byte> header) {
+  return static_cast<Kind>(load_little<uint8_t>(header.data() + 3));
+}
 
 uint64_t whole_position(uint64_t near, uint32_t low) {
   const auto at = static_cast<int64_t>(near / kGranule);

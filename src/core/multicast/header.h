@@ -11,7 +11,7 @@
 // node      who wrote the datagram; not who sent it, if it is passed on along a tree
 // pos       a position in the stream of the group, in granules of 64 bytes; its low half
 // op, arg   see Kind
-// check     contribution, result: a digest of what the operation is
+// check     contribution, result: a digest of what the operation is; failed: see Kind
 // checksum  CRC-32C of the payload, then of the header with this field 0, without the tag
 // tag       of the 32 bytes before it, the high half of pos, and the payload except that of data
 //           and repair, which the checksum stands for
@@ -52,7 +52,7 @@ enum class Kind : uint8_t {
   result,        // of operation `op`
   hello,         // proof that multicast arrives; op: its number; payload: bitmap of nodes that are
                  // to answer
-  failed,        // node `arg` has failed; op: a Status
+  failed,        // node `arg` has failed; op: a Status; check: a number of the owner's
 };
 inline constexpr unsigned kKinds = 10;
 
@@ -90,6 +90,11 @@ void encode(const Header& header, std::span<const std::byte> payload, const Secr
 // Checks all that can be checked without knowing the state of the group. `near` is a position of
 // the stream less than 128 GiB away from the sender's. False: the datagram is to be discarded.
 bool decode(std::span<const std::byte> datagram, const Secret& secret, uint64_t near, Header* out);
+
+// Who has written a datagram, as it says of itself. It has at least kHeaderBytes.
+uint32_t writer_of(std::span<const std::byte> datagram);
+// Of a header that encode() has written.
+Kind kind_of(std::span<const std::byte> header);
 
 // The position nearest to `near` whose granule has this low half; 0 at the least.
 uint64_t whole_position(uint64_t near, uint32_t low);

@@ -39,6 +39,14 @@ bool is_multicast(const Header& header) {
   }
 }
 
+// A status that a node may fail with.
+bool is_failure(uint32_t number) {
+  for (const Status status :
+       {Status::peer_dead, Status::peer_closed, Status::invalid, Status::no_memory})
+    if (number == static_cast<uint32_t>(status)) return true;
+  return false;
+}
+
 }  // namespace
 
 const char* path_text(Path path) {
@@ -80,6 +88,7 @@ Status Member::begin(const Call& call, uint64_t now) {
     interval_.end += interval_.stride * outgoing_.nodes();
   }
   stream_next_ = interval_.end;
+  gathers_ = interval_.end == interval_.start;
   advance(now);
   return status_;
 }
@@ -129,7 +138,7 @@ void Member::advance(uint64_t now) {
 // All nodes have come to this operation, so they are done with what lies before.
 bool Member::gathered(uint64_t now) {
   if (gathering_.mismatch()) {
-    fail(outgoing_.self(), Status::invalid, true);
+    fail(outgoing_.self(), Status::invalid, 0, true);
     return false;
   }
   if (!gathering_.complete()) return false;
@@ -204,27 +213,29 @@ void Member::finish(uint64_t now) {
   receiver_.expect({}, now);
 }
 
-Header Member::failure() const {
+Header Member::failure_header() const {
   Header header;
   header.kind = Kind::failed;
   header.op = static_cast<uint32_t>(failure_);
+  header.check = failed_detail_;
   header.arg = failed_node_;
   return header;
 }
 
-void Member::fail(uint32_t node, Status why, bool tell) {
+void Member::fail(uint32_t node, Status why, uint32_t detail, bool tell) {
   if (failed_) return;
   failed_ = true;
   failed_node_ = node;
+  failed_detail_ = detail;
   failure_ = why;
   if (status_ == Status::pending) status_ = why;
   if (!tell) return;
-  outgoing_.to_all(failure());
-  if (outgoing_.path() != Path::tree) outgoing_.along_tree(failure());
+  outgoing_.to_all(failure_header());
+  if (outgoing_.path() != Path::tree) outgoing_.along_tree(failure_header());
 }
 
-void Member::peer_dead(uint32_t node, uint64_t) {
-  if (node < outgoing_.nodes()) fail(node, Status::peer_dead, true);
+void Member::give_up(Status why, uint32_t node, uint32_t detail) {
+  if (node < outgoing_.nodes()) fail(node, why, detail, true);
 }
 
 void Member::receive(uint32_t from, std::span<const std::byte> datagram, uint64_t now) {
@@ -238,7 +249,7 @@ void Member::receive(uint32_t from, std::span<const std::byte> datagram, uint64_
   }
   if (failed_) {
     if (header.kind != Kind::failed) {
-      outgoing_.to_one(from, failure());  // it does not know yet
+      outgoing_.to_one(from, failure_header());  // it does not know yet
     } else if (header.flags & kForward) {
       outgoing_.pass_on(header.node, datagram);
     }
@@ -292,13 +303,11 @@ bool Member::dispatch(uint32_t from, const Header& header, std::span<const std::
       return true;
     case Kind::failed: {
       const auto why = static_cast<Status>(header.op);
-      if (header.arg >= outgoing_.nodes() ||
-          (header.op != static_cast<uint32_t>(Status::peer_dead) &&
-           header.op != static_cast<uint32_t>(Status::invalid))) {
+      if (header.arg >= outgoing_.nodes() || !is_failure(header.op)) {
         discarded_++;
         return false;
       }
-      fail(header.arg, why, false);
+      fail(header.arg, why, header.check, false);
       return true;
     }
   }
@@ -306,7 +315,8 @@ bool Member::dispatch(uint32_t from, const Header& header, std::span<const std::
 }
 
 void Member::poll(uint64_t now) {
-  if (failed_) return;
+  gone_ = gone_ || now >= close_at_;
+  if (failed_ || gone_) return;
   proof_.poll(now);
   receiver_.poll(now);
   gathering_.poll(now);
@@ -315,10 +325,11 @@ void Member::poll(uint64_t now) {
 }
 
 uint64_t Member::deadline() const {
-  if (failed_) return UINT64_MAX;
+  if (gone_) return UINT64_MAX;
+  if (failed_) return close_at_;
   const uint64_t retry = releases_.owes() ? advanced_at_ + kRefusedNs : UINT64_MAX;
-  return std::min(
-      {proof_.deadline(), receiver_.deadline(), gathering_.deadline(), sender_.deadline(), retry});
+  return std::min({proof_.deadline(), receiver_.deadline(), gathering_.deadline(),
+                   sender_.deadline(), retry, close_at_});
 }
 
 void Member::close(uint64_t now) {
@@ -328,8 +339,7 @@ void Member::close(uint64_t now) {
 
 State Member::state(uint64_t now) const {
   const bool closing = close_at_ != UINT64_MAX;
-  if (closing && (now >= close_at_ || (!failed_ && releases_.released() >= stream_next_)))
-    return State::gone;
+  if (closing && (now >= close_at_ || (!failed_ && !gathers_ && settled()))) return State::gone;
   if (failed_) return State::failed;
   if (closing) return State::closing;
   return proof_.over() ? State::open : State::setup;

@@ -57,19 +57,25 @@ class Member {
   // not `pending`. `unsupported`, alike at all nodes: an allreduce of more than kSmallMax bytes.
   // `invalid`: no such root. After a failure: its status.
   Status begin(const Call& call, uint64_t now);
-  // Of the last operation. `peer_dead`: failed_node() has died. `invalid`: failed_node() has called
-  // another operation than others.
+  // Of the last operation. `invalid`: failed_node() has called another operation than others. Any
+  // other error is what the owner of a node has told give_up().
   Status status() const { return status_; }
   uint32_t failed_node() const { return failed_node_; }
+  uint32_t failed_detail() const { return failed_detail_; }
+  // `ok`: operations are carried out.
+  Status failure() const { return failed_ ? failure_ : Status::ok; }
 
   // A datagram of this group has arrived from node `from`.
   void receive(uint32_t from, std::span<const std::byte> datagram, uint64_t now);
   // Does what is due; to be called again at deadline(), UINT64_MAX if nothing is due.
   void poll(uint64_t now);
   uint64_t deadline() const;
-  // The layer below has found that a node is dead.
-  void peer_dead(uint32_t node, uint64_t now);
+  // Nothing is carried out any more, at any node, because of `node`: `peer_dead`, `peer_closed` or
+  // `no_memory`. `detail` is the owner's, for the owners of the other nodes.
+  void give_up(Status why, uint32_t node, uint32_t detail);
 
+  // All nodes have had what was written to the stream.
+  bool settled() const { return failed_ || releases_.released() >= stream_next_; }
   // This node calls nothing any more, but answers until nobody needs it: see state().
   void close(uint64_t now);
   State state(uint64_t now) const;
@@ -97,8 +103,8 @@ class Member {
   void note_released(uint64_t now);
   void advance(uint64_t now);
   void finish(uint64_t now);
-  void fail(uint32_t node, Status why, bool tell);
-  Header failure() const;
+  void fail(uint32_t node, Status why, uint32_t detail, bool tell);
+  Header failure_header() const;
   void settle(uint64_t now);
   bool dispatch(uint32_t from, const Header& header, std::span<const std::byte> payload,
                 uint64_t now);
@@ -121,11 +127,14 @@ class Member {
   uint64_t advanced_at_ = 0;
   uint64_t done_ = 0;  // this node needs nothing before it
   bool writing_ = false;
+  bool gathers_ = false;  // the last operation: others may still miss what this node gave
 
   bool failed_ = false;
   uint32_t failed_node_ = 0;
+  uint32_t failed_detail_ = 0;
   Status failure_ = Status::ok;
   uint64_t close_at_ = UINT64_MAX;
+  bool gone_ = false;  // poll() has found that it is time
   uint64_t discarded_ = 0;
 };
 

@@ -29,6 +29,7 @@ constexpr uint64_t kPageHolderNs = 1000000000;  // the same of the process that 
 constexpr uint64_t kCloseNs = 1000000000;       // longest wait for drivers and peers when closing
 constexpr uint64_t kVisitMove = 256 << 10;  // of a remote read at a time, by the progress thread
 constexpr unsigned kVisitRounds = 256;      // of progress in one visit
+constexpr uint64_t kSoonNs = 50000000;      // the progress thread does not sleep over such timers
 
 [[gnu::hot]] uint64_t system_clock_ns(void*) {
   timespec t;
@@ -105,8 +106,9 @@ Ni::Ni(const NiConfig& config)
       imports_(protocol_, counters_, ports_.completions(), exports_, this),
       turns_(config.self.job, own_processors()),
       wait_policy_(wait_policy(config, turns_.processors())),
-      collectives_(protocol_, ports_, allocations_, exports_, imports_, counters_,
-                   wait_policy_.scarce),
+      collectives_({protocol_, ports_, allocations_, exports_, imports_, counters_,
+                    wait_policy_.scarce, config.multicast_min,
+                    [](void* self) { return static_cast<Ni*>(self)->now_ns(); }, this}),
       callbacks_run_(count_base()),
       visits_(callbacks_run_),
       users_(users_of(config)),
@@ -525,6 +527,7 @@ Ni::Visit Ni::stand_in(std::vector<int>* descriptors, unsigned* events) {
   if (lock_.visitor_in_the_way()) return Visit::refused;
   if (found) return Visit::moved;
   if (!protocol_.arm(descriptors)) return sum ? Visit::moved : Visit::waiting;
+  if (collectives_.due() < now_ns_ + kSoonNs) return Visit::waiting;
   if (!collectives_.arm()) return Visit::moved;
   ++counters_.thread_sleeps;
   polled_ = false;
@@ -537,7 +540,8 @@ void Ni::close() {
   lock();
   const uint64_t give_up = now_ns() + kCloseNs;
   imports_.push();
-  while (!protocol_.delivered() && now_ns() < give_up)
+  collectives_.finish();
+  while (!(protocol_.delivered() && collectives_.settled()) && now_ns() < give_up)
     if (!progress_locked()) sched_yield();
   protocol_.say_bye();
   while (!protocol_.drained() && now_ns() < give_up) progress_locked();

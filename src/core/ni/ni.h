@@ -39,6 +39,9 @@ struct NiConfig {
   const torii_lock_t* lock = nullptr;  // the callers' own, not held while one yields or sleeps
   uint64_t (*clock)(void*) = nullptr;  // monotonic nanoseconds; null: the system's clock
   void* clock_context = nullptr;
+  // Broadcasts between nodes of fewer bytes are left to messages; 0: no operation that can be
+  // carried out by multicast is. Alike at all processes.
+  uint64_t multicast_min = kMulticastMin;
 };
 
 // Host name, user and process id of this process.
@@ -155,7 +158,7 @@ class Ni final : public Upper, public PortalsHost {
     unsigned events = round == Round::first_event ? protocol_.progress_first(now_ns_)
                                                   : protocol_.progress(now_ns_);
     if (__builtin_expect(imports_.gathers(), 0)) imports_.push();
-    if (__builtin_expect(collectives_.active(), 0)) events += collectives_.progress();
+    if (__builtin_expect(collectives_.active(now_ns_), 0)) events += collectives_.progress();
     // Another thread's wait may be over by it.
     if (__builtin_expect(several_threads(), 0)) visits_ += events > 0;
     return events;
@@ -238,6 +241,10 @@ class Ni final : public Upper, public PortalsHost {
   void on_peer_down(Peer& peer, Status why) override;
   void on_joined(Peer& peer, uint64_t group, bool asks) override {
     groups_.on_joined(peer, group, asks);
+  }
+  void on_lossy(uint8_t rail, PeerId group, uint32_t sender,
+                std::span<const std::byte> frame) override {
+    collectives_.on_lossy(rail, group, sender, frame);
   }
   Peer* resolve(uint32_t nid, uint32_t pid, std::string* why) override;
   uint32_t job_size() override { return config_.size; }

@@ -36,6 +36,7 @@ bool Ni::sleep_ns(uint64_t most, Wakers wakers) {
   }
   Sleeper sleeper{std::min(most, kSleepNs), wakers, callbacks_run_ + visits_, {}, {}};
   if (!fall_asleep(&sleeper.descriptors)) return false;
+  sleeper.most_ns = std::min(sleeper.most_ns, collectives_.due() - now_ns_);
   ++counters_.sleeps;
   lock_.unlock();
   bool timeout = false;
@@ -61,7 +62,7 @@ bool Ni::arm(std::vector<int>* descriptors) {
   now_ns_ = now_ns();
   std::vector<int> armed;
   imports_.push();
-  if (!protocol_.arm(&armed) || !collectives_.arm()) return false;
+  if (!protocol_.arm(&armed) || !collectives_.arm() || collectives_.due() <= now_ns_) return false;
   descriptors->insert(descriptors->end(), armed.begin(), armed.end());
   return true;
 }
@@ -106,12 +107,16 @@ bool Ni::fall_asleep_beside(Sleeper* sleeper) {
     if (!sleeping_) {
       if (!fall_asleep(&sleeper->descriptors)) return false;
       sleeper->beside.push_back(this);
+      sleeper->most_ns = std::min(sleeper->most_ns, collectives_.due() - now_ns_);
     } else {
       sleeper->most_ns = std::min(sleeper->most_ns, kMomentNs);
     }
     return true;
   }
-  return sleeping_ || arm(&sleeper->descriptors);
+  if (sleeping_) return true;
+  if (!arm(&sleeper->descriptors)) return false;
+  sleeper->most_ns = std::min(sleeper->most_ns, collectives_.due() - now_ns_);
+  return true;
 }
 
 // A thread leaves while others sleep: do they have to know? A poll has disarmed the drivers, a

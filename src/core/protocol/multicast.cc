@@ -45,6 +45,19 @@ bool Protocol::multicast_now(PeerId group, std::span<Peer* const> peers, const E
   return true;
 }
 
+Status Protocol::join_lossy(uint8_t rail, const LossyMember& membership, PeerId* group) {
+  LossyGroups* const groups = drivers_[rail]->lossy_groups();
+  if (!groups) return Status::unsupported;
+  const Status status = groups->join_lossy(membership, group);
+  if (status == Status::ok) rails_[rail]->lossy.push_back(*group);
+  return status;
+}
+
+void Protocol::leave_lossy(uint8_t rail, PeerId group) {
+  std::erase(rails_[rail]->lossy, group);
+  drivers_[rail]->leave(group);
+}
+
 void Protocol::tell_joined(Peer& peer, uint64_t group, bool ask) {
   send_control(peer, wire::Kind::joined, Status::ok, group, 0, ask);
 }

@@ -91,6 +91,9 @@ class Upper {
   virtual void on_peer_down(Peer& peer, Status why) = 0;
   // The peer receives what is sent to this group, and asks whether this process does.
   virtual void on_joined(Peer&, uint64_t /* group */, bool /* asks */) {}
+  // A frame to a lossy group that Protocol::join_lossy() has joined. `sender` as in Packet.
+  virtual void on_lossy(uint8_t /* rail */, PeerId /* group */, uint32_t /* sender */,
+                        std::span<const std::byte> /* frame */) {}
 
  protected:
   ~Upper() = default;
@@ -198,6 +201,10 @@ class Protocol final {
                      const Data& source);
   // Tells the peer that this process has joined a group; `ask`: it shall answer with the same.
   void tell_joined(Peer& peer, uint64_t group, bool ask);
+  // Joins a lossy group of the driver with that index, as LossyGroups::join_lossy(). What arrives
+  // is handed to Upper::on_lossy(). `unsupported`: it has none.
+  Status join_lossy(uint8_t rail, const LossyMember& membership, PeerId* group);
+  void leave_lossy(uint8_t rail, PeerId group);
   // How many bytes puts that share a frame may have, with their places.
   static uint64_t puts_max(const Peer& peer) {
     const DriverCaps& caps = peer.driver->caps();
@@ -298,7 +305,9 @@ class Protocol final {
     Protocol* protocol = nullptr;
     uint8_t index = 0;
     std::vector<Peer*> by_route;
+    std::vector<PeerId> lossy;  // groups that were joined
     void packet(PeerId from, std::span<const std::byte> frame) override;
+    void packets(std::span<Packet> all) override;
     void done(uint64_t cookie, Status status) override;
     void peer_down(PeerId peer, Status status) override;
     void set(PeerId route, Peer* peer);

@@ -76,8 +76,22 @@ inline bool Protocol::take_window(Peer& peer, uint64_t bytes, uint32_t* units) {
   protocol->upper_->on_tagged(*peer, tagged, payload);
 }
 
+// Most of a network's frames to lossy groups come from the link, which knows their senders.
+void Protocol::Rail::packets(std::span<Packet> all) {
+  for (const Packet& one : all) {
+    if (__builtin_expect(one.sender != kNoSender, 0)) {
+      ++protocol->counters_->frames_received;
+      protocol->upper_->on_lossy(index, one.from, one.sender, one.frame);
+    } else {
+      packet(one.from, one.frame);
+    }
+  }
+}
+
 void Protocol::on_frame(Rail& rail, PeerId from, std::span<const std::byte> bytes) {
   Peer* peer = rail.get(from);
+  if (!peer && std::find(rail.lossy.begin(), rail.lossy.end(), from) != rail.lossy.end())
+    return upper_->on_lossy(rail.index, from, kNoSender, bytes);
   if (peer && peer->state != PeerState::up) return;  // it may not know of its end yet
   wire::Frame frame;
   if (!wire::parse(bytes, &frame))

@@ -299,12 +299,17 @@ void Ports::matched(Port& port, Receive* r, Arrival& a) {
 void Ports::on_tagged_any(Port* port, Receive* r, Peer& peer, wire::Tagged header,
                           std::span<const std::byte> payload) {
   if (!port) return protocol_.bad_frame(&peer, "message for no port", "port", header.port);
+  if (port->index == kDatagramPort) {
+    protocol_.give_back(peer, uint32_t(wire::credit_units(payload.size())));
+    if (take_datagram_) take_datagram_(datagram_context_, peer, header.bits, payload);
+    return;
+  }
   Arrival a = tagged_arrival(peer, header, payload);
   r ? matched(*port, r, a) : unexpected(*port, a);
 }
 
 [[gnu::hot]] void Ports::on_put(Arrival& a) {
-  if (a.env.index >= kPorts)
+  if (a.env.index >= kDatagramPort)
     return protocol_.bad_frame(a.peer, "message for no port", "port", a.env.index);
   Port& port = ports_[a.env.index];
   MatchNode* const node = port.posted.find(a.peer->number, a.env.bits);

@@ -21,7 +21,12 @@ class Ports;
 
 // For what the members of a team tell each other; no user can open it.
 inline constexpr unsigned kTeamPort = TORII_PORT_MAX + 1;
-inline constexpr unsigned kPorts = kTeamPort + 1;
+// For datagrams between nodes that multicast: messages that no receive is posted for.
+inline constexpr unsigned kDatagramPort = kTeamPort + 1;
+inline constexpr unsigned kPorts = kDatagramPort + 1;
+// Is given what comes to it; the bytes die when it returns.
+using TakeDatagram = void (*)(void* context, Peer& from, uint64_t tag,
+                              std::span<const std::byte> datagram);
 
 // A receive: posted, or matched with its payload on the way.
 struct Receive : MatchNode {  // the node: while posted
@@ -120,6 +125,12 @@ class Ports {
   void on_put(Arrival& arrival);
   void on_peer_down(Peer& peer, Status why);
 
+  // For messages to kDatagramPort. They are sent by Protocol::put_now().
+  void set_datagrams(TakeDatagram take, void* context) {
+    take_datagram_ = take;
+    datagram_context_ = context;
+  }
+
   // False: none of the application's functions may run now.
   void allow_prompts(bool allowed) { prompts_allowed_ = allowed; }
 
@@ -183,6 +194,8 @@ class Ports {
   CompletionQueue completions_;
   SlotPool<Receive> receives_;
   SlotPool<Unexpected> unexpected_;
+  TakeDatagram take_datagram_ = nullptr;
+  void* datagram_context_ = nullptr;
   bool prompts_allowed_ = true;
   Port ports_[kPorts];
 };

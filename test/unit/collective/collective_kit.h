@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// For tests of collective operations: a naive model of each, and a reduction that is not
-// commutative.
+// For tests of collective operations: a naive model of each, a reduction that is not commutative,
+// and members whose calls and progress come in an order that a seed chooses.
 #pragma once
+
+#include <gtest/gtest.h>
 
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <random>
 #include <vector>
 
@@ -164,6 +167,70 @@ inline Call any_call(uint32_t members, std::mt19937_64& random) {
   call.in_place = random() % 3 == 0;
   call.scattered = random() % 3 == 0;
   return call;
+}
+
+// A member in the model: which operations it has called, and what came of them.
+struct Player {
+  struct Running {
+    size_t index;
+    std::unique_ptr<Side> side;
+    std::unique_ptr<torii_flag_t> flag;
+  };
+  size_t next = 0;
+  std::vector<Running> running;
+};
+
+// `team` has the groups of all members in `groups`, size(), progress(member), and says of a call
+// whether it may be, or has to be, unsupported.
+template <typename Team>
+void play(Team& team, std::mt19937_64& random, size_t operations) {
+  std::vector<Call> calls;
+  std::vector<std::vector<Bytes>> inputs;
+  for (size_t i = 0; i < operations; ++i) {
+    calls.push_back(any_call(team.size(), random));
+    inputs.push_back(inputs_of(calls.back(), team.size(), random));
+  }
+  std::vector<Player> players(team.size());
+  const auto check = [&](uint32_t self, size_t index, const Side& side) {
+    const Bytes want = result_of(calls[index], self, inputs[index]);
+    if (!want.empty()) {
+      ASSERT_TRUE(side.out() == want)
+          << "operation " << index << " of kind " << unsigned(calls[index].kind) << ", member "
+          << self << " of " << team.size() << ", " << calls[index].bytes << " bytes";
+    }
+  };
+  size_t left = operations * team.size();
+  for (size_t step = 0; left > 0; ++step) {
+    ASSERT_LT(step, 4000 * operations * team.size()) << "nothing goes on";
+    const auto self = uint32_t(random() % team.size());
+    Player& player = players[self];
+    if (player.next < operations && player.running.size() < 3 && random() % 2) {
+      const size_t index = player.next++;
+      auto side = std::make_unique<Side>(calls[index], self, team.size(), inputs[index][self]);
+      auto flag = std::make_unique<torii_flag_t>();
+      const int code = side->start(team.groups[self], torii_flag, flag.get());
+      const bool refused = code == TORII_ERR_UNSUPPORTED;
+      ASSERT_TRUE(team.may_refuse(calls[index]) || !refused) << torii_error();
+      ASSERT_TRUE(refused || !team.has_to_refuse(calls[index]));
+      if (code == TORII_PENDING) {
+        player.running.push_back({index, std::move(side), std::move(flag)});
+        continue;
+      }
+      if (!refused) {
+        ASSERT_EQ(code, TORII_OK) << torii_error();
+        check(self, index, *side);
+      }
+      --left;
+    } else {
+      team.progress(self);
+    }
+    while (!player.running.empty() && player.running[0].flag->done) {
+      ASSERT_EQ(player.running[0].flag->result.code, TORII_OK);
+      check(self, player.running[0].index, *player.running[0].side);
+      player.running.erase(player.running.begin());
+      --left;
+    }
+  }
 }
 
 }  // namespace torii::test

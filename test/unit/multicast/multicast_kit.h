@@ -106,7 +106,7 @@ class Network {
   // The layer below of one node has found it out.
   void tell_dead(uint32_t node, uint32_t dead) {
     begin_run(*nodes_[node]);
-    nodes_[node]->member->peer_dead(dead, now_);
+    nodes_[node]->member->give_up(Status::peer_dead, dead, 7);
     end_run(*nodes_[node], 0);
   }
   void close(uint32_t node) {

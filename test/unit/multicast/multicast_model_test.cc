@@ -115,6 +115,7 @@ TEST(MulticastModel, ADeathIsHeardOfByAllWhoWaitForIt) {
       if (i == dead || network.status(i) == Status::ok) continue;
       EXPECT_EQ(network.status(i), Status::peer_dead) << "seed " << seed << ", node " << i;
       EXPECT_EQ(network.member(i).failed_node(), dead) << "seed " << seed << ", node " << i;
+      EXPECT_EQ(network.member(i).failed_detail(), 7u) << "seed " << seed << ", node " << i;
     }
     EXPECT_EQ(network.complaint(), "") << "seed " << seed;
   }

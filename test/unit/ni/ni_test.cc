@@ -283,7 +283,7 @@ TEST(Ni, ShortAddressesNameTheSamePeer) {
     ASSERT_EQ(torii_connect(here, brief, brief_bytes, &first), TORII_OK) << torii_error();
     ASSERT_EQ(torii_connect(here, full, full_bytes, &second), TORII_OK) << torii_error();
     EXPECT_EQ(first, second);
-    EXPECT_EQ(torii_peer_may_share(here, first), ni == there);
+    EXPECT_EQ(torii_peer_may_join(here, first), ni == there);
     EXPECT_EQ(torii_short_address(ni, brief, brief_bytes - 1), brief_bytes) << "too small a buffer";
     for (size_t bytes = 0; bytes < 12; ++bytes)
       EXPECT_EQ(torii_connect(here, brief, bytes, &first), TORII_ERR_INVALID) << bytes;
@@ -306,7 +306,7 @@ TEST(Ni, ShortAddressesHaveRoomForANetwork) {
   torii_peer_t* peer = nullptr;
   ASSERT_EQ(torii_connect(here, brief, bytes, &peer), TORII_OK) << torii_error();
   EXPECT_NE(std::string(torii_peer_text(here, peer)).find("by udp"), std::string::npos);
-  EXPECT_EQ(torii_peer_may_share(here, peer), 0);
+  EXPECT_EQ(torii_peer_may_join(here, peer), 1) << "by multicast";
   for (const unsigned char end : {0x00, 0xff}) {  // runs without a length, or too long
     char wrong[600];
     memset(wrong, end, sizeof(wrong));
