@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "core/base/container.h"
+#include "core/base/hardware.h"
 #include "core/base/host_name.h"
 #include "core/base/log.h"
 #include "core/base/param.h"
@@ -154,7 +155,8 @@ NiPointer Ni::open(const NiConfig& config, std::string* why) {
 // Why processes of this node may not share memory; empty: they will.
 std::string Ni::why_apart() const {
   if (config_.size < 2) return "";
-  if (!refused_.empty()) return refused_.front();
+  for (const std::string& refused : refused_)
+    if (!is_network(refused.substr(0, refused.find(':')))) return refused;
   if (!launcher_is_outside()) return "";
   return "the launcher is in another PID namespace, so others of the job may be in containers of "
          "their own";
@@ -209,6 +211,10 @@ bool Ni::open_drivers(std::string* why) {
       protocol_.add_driver(name, std::move(driver));
     } else {
       refused_.push_back(reason.starts_with(name + ":") ? reason : name + ": " + reason);
+      // A cipher is asked of Torii, and other libraries have none.
+      const bool asked = param_is_set("drivers") || param_is_set("link_cipher");
+      if (!asked && find_driver(name)->has_hardware && !rdma_devices().empty())
+        missed_network_ = reason;
       reasons += " " + refused_.back() + ";";
     }
   }
@@ -435,10 +441,16 @@ Status Ni::connect(std::span<const std::byte> address, Peer** out, std::string* 
   if (params().report && status == Status::ok && counters_.peers_connected != before) {
     std::string notes = (*out)->path_note;
     for (const std::string& refused : refused_) notes += " " + refused + ";";
-    print_line("torii report: rank %u -> %s%s%s", config_.self.rank,
-               protocol_.describe(**out).c_str(), notes.empty() ? "" : "; refused:", notes.c_str());
+    print_line("torii report: rank %u -> %s%s%s", config_.self.rank, describe_found(**out).c_str(),
+               notes.empty() ? "" : "; refused:", notes.c_str());
   }
   return status;
+}
+
+// With the path, if it is known already.
+std::string Ni::describe_found(const Peer& peer) const {
+  const bool found = peer.paths && peer.paths->rails(peer.route);
+  return found ? protocol_.describe_path(peer) : protocol_.describe(peer);
 }
 
 // One other process of the job and node shows how the launcher starts them all.
