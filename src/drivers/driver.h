@@ -5,8 +5,8 @@
 // six required functions, thirteen optional ones, each of which two drivers or more implement, and
 // six that hand out one small interface each (interfaces.h), which few drivers offer.
 //
-// A driver moves frames between processes and, if it can, reads, writes and updates a peer's memory.
-// It knows nothing of matching, messages or MPI, and keeps no retry policy.
+// A driver moves frames between processes and, if it can, reads, writes and updates a peer's
+// memory. It knows nothing of matching, messages or MPI, and keeps no retry policy.
 //
 // Rules; each is a case of the conformance kit (test/conformance):
 //  1. One thread at a time calls a driver (the core's lock sees to it).
@@ -98,10 +98,10 @@ struct Tx {
   const void* head = nullptr;
   const iovec* pieces = nullptr;  // at most pieces_max ranges
   uint32_t piece_count = 0;
-  uint32_t body_bytes = 0;  // sum of the ranges
-  uint64_t cookie = 0;      // nonzero: report done(cookie)
-  bool lent = false;        // even a short body stays unchanged until done(cookie)
-  bool awaited = false;     // with kDelivers: nothing follows at once, done(cookie) is waited for
+  uint32_t body_bytes = 0;    // sum of the ranges
+  uint64_t cookie = 0;        // nonzero: report done(cookie)
+  bool lent = false;          // even a short body stays unchanged until done(cookie)
+  bool awaited = false;       // with kDelivers: nothing follows at once, done(cookie) is waited for
   uint8_t rail = kFirstRail;  // one of rails(); where that does not answer: kFirstRail
   // A frame of at most 512 bytes for a peer to which no way is known yet: one copy may go to each
   // of its addresses.

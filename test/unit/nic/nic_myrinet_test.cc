@@ -319,6 +319,7 @@ class FarCard final : public Card {
   void unmap(uint64_t) override { ADD_FAILURE() << "nothing is mapped"; }
   std::span<std::byte> shared() override { return card_->shared(); }
   Status control(const Control& in, Control* out) override { return card_->control(in, out); }
+  void post(const Control& in) override { card_->post(in); }
   int interrupt() override { return card_->interrupt(); }
 
  private:
