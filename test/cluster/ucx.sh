@@ -54,20 +54,36 @@ ucx_or_udp() {
   output_lacks "$case" '^ok$'
 }
 
-# Nodes that seem to have an RDMA device, which UCX cannot use: the job is left to Open MPI's own
-# components unless somebody has named Torii.
-ucx_leaves_jobs() {
-  local node words case="torii-ucx: a device that UCX cannot use"
-  for node in n1 n2; do
-    cluster run --on $node sh -ec 'mount -t tmpfs none /sys/class; mkdir -p /sys/class/infiniband/rdma0'
-  done
-  mapfile -t words < <(printf '%s\n' "$MPIRUN" --host n1:1,n2:1 --mca btl self,tcp -x TORII_REPORT=1
+# leaves COMPONENT LINES OPTIONS...: a job over Open MPI's own components, which one process of each node
+# announces in LINES lines
+leaves() {
+  local case="torii-ucx: a device that UCX cannot use, $1" lines=$2 words
+  shift 2
+  mapfile -t words < <(printf '%s\n' "$MPIRUN" --host n1:1,n2:1 -x TORII_REPORT=1 "$@"
     with_components
     printf '%s\n' "$work/pingpong")
   judge "$case" '^ok$' 1 "${words[@]}"
-  verdict "$case, said once on each node" "$(
-    same lines 2 "$(grep -cE 'mtl/torii leaves this job .* device of n[12]: ucx: UCX cannot use' "$work/output")"
+  verdict "$case leaves" "$(
+    same lines "$lines" \
+      "$(grep -cE 'mtl/torii leaves this job .* device of n[12]: ucx: UCX cannot use' "$work/output")"
     same "paths of Torii's" 0 "$(grep -c 'torii report: rank . -> ' "$work/output")")"
+}
+
+# Nodes that seem to have an RDMA device, which UCX cannot use: the job is left to Open MPI's own
+# components unless somebody has named Torii.
+ucx_leaves_jobs() {
+  local node case="torii-ucx: a device that UCX cannot use"
+  for node in n1 n2; do
+    cluster run --on $node sh -ec 'mount -t tmpfs none /sys/class; mkdir -p /sys/class/infiniband/rdma0'
+  done
+  leaves mtl 2 --mca btl self,tcp
+  leaves btl 0 --mca pml ob1
+  if [ -n "${check:-}" ]; then
+    checked "$case, torii-info" 0 10 sh -c 'ulimit -l 64 && exec "$@"' sh \
+      "$(dirname "$check")/torii-info" --machine
+    says "$case, torii-info" '^ *RDMA devices *rdma0$' \
+      '^ *locked memory *64 KiB; RDMA devices reach no other memory, .*: raise memlock in /etc/security'
+  fi
   judge_torii "$case, Torii by name" n1:1,n2:1 -- "$work/pingpong"
   output_has "$case, Torii by name" 'rank . -> rank . on n. .* by udp.*; refused: ucx: UCX cannot use'
 }
@@ -79,10 +95,10 @@ torii_over_ucx() {
     report SKIP torii-ucx "UCX is missing (Debian: libucx0)"
     return
   fi
-  torii_ready torii-ucx pingpong order probe modes collectives spawn onesided accumulates exchange delays \
-    silence || return 0
+  torii_ready torii-ucx pingpong order probe modes collectives spawn onesided accumulates reuse exchange \
+    delays silence || return 0
   cluster up 3 --share "$work" --share "$components"
-  for program in pingpong order probe modes collectives "spawn connect"; do
+  for program in pingpong order probe modes collectives "spawn connect" reuse; do
     judge_torii "torii-ucx: $program" n1:1,n2:1 "${ucx[@]}" -- "$work/${program%% *}" \
       ${program#"${program%% *}"}
   done
@@ -100,6 +116,8 @@ torii_over_ucx() {
   if find_check torii-ucx; then
     TORII_UCX_TLS=tcp by_hand "torii-ucx: torii-check" 0 12 n1,n2
     says "torii-ucx: torii-check" '^1 pair of nodes: by ucx \(tcp/eth0\), round trip .*, 0\.00 % of '
+    judge "torii-ucx: torii-perf" '^# path: rank 1 on n2 .* by ucx' 1 "$MPIRUN" --host n1:1,n2:1 "${ucx[@]}" \
+      "$(dirname "$check")/torii-perf" --test latency --max 8 --iterations 3 --repetitions 1
   fi
   ucx+=(-x TORII_PEER_DEADLINE_MS=2000)
   watch_torii "torii-ucx: kill" n1:1,n2:1,n3:1 "${recovery[@]}" "${ucx[@]}" -- "$work/silence" 8 kill
