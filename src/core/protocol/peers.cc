@@ -336,14 +336,17 @@ void Protocol::prove(Peer& peer) {
   peer.addresses = {};
 }
 
-// Nothing has passed by the peer's driver, which has given up. False: nor does any other reach it.
+// Nothing has passed by the peer's driver, and one of the two has given that up. False: no other
+// driver reaches it, either, or frames have passed.
 bool Protocol::reach_otherwise(Peer& peer) {
   if (!peer.unproven || peer.state != PeerState::up) return false;
   const std::vector<std::byte> addresses = std::move(peer.addresses);
   prove(peer);
-  std::string why = " " + driver_names_[peer.rail] + ": no contact was made by it;";
-  rails_[peer.rail]->set(peer.route, nullptr);
-  if (reach(peer, addresses, size_t{peer.rail} + 1, &why) != Status::ok) return false;
+  const uint8_t rail = peer.rail;
+  const PeerId route = peer.route;
+  std::string why = " " + driver_names_[rail] + ": no contact was made by it;";
+  if (reach(peer, addresses, size_t{rail} + 1, &why) != Status::ok) return false;
+  rails_[rail]->set(route, nullptr);
   --counters_->peers_connected;  // it was counted before
   peer.path_note += why;
   const std::string line = describe(peer) + "; refused:" + peer.path_note;
@@ -433,9 +436,13 @@ void Protocol::on_hello(Rail& rail, PeerId from, const wire::Hello& hello) {
     ++counters_->peers_connected;
   }
   rail.set(from, peer);
-  if (rail.index == peer->rail) prove(*peer);
   if (peer->id.host[0] == 0) peer->id = id;  // its address was a short one
   peer->hello_received = true;
+  if (rail.index == peer->rail) {
+    prove(*peer);
+  } else if (rail.index > peer->rail) {  // it has given up the driver that is tried here
+    reach_otherwise(*peer);
+  }
 }
 
 Status Protocol::down_status(const Peer& peer) {

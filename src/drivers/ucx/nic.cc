@@ -77,7 +77,7 @@ class UcxDriver final : public Driver, private Paths, private Advice {
              .inline_max = kMtu,
              .pieces_max = 16,
              .address_bytes = static_cast<uint32_t>(own_.size()),
-             .peers_max = kBye};
+             .peers_max = kBye - 1};
     if (!has_remote_memory(transports)) return true;
     caps_.flags |= kPut | kGet;
     caps_.key_bytes = kKeyMax;

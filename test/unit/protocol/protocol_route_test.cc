@@ -73,6 +73,23 @@ TEST_F(ProtocolRoute, WhatHasWaitedGoesByTheNextDriver) {
   EXPECT_EQ(peer_->path_note, " ucx: no contact was made by it;");
 }
 
+// Who comes by another driver has given up the first one.
+TEST_F(ProtocolRoute, WhoComesByTheNextDriverIsAnsweredByIt) {
+  open_two();
+  connect_by({"ucx", "udp"});
+  EXPECT_EQ(put(3000, false), Status::pending);
+  second_->arrive(kPeer, hello());
+  protocol_->progress(++now_ns_);
+  protocol_->progress(++now_ns_);
+  EXPECT_TRUE(driver_->sent.empty());
+  ASSERT_GE(kinds(*second_).size(), 2u);
+  EXPECT_EQ(kinds(*second_)[1], wire::Kind::put);
+  EXPECT_EQ(peer_->path_note, " ucx: no contact was made by it;");
+  driver_->go_down(kPeer, Status::unreachable);
+  protocol_->progress(++now_ns_);
+  EXPECT_EQ(room_.downs, std::vector<Status>{}) << "it is reached by the other one";
+}
+
 TEST_F(ProtocolRoute, ItIsDeadWhereNoOtherReachesIt) {
   open_two();
   connect_by({"ucx"});
