@@ -26,8 +26,9 @@ inline constexpr bool kThreadSanitizer = false;
 
 inline constexpr bool kSanitized = kAddressSanitizer || kThreadSanitizer;
 
-// Whether a simulation runs fewer seeds, or has fewer peers: sanitized ones are slow, and
-// contrib/check --long has time.
-inline bool in_short() { return kSanitized && !std::getenv("TORII_TEST_LONG"); }
+// Whether a simulation runs more seeds, or fewer: contrib/check --long has time, and sanitized ones
+// are slow.
+inline bool in_long() { return std::getenv("TORII_TEST_LONG") != nullptr; }
+inline bool in_short() { return kSanitized && !in_long(); }
 
 }  // namespace torii::test

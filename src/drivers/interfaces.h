@@ -129,8 +129,8 @@ class RegisteredMemory {
 // Guarded regions (kGuard) that the initiator may reach by load and store.
 class MappedMemory {
  public:
-  // The region of a kGuarded key. It stays mapped, and *guard readable, until drop() or peer_down.
-  // `invalid`: the key is another one, or has ended.
+  // The region of a kGuarded key. It stays mapped, and *guard readable, until drop(), also
+  // when its owner has ended. `invalid`: the key is another one, or has ended.
   virtual Status reach(uint32_t remote, Reach* out) = 0;
 
  protected:

@@ -125,6 +125,8 @@ struct ExportWord {
   bool ended(std::memory_order order = acquire) const { return word && word->load(order) != valid; }
 };
 
+class ArenaView;
+
 // A peer's guarded region, as the owner says: what the key says does not count.
 struct Guarded {
   uint64_t base = 0;
@@ -134,7 +136,8 @@ struct Guarded {
   uint32_t slot = 0;
   ArenaKey allocation{};  // serial 0: it lies in none
   ExportWord word;
-  std::byte* at = nullptr;  // where it is mapped here; null: nowhere
+  std::byte* at = nullptr;          // where it is mapped here; null: nowhere
+  std::shared_ptr<ArenaView> view;  // what holds `at` and the word; also when the peer has ended
 };
 
 // A peer's arena. Its beginning is mapped with the first key into it, and more of it when that is

@@ -106,7 +106,7 @@ struct PeerDetails {
   Mapping out_ring;
   Mapping in_ring;
   std::unique_ptr<uint64_t[]> stale;
-  ArenaView arena;  // the peer's
+  std::shared_ptr<ArenaView> arena = std::make_shared<ArenaView>();  // the peer's
   Descriptor pidfd;
   Descriptor wake_fd;
   bool wake_kept = true;          // it stays open: one that was handed over cannot be opened again

@@ -44,7 +44,7 @@ Status RemoteMemory::import(PeerId id, std::span<const std::byte> bytes, uint32_
 Status RemoteMemory::import_guarded(Peer& peer, Import* import) {
   auto region = std::make_unique<Guarded>();
   const Status status =
-      peer.details->arena.guarded(peer.details->segment.address, import->key.arena, region.get());
+      peer.details->arena->guarded(peer.details->segment.address, import->key.arena, region.get());
   if (status == Status::invalid)
     return refuse_key(peer, "is of an export that has ended, or of none");
   if (status != Status::ok) return status;
@@ -55,6 +55,7 @@ Status RemoteMemory::import_guarded(Peer& peer, Import* import) {
     if (found == Status::invalid) return found;
     if (found != Status::ok) import->key.arena = {};
   }
+  region->view = peer.details->arena;
   import->guarded = std::move(region);
   return Status::ok;
 }
@@ -63,7 +64,7 @@ Status RemoteMemory::import_guarded(Peer& peer, Import* import) {
 Status RemoteMemory::map(Peer& peer, const ArenaKey& key, uint64_t base, uint64_t bytes,
                          std::byte** at) {
   const Status status =
-      peer.details->arena.find(peer.details->segment.address, key, base, bytes, at);
+      peer.details->arena->find(peer.details->segment.address, key, base, bytes, at);
   if (status != Status::invalid) return status;
   return refuse_key(peer, "is of memory that was given back, or beyond its bounds");
 }

@@ -180,8 +180,8 @@ void Splits::join(Peer& peer, const std::byte* bytes, uint32_t length) {
   if (!peer.there || !exports_.readable(request.source, request.bytes)) return;
   std::byte* mapped = nullptr;
   if (request.arena.serial &&
-      peer.details->arena.find(peer.details->segment.address, request.arena, request.destination,
-                               request.bytes, &mapped) != Status::ok)
+      peer.details->arena->find(peer.details->segment.address, request.arena, request.destination,
+                                request.bytes, &mapped) != Status::ok)
     mapped = nullptr;  // given back, if the request is stale: no mistake of the peer's
   if (!mapped && !peer.direct) return;
   Split& split = peer.there->splits[request.split];

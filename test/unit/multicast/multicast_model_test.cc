@@ -84,14 +84,14 @@ void run_seed(uint64_t seed) {
 }
 
 TEST(MulticastModel, ProgramsEndWithTheRightBytes) {
-  const uint64_t seeds = in_short() ? 60 : 1000;
+  const uint64_t seeds = in_long() ? 1000 : in_short() ? 30 : 100;
   for (uint64_t seed = 1; seed <= seeds && !testing::Test::HasFatalFailure(); seed++)
     run_seed(seed);
 }
 
 // A node dies: each of the others completes its program or hears which one it was.
 TEST(MulticastModel, ADeathIsHeardOfByAllWhoWaitForIt) {
-  const uint64_t seeds = in_short() ? 20 : 200;
+  const uint64_t seeds = in_long() ? 1000 : in_short() ? 20 : 100;
   for (uint64_t seed = 1; seed <= seeds; seed++) {
     Random random(seed + 5000);
     NetworkShape shape = shape_of(random, seed);
