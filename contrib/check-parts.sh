@@ -18,7 +18,6 @@ readme       10  the README's commands
 compare      20  contrib/compare in short
 mpi         250  Open MPI: messages, windows, errors, deaths
 cluster     250  virtual nodes: udp, launchers, paths, failures, intruders
-rdma        240  the driver ucx over soft RoCE in a virtual machine
 faces        20  Open MPI's components compile against 5.0's headers
 programs     70  LAMMPS, HPCC, NetPIPE and mpi4py: results as over Open MPI's own transports
 mpich       600  MPICH with the netmod: its own programs, and ours"
@@ -39,7 +38,6 @@ tsan       also the tests of the conformance kit itself
 fuzz       a minute for each target
 compare    every figure of contrib/compare
 cluster    a million datagrams of the intruder; mpiexec of MPICH under salloc, which waits for Slurm
-rdma       the whole conformance kit over rc and ud, windows, and what UCX chooses by itself
 mpi        also with 7 ranks, under valgrind, and messages of 5 GiB, which need 13 GiB of memory
 programs   also with 7 ranks
 mpich      all programs of MPICH's lists"
@@ -47,7 +45,7 @@ mpich      all programs of MPICH's lists"
 # Builds, in this order, and those that go on beside them; the parts that use each.
 builds="unit clang tsan"
 slow_builds="suite mpich vcis"
-declare -A users_of=([unit]="unit rdma valgrind" [clang]="clang asan fuzz" [tsan]=tsan [suite]=suite
+declare -A users_of=([unit]="unit valgrind" [clang]="clang asan fuzz" [tsan]=tsan [suite]=suite
   [mpich]=mpich [vcis]=vcis)
 declare -A build_title=(
   [unit]="the tests build with g++ -Werror"
@@ -273,10 +271,6 @@ part_programs() {
 }
 
 part_cluster() { suite cluster 1200 test/cluster/run --components "$components"; }
-
-part_rdma() {
-  built unit && suite rdma 2000 test/rdma/run --build build --components "$components"
-}
 
 build_suite() {
   test/mpi/pt2pt-suite --components "$components" --cache "$work/suite" --build-only
