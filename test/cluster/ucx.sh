@@ -82,7 +82,7 @@ ucx_leaves_jobs() {
     checked "$case, torii-info" 0 10 sh -c 'ulimit -l 64 && exec "$@"' sh \
       "$(dirname "$check")/torii-info" --machine
     says "$case, torii-info" '^ *RDMA devices *rdma0$' \
-      '^ *locked memory *64 KiB; RDMA devices reach no other memory, .*: raise memlock in /etc/security'
+      '^ *locked memory *64 KiB; RDMA devices reach no other memory' '/etc/security/limits.conf'
   fi
   judge_torii "$case, Torii by name" n1:1,n2:1 -- "$work/pingpong"
   output_has "$case, Torii by name" 'rank . -> rank . on n. .* by udp.*; refused: .*ucx: UCX cannot use'
