@@ -89,8 +89,7 @@ int btl_torii_error(int code) {
 
 /* Tells why Torii is not used: aloud when the user named it, else only under verbosity. */
 static void decline(const char* reason) {
-  const char* wanted = opal_btl_base_framework.framework_selection;
-  if (NULL != wanted && '^' != wanted[0] && NULL != strstr(wanted, "torii")) {
+  if (ompi_torii_named(opal_btl_base_framework.framework_selection)) {
     opal_output(0, "btl/torii cannot be used: %s", reason);
   } else {
     opal_output_verbose(1, opal_btl_base_framework.framework_output, "btl/torii cannot be used: %s",
@@ -185,9 +184,15 @@ static int make_lists(void) {
 
 static int start(bool threads) {
   size_t bytes = 0;
+  const char* leave;
   if (TORII_OK != ompi_torii_open(threads, &btl_torii.ni)) {
     btl_torii.ni = NULL;
     decline(torii_error());
+    return OPAL_ERR_NOT_AVAILABLE;
+  }
+  leave = ompi_torii_leave(opal_btl_base_framework.framework_selection, btl_torii.ni);
+  if (NULL != leave) {
+    decline(leave);
     return OPAL_ERR_NOT_AVAILABLE;
   }
   take_limits();

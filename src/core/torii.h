@@ -128,6 +128,10 @@ TORII_PUBLIC int torii_remove_directory(torii_ni_t* ni, torii_find_t find, void*
  * whoever they are: for an application that waits for them, as MPI_Comm_accept does. Those that
  * have been heard go on being heard. */
 TORII_PUBLIC int torii_welcome(torii_ni_t* ni, int strangers);
+/* Why Torii cannot use this node's RDMA device, which other libraries may: one sentence with the
+ * reason and the remedy, which lives as long as the interface. Null: it can, there is none, the job
+ * needs no network, or the user has asked for Torii by TORII_DRIVERS or TORII_LINK_CIPHER. */
+TORII_PUBLIC const char* torii_missed_network(torii_ni_t* ni);
 /* The peer's job and rank, as in its options; 0 and UINT32_MAX before they are known. */
 TORII_PUBLIC void torii_peer_identity(const torii_peer_t* peer, uint64_t* job, uint32_t* rank);
 /* A line for reports: "rank 3 on n1 (pid 77) by shm". Valid until the next call by

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libtorii_internal_la_SOURCES += \
 	src/drivers/card_driver.h \
+	src/drivers/copy_frame.h \
 	src/drivers/card_memory.cc \
 	src/drivers/card_memory.h \
 	src/drivers/card_peers.h \
 	src/drivers/decorator.h \
+	src/drivers/done_queue.h \
 	src/drivers/driver.cc \
 	src/drivers/driver.h \
 	src/drivers/interfaces.h \

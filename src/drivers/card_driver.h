@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "drivers/card_peers.h"
+#include "drivers/copy_frame.h"
 #include "drivers/interfaces.h"
 
 namespace torii {
@@ -34,19 +35,6 @@ class CardDriver : public Driver {
   }
   // Is that process there, as far as this one can tell?
   bool is_there(nic::Name name) const { return card_->liveness().life(name) == nic::Life::there; }
-  // Copies the head of a frame, and its body; returns the end.
-  static std::byte* copy_head(const Tx& tx, std::byte* to) {
-    if (tx.head_bytes) std::memcpy(to, tx.head, tx.head_bytes);
-    return to + tx.head_bytes;
-  }
-  static std::byte* copy_frame(const Tx& tx, std::byte* to) {
-    to = copy_head(tx, to);
-    for (const iovec& piece : std::span(tx.pieces, tx.piece_count)) {
-      if (piece.iov_len) std::memcpy(to, piece.iov_base, piece.iov_len);
-      to += piece.iov_len;
-    }
-    return to;
-  }
 
   const std::unique_ptr<nic::Card> card_;
   const nic::CardInfo info_;

@@ -61,6 +61,7 @@ enum Cap : uint32_t {
   kDelivers = 1u << 9,   // done() of a lent body: this frame and those before have reached the peer
 };
 
+inline constexpr uint32_t kMtuLeast = 512;   // of every driver
 inline constexpr size_t kAddressMax = 255;   // bytes of an address; the link needs 32 of them
 inline constexpr size_t kKeyMax = 128;       // bytes of a memory key
 inline constexpr size_t kHeadMax = 192;      // bytes of a frame's head
@@ -72,7 +73,7 @@ inline constexpr uint64_t kNoSize = ~uint64_t{0};  // a size that no message has
 
 struct DriverCaps {
   uint32_t flags = 0;  // Cap bits
-  uint32_t mtu = 0;    // largest frame (head and body), at least 512
+  uint32_t mtu = 0;    // largest frame (head and body), at least kMtuLeast
   // Largest frame with a body in one piece, which is lent, or copied where lend_min is 0; 0: mtu.
   // An unreliable driver may lose all that are longer than mtu, on some ways. See
   // Paths::long_max().
@@ -183,7 +184,8 @@ class Sink {
   }
   // The operation with this cookie is complete: its memory belongs to the core again.
   virtual void done(uint64_t cookie, Status status) = 0;
-  // peer_closed: the process left in good order; peer_dead: it did not. At most once per peer.
+  // peer_closed: the process left in good order; peer_dead: it did not; unreachable: the driver has
+  // never heard of it, and has taken no frame to it, so another driver may. At most once per peer.
   // Pending cookies of the peer are reported by done() as usual, before this call.
   virtual void peer_down(PeerId peer, Status status) = 0;
 
@@ -299,14 +301,16 @@ struct DriverInfo {
   // Hints for choosing among drivers; they promise nothing.
   uint32_t latency_ns;
   uint32_t mbytes_per_s;
-  // Has this node a card for it that libraries other than Torii drive, too? Null: none.
+  // Is there something here that it can drive, a card or what the user has named for it? Unless it
+  // is, only TORII_DRIVERS chooses the driver. Null: always.
   bool (*has_hardware)() = nullptr;
 };
 
 // All drivers built in. Those of emulated cards only under torii-fabric: without it none of them
 // opens.
 std::span<const DriverInfo> driver_list();
-// The names in TORII_DRIVERS, in its order.
+// The names in TORII_DRIVERS, in its order; unless it is set, without drivers that have no
+// hardware.
 std::vector<std::string> chosen_drivers();
 // The row of a name; of NAME for "fault:NAME". Null with the names that there are in *why.
 const DriverInfo* find_driver(const std::string& name, std::string* why = nullptr);

@@ -49,7 +49,8 @@ constexpr DriverInfo kDrivers[] = {
     {"self", "this process itself: one copy in memory", open_self, false, 50, 10000},
     {"shm", "processes on the same node, through shared memory", open_shm, false, 150, 8000},
     {"ucx", "processes on other nodes, over InfiniBand, RoCE and other fabrics that UCX drives",
-     open_ucx, true, 1500, 10000, [] { return !rdma_devices().empty(); }},
+     open_ucx, true, 1500, 10000,
+     [] { return !rdma_devices().empty() || !params().ucx_tls.empty(); }},
     {"udp", "processes on any node, by UDP datagrams over Ethernet", open_udp, true, 10000, 1000},
     {"sim", "simulated endpoints inside this process, for tests and trials", open_sim, false, 500,
      1000},
@@ -78,10 +79,14 @@ std::span<const DriverInfo> driver_list() {
 }
 
 std::vector<std::string> chosen_drivers() {
+  const auto is_idle = [](const std::string& name) {
+    const DriverInfo* const driver = find_driver(name);
+    return driver && driver->has_hardware && !driver->has_hardware();
+  };
   std::vector<std::string> names;
   std::istringstream list(params().drivers);
   for (std::string name; std::getline(list, name, ',');)
-    if (!name.empty()) names.push_back(name);
+    if (!name.empty() && (param_is_set("drivers") || !is_idle(name))) names.push_back(name);
   return names;
 }
 

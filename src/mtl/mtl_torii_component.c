@@ -49,13 +49,12 @@ static int* parameter_variables; /* by parameter: index of its MCA variable */
 /* Tells why Torii is not used: aloud when the user named it, else only under verbosity. */
 static void decline(const char* format, ...) __attribute__((format(printf, 1, 2)));
 static void decline(const char* format, ...) {
-  const char* wanted = ompi_mtl_base_framework.framework_selection;
   char reason[1024];
   va_list args;
   va_start(args, format);
   vsnprintf(reason, sizeof reason, format, args);
   va_end(args);
-  if (NULL != wanted && '^' != wanted[0] && NULL != strstr(wanted, "torii")) {
+  if (ompi_torii_named(ompi_mtl_base_framework.framework_selection)) {
     opal_output(0, "mtl/torii cannot be used: %s", reason);
   } else {
     opal_output_verbose(1, ompi_mtl_base_framework.framework_output, "mtl/torii cannot be used: %s",
@@ -175,8 +174,21 @@ static int others_wait(void) {
 }
 
 static int open_interface(bool threads) {
+  const char* leave;
   if (TORII_OK != ompi_torii_open(threads, &mtl_torii.ni)) {
     decline("%s", torii_error());
+    return OMPI_ERR_NOT_AVAILABLE;
+  }
+  leave = ompi_torii_leave(ompi_mtl_base_framework.framework_selection, mtl_torii.ni);
+  if (NULL != leave) {
+    if (0 == opal_process_info.my_local_rank)
+      opal_output(0,
+                  "mtl/torii leaves this job to Open MPI's own components, because it cannot use "
+                  "the RDMA device of %s: %s; for Torii over Ethernet say --mca pml cm --mca mtl "
+                  "torii",
+                  opal_process_info.nodename, leave);
+    torii_close(mtl_torii.ni);
+    mtl_torii.ni = NULL;
     return OMPI_ERR_NOT_AVAILABLE;
   }
   if (TORII_OK != torii_port_open(mtl_torii.ni, MTL_TORII_PORT, &mtl_torii.port)) {

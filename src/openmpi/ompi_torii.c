@@ -50,6 +50,14 @@ int ompi_torii_open(bool threads, torii_ni_t** ni) {
   return torii_open(&options, ni);
 }
 
+bool ompi_torii_named(const char* selection) {
+  return NULL != selection && '^' != selection[0] && NULL != strstr(selection, "torii");
+}
+
+const char* ompi_torii_leave(const char* selection, torii_ni_t* ni) {
+  return ompi_torii_named(selection) ? NULL : torii_missed_network(ni);
+}
+
 /* The first words of a process. Those of other jobs are known when a communicator joins them. */
 static size_t find(void* component, uint64_t job, uint32_t rank, void* out, size_t capacity) {
   const opal_process_name_t name = {.jobid = (opal_jobid_t)job, .vpid = rank};

@@ -20,6 +20,11 @@
 /* Opens the process's interface, or joins in if another component has it open already. A Torii
  * code; torii_error() says why. */
 int ompi_torii_open(bool threads, torii_ni_t** ni);
+/* Does a framework's selection, such as the value of --mca mtl, name Torii? Null is none. */
+bool ompi_torii_named(const char* selection);
+/* Why the job is better left to Open MPI's own components: this node's RDMA device is not Torii's,
+ * and the selection does not name Torii. Null: it is not. The sentence ends with the interface. */
+const char* ompi_torii_leave(const char* selection, torii_ni_t* ni);
 
 /* Lets the interface hear the processes that published an address under the component's name.
  * `hear` 0 ends that: before the interface is closed. */

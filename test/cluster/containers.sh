@@ -41,6 +41,7 @@ torii_in_containers() {
   says "torii-containers: torii-info" 'processes of other PID namespaces are'
   together "by unshare" "${apart_by_unshare[@]}" sh -c "$narrow" sh
   apart "one for each rank, by unshare" "$outside" "${apart_by_unshare[@]}"
+  apart "one for each rank, and ucx does not open" "$outside" env TORII_UCX_TLS=none "${apart_by_unshare[@]}"
   apart "no /proc" 'shm: /proc/sys/kernel/random/boot_id cannot be read' \
     unshare --mount sh -c "$no_proc" sh
   apart "no memfd" 'shm: .*memfd_create.*seccomp' "$work/refuse" memfd

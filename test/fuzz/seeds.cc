@@ -180,8 +180,8 @@ void ucx_seeds() {
     write_seed("ucx", what + filling.substr(0, 50) + std::string("\4\0abcd\1\3\0\1", 10));
   }
   const std::string_view worker = "UCX's address";
-  const auto address = ucx::write_address({}, std::as_bytes(std::span(worker)));
-  const auto key = ucx::write_key({}, std::as_bytes(std::span(worker)));
+  const auto address = ucx::seal(ucx::AddressHead{}, std::as_bytes(std::span(worker)));
+  const auto key = ucx::seal(ucx::KeyHead{}, std::as_bytes(std::span(worker)), kKeyMax);
   for (const std::span<const std::byte> bytes :
        {std::span(address), std::span<const std::byte>(key)})
     write_seed("ucx",

@@ -23,7 +23,7 @@ void check_address(const Bytes& bytes) {
   if (!ucx::parse_address(bytes, &head)) return;
   const auto worker = std::span(bytes).subspan(sizeof(head));
   require(!worker.empty() && worker.size() <= ucx::kWorkerMax, "UCX is given an address");
-  require(ucx::write_address(head, worker) == bytes, "an address is what it says");
+  require(ucx::seal(head, worker) == bytes, "an address is what it says");
 }
 
 void check_key(const Bytes& bytes) {
@@ -31,7 +31,7 @@ void check_key(const Bytes& bytes) {
   if (!ucx::parse_key(bytes, &head)) return;
   require(head.bytes <= ~head.base, "a key names memory");
   require(!(head.access & ~(kRemoteRead | kRemoteWrite)), "a key gives rights that there are");
-  const auto again = ucx::write_key(head, std::span(bytes).subspan(sizeof(head)));
+  const auto again = ucx::seal(head, std::span(bytes).subspan(sizeof(head)));
   require(std::ranges::equal(again, bytes), "a key is what it says");
 }
 
@@ -49,7 +49,7 @@ Bytes make_address(fuzz::Input& in) {
   head.version = in.take<uint16_t>();
   head.key = in.take<PublicKey>();
   const std::string worker = 'w' + in.text(ucx::kWorkerMax - 1);
-  return ucx::write_address(head, std::as_bytes(std::span(worker)));
+  return ucx::seal(head, std::as_bytes(std::span(worker)));
 }
 
 Bytes make_key(fuzz::Input& in) {
@@ -58,7 +58,7 @@ Bytes make_key(fuzz::Input& in) {
   head.base = in.take<uint64_t>();
   head.bytes = in.take<uint64_t>() % (~head.base + 1 ? ~head.base + 1 : 1);
   const std::string rkey = in.text(ucx::kRkeyMax);
-  const auto key = ucx::write_key(head, std::as_bytes(std::span(rkey)));
+  const auto key = ucx::seal(head, std::as_bytes(std::span(rkey)), kKeyMax);
   return {key.begin(), key.end()};
 }
 

@@ -23,6 +23,7 @@ mpi_tests = \
 	test/mpi/queues.c \
 	test/mpi/refuse.c \
 	test/mpi/requests.c \
+	test/mpi/reuse.c \
 	test/mpi/self.c \
 	test/mpi/spawn.c \
 	test/mpi/threads.c \

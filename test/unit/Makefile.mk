@@ -148,6 +148,7 @@ test_unit_protocol_tests_SOURCES = \
 	test/unit/protocol/choice_test.cc \
 	test/unit/protocol/protocol_asked_test.cc \
 	test/unit/protocol/protocol_cut_test.cc \
+	test/unit/protocol/protocol_route_test.cc \
 	test/unit/protocol/protocol_long_test.cc \
 	test/unit/protocol/protocol_memory_test.cc \
 	test/unit/protocol/protocol_test.cc \

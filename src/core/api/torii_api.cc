@@ -239,6 +239,11 @@ int torii_welcome(torii_ni_t* ni, int strangers) {
   return TORII_OK;
 }
 
+const char* torii_missed_network(torii_ni_t* ni) {
+  const std::string& reason = ni_of(ni)->missed_network();
+  return reason.empty() ? nullptr : reason.c_str();
+}
+
 void torii_peer_set_context(torii_peer_t* peer, void* context) { peer_of(peer)->context = context; }
 void* torii_peer_context(const torii_peer_t* peer) { return peer_of(peer)->context; }
 

@@ -18,6 +18,7 @@ libtorii_internal_la_SOURCES += \
 	src/core/base/descriptor.h \
 	src/core/base/emulated.cc \
 	src/core/base/emulated.h \
+	src/core/base/fnv.h \
 	src/core/base/forked.cc \
 	src/core/base/forked.h \
 	src/core/base/hardware.cc \
@@ -37,8 +38,10 @@ libtorii_internal_la_SOURCES += \
 	src/core/base/processors.h \
 	src/core/base/numbers.h \
 	src/core/base/random.h \
+	src/core/base/refuse.h \
 	src/core/base/sealed_memory.cc \
 	src/core/base/sealed_memory.h \
+	src/core/base/signals_blocked.h \
 	src/core/base/slot_pool.h \
 	src/core/base/small_file.cc \
 	src/core/base/small_file.h \

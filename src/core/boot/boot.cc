@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "core/base/fnv.h"
 #include "core/base/log.h"
 #include "core/base/param.h"
 #include "core/boot/launcher.h"
@@ -189,8 +190,7 @@ bool launched() {
 }
 
 uint64_t job_number(std::string_view name) {
-  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, then a mix so that short names differ everywhere
-  for (unsigned char c : name) hash = (hash ^ c) * 0x100000001b3;
+  uint64_t hash = fnv1a(name);  // then a mix so that short names differ everywhere
   hash ^= hash >> 33;
   hash *= 0xff51afd7ed558ccd;
   hash ^= hash >> 33;

@@ -6,6 +6,7 @@ libtorii_internal_la_SOURCES += \
 	src/core/ni/ni.h \
 	src/core/ni/ni_lock.cc \
 	src/core/ni/ni_lock.h \
+	src/core/ni/open_drivers.cc \
 	src/core/ni/progress_thread.cc \
 	src/core/ni/progress_thread.h \
 	src/core/ni/sleeping.cc \

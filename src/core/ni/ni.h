@@ -202,6 +202,8 @@ class Ni final : public Upper, public PortalsHost {
   }
   // Who may talk to this process; under the lock.
   Directories& directories() { return directories_; }
+  // As torii_missed_network(); empty: none.
+  const std::string& missed_network() const { return missed_network_; }
   // For Portals, which names processes by (nid, pid); must outlive the interface.
   void set_directory(Directory* directory) { directory_ = directory; }
   // Hands everything accepted to the drivers, waits until it has arrived as far as they know, both
@@ -296,6 +298,7 @@ class Ni final : public Upper, public PortalsHost {
   void wake_up();
   void read_clock();
   void learn_of_yield(const Identity& other);
+  std::string describe_found(const Peer& peer) const;
   bool needless(const std::string& name) const;
   std::string why_apart() const;
   bool open_drivers(std::string* why);
@@ -343,6 +346,7 @@ class Ni final : public Upper, public PortalsHost {
   uint32_t clock_age_ = 0;
   std::atomic<uint32_t> rounds_{0};   // of progress; changed under the lock
   std::vector<std::string> refused_;  // drivers that did not open, and why
+  std::string missed_network_;        // why one of them did not though there is a card
   std::string left_out_;              // drivers that nobody needs, as the end of a sentence
   int wake_fd_ = -1;                  // eventfd; ends a sleep()
   Directory* directory_ = nullptr;

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 
+#include "core/base/signals_blocked.h"
 #include "core/ni/ni.h"
 
 namespace torii {
@@ -72,15 +73,11 @@ ProgressThread::~ProgressThread() {
   if (wake_fd_ >= 0) ::close(wake_fd_);
 }
 
-// The thread takes no signals: they are the application's.
 int ProgressThread::start() {
   wake_fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (wake_fd_ < 0) return errno;
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalsBlocked blocked;
   const int error = pthread_create(&thread_, nullptr, main, this);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (error == 0) pid_ = getpid();
   return error;
 }

@@ -75,6 +75,7 @@ unsigned Protocol::flush(Peer& peer) {
     frames += sent;
     room = sent > 0;
   }
+  if (__builtin_expect(peer.unproven && frames > 0, 0)) prove(peer);
   // Frames of one message in a row: its memory is read, and written at the other side, in order.
   const uint32_t turn = stream_turn(peer.driver->caps());
   for (uint32_t i = 0; i < turn && room && !peer.streams.empty();) {
@@ -253,7 +254,8 @@ bool Protocol::send_frame(Op* op, const std::byte* head, uint32_t head_bytes, ui
                           uint64_t want) {
   Driver& driver = *op->peer->driver;
   const DriverCaps& caps = driver.caps();
-  const uint32_t frame_max = bounded(op, caps, caps.mtu, head_bytes);
+  const uint32_t mtu = op->peer->unproven ? kMtuLeast : caps.mtu;
+  const uint32_t frame_max = bounded(op, caps, mtu, head_bytes);
   const uint64_t room = share_of_frame(caps, frame_max, head_bytes, want);
   const bool functions = op->role != OpRole::request && !op->data.has_address();
   iovec pieces[kPieces];

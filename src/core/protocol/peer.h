@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "core/base/copy.h"
 #include "core/protocol/choice.h"
@@ -57,6 +58,7 @@ struct Peer {
   bool streamed = false;       // frames of payloads that were asked for have come
   bool silent = false;         // it was given up, and has not been heard since: ask for no more
   bool given_up = false;       // it was given up at least once: its frames may come late
+  bool unproven = false;       // no frame has passed by its driver yet, and others are left
   bool in_row = false;  // it was sent a message of several frames, and has said nothing since
   uint8_t rail = 0;     // index of the driver among the interface's
   PeerId route = kNoPeer;
@@ -92,9 +94,10 @@ struct Peer {
   Peer* next_listed = nullptr;
   Peer* next_moving = nullptr;
   Identity id;
-  std::string path_note;    // why a better path was refused, for reports
-  std::string fault;        // why it was cut off; empty: it was not
-  void* context = nullptr;  // the face's
+  std::string path_note;             // why a better path was refused, for reports
+  std::vector<std::byte> addresses;  // for all its drivers, as it gave them, while it is unproven
+  std::string fault;                 // why it was cut off; empty: it was not
+  void* context = nullptr;           // the face's
 };
 
 // For copy_bytes() from a frame of the peer's that is being handed up.

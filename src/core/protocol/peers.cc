@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <utility>
 
 #include "core/base/log.h"
+#include "core/base/param.h"
 #include "core/protocol/protocol.h"
 
 namespace torii {
@@ -243,7 +245,7 @@ Status Protocol::connect(std::span<const std::byte> address, Peer** out, std::st
   }
   if (!peer->driver) {
     std::string reasons;
-    const Status status = reach(*peer, drivers.subspan(1), unsigned(drivers[0]), &reasons);
+    const Status status = reach(*peer, drivers, 0, &reasons);
     if (status != Status::ok) {
       if (reasons.empty())
         reasons =
@@ -288,17 +290,20 @@ std::span<const std::byte> Protocol::address_for(std::string_view driver,
   return {};
 }
 
-// Tries this process's drivers, best first, against the peer's addresses. A driver that knows that
-// the process is gone knows it for all.
-Status Protocol::reach(Peer& peer, std::span<const std::byte> addresses, unsigned count,
+// Tries this process's drivers from the first one on, best first, against the peer's addresses,
+// which begin with their number. A driver that knows that the process is gone knows it for all.
+Status Protocol::reach(Peer& peer, std::span<const std::byte> addresses, size_t first,
                        std::string* why) {
-  for (size_t i = 0; i < drivers_.size(); ++i) {
-    std::span<const std::byte> rest = addresses;
-    for (unsigned k = 0; k < count; ++k) {
+  std::string absent;
+  for (size_t i = first; i < drivers_.size(); ++i) {
+    std::span<const std::byte> rest = addresses.subspan(1);
+    bool named = false;
+    for (unsigned k = 0; k < unsigned(addresses[0]); ++k) {
       std::string_view name;
       std::span<const std::byte> driver_address;
       if (!next_address(&rest, &name, &driver_address)) return Status::unreachable;
       if (name != driver_names_[i]) continue;
+      named = true;
       std::string reason;
       PeerId route = kNoPeer;
       const Status status = drivers_[i]->connect(driver_address, &route, &reason);
@@ -311,10 +316,43 @@ Status Protocol::reach(Peer& peer, std::span<const std::byte> addresses, unsigne
       }
       set_route(peer, uint8_t(i), route);
       ++counters_->peers_connected;
+      *why += absent;
+      // What waits for the first contact may have to go by another driver: it bears no key of this
+      // one, and is cut to frames that all carry.
+      peer.unproven = peer.remote_denied = is_network(driver_names_[i]) && i + 1 < drivers_.size();
+      if (peer.unproven) peer.addresses.assign(addresses.begin(), addresses.end());
       return Status::ok;
     }
+    if (!named && is_network(driver_names_[i]))
+      absent += " " + driver_names_[i] + ": the other process has not opened it;";
   }
   return Status::unreachable;
+}
+
+// Its driver is the right one.
+void Protocol::prove(Peer& peer) {
+  if (!peer.unproven) return;
+  peer.unproven = peer.remote_denied = false;
+  peer.addresses = {};
+}
+
+// Nothing has passed by the peer's driver, and one of the two has given that up. False: no other
+// driver reaches it, either, or frames have passed.
+bool Protocol::reach_otherwise(Peer& peer) {
+  if (!peer.unproven || peer.state != PeerState::up) return false;
+  const std::vector<std::byte> addresses = std::move(peer.addresses);
+  prove(peer);
+  const uint8_t rail = peer.rail;
+  const PeerId route = peer.route;
+  std::string why = " " + driver_names_[rail] + ": no contact was made by it;";
+  if (reach(peer, addresses, size_t{rail} + 1, &why) != Status::ok) return false;
+  rails_[rail]->set(route, nullptr);
+  --counters_->peers_connected;  // it was counted before
+  peer.path_note += why;
+  const std::string line = describe(peer) + "; refused:" + peer.path_note;
+  TORII_INFO("%s", line.c_str());
+  if (params().report) print_line("torii report: rank %u -> %s", config_.self.rank, line.c_str());
+  return true;
 }
 
 Peer* Protocol::find_identity(const Identity& id) const {
@@ -400,6 +438,11 @@ void Protocol::on_hello(Rail& rail, PeerId from, const wire::Hello& hello) {
   rail.set(from, peer);
   if (peer->id.host[0] == 0) peer->id = id;  // its address was a short one
   peer->hello_received = true;
+  if (rail.index == peer->rail) {
+    prove(*peer);
+  } else if (rail.index > peer->rail) {  // it has given up the driver that is tried here
+    reach_otherwise(*peer);
+  }
 }
 
 Status Protocol::down_status(const Peer& peer) {
@@ -442,6 +485,10 @@ Peer* Protocol::stranger(Rail& rail, PeerId from) {
 void Protocol::Rail::peer_down(PeerId route, Status status) {
   Peer* const peer = get(route);
   if (!peer) return;
+  if (status == Status::unreachable) {
+    if (protocol->reach_otherwise(*peer)) return;
+    status = Status::peer_dead;
+  }
   if (status == Status::peer_dead && peer->fault.empty() && peer->paths)
     peer->fault = peer->paths->trouble(route);
   protocol->fail_peer(*peer, status);

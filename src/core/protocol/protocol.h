@@ -318,7 +318,9 @@ class Protocol final {
   Peer* find_identity(const Identity& id) const;
   static bool next_address(std::span<const std::byte>* rest, std::string_view* name,
                            std::span<const std::byte>* address);
-  Status reach(Peer& peer, std::span<const std::byte> addresses, unsigned count, std::string* why);
+  Status reach(Peer& peer, std::span<const std::byte> addresses, size_t first, std::string* why);
+  void prove(Peer& peer);
+  bool reach_otherwise(Peer& peer);
   Peer* make_peer(const Identity& id);
   void set_route(Peer& peer, uint8_t rail, PeerId route);
   wire::Hello own_hello() const;

@@ -161,9 +161,17 @@ std::string shared_memory_fact() {
 }
 
 std::string rdma_fact() {
-  std::string names;
-  for (const std::string& name : rdma_devices()) names += (names.empty() ? "" : ", ") + name;
-  return names.empty() ? "none" : names;
+  std::string fact;
+  for (const std::string& name : rdma_devices()) {
+    fact += (fact.empty() ? "" : ", ") + name;
+    // The state is "4: ACTIVE"; the link layer of RoCE is "Ethernet".
+    const std::string port = "/sys/class/infiniband/" + name + "/ports/1/";
+    const std::string state = first_line(port + "state");
+    if (!state.empty())
+      fact +=
+          " (" + first_line(port + "link_layer") + ", " + state.substr(state.find(' ') + 1) + ")";
+  }
+  return fact.empty() ? "none" : fact;
 }
 
 std::string locked_memory_fact() {
@@ -173,7 +181,9 @@ std::string locked_memory_fact() {
   if (limit.rlim_cur == RLIM_INFINITY) return "unlimited";
   const std::string size = size_with_unit(static_cast<double>(limit.rlim_cur));
   if (limit.rlim_cur >= kEnough || rdma_devices().empty()) return size;
-  return size + "; RDMA devices reach no other memory: raise memlock in /etc/security/limits.conf";
+  return size +
+         "; RDMA devices reach no other memory, so ucx may not open, and long messages are copied: "
+         "raise memlock in /etc/security/limits.conf, in containers --ulimit memlock=-1";
 }
 
 std::string pid_namespace_fact() {

@@ -23,6 +23,7 @@
 #include "core/base/param.h"
 #include "core/base/pause.h"
 #include "core/base/sealed_memory.h"
+#include "core/base/signals_blocked.h"
 #include "nic/channel.h"
 
 namespace torii {
@@ -223,11 +224,8 @@ Status ProcessCard::take(const Welcome& welcome, Descriptor (&given)[kPassedMax]
         "%s: torii-fabric may not reach this process's memory (cross-memory attach: %s), so long "
         "messages are copied; allow it in Yama or in the seccomp profile",
         name_.c_str(), strerror(welcome.attach_error));
-  sigset_t all, before;  // the program's signals are none of its business
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalsBlocked blocked;
   const int error = pthread_create(&watcher_, nullptr, watch, this);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   watched_ = error == 0;
   if (!watched_) {
     *why = format_text("%s: no thread to watch torii-fabric: %s; raise ulimit -u", name_.c_str(),

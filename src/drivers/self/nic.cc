@@ -19,7 +19,6 @@ namespace {
 
 constexpr size_t kRingBytes = 512 << 10;
 constexpr uint32_t kMtu = 64 << 10;
-constexpr size_t kCookiesMax = 1024;
 
 // A frame lies in the ring behind this, rounded up to 16 bytes, in one piece.
 struct alignas(16) Header {
@@ -61,8 +60,6 @@ bool SelfDriver::start(std::string* why) {
     // Early at boot. Uniqueness within this host is enough: a pid and an address give that.
     identity_ = static_cast<uint64_t>(getpid()) << 40 ^ reinterpret_cast<uintptr_t>(this);
   }
-  cookies_.reserve(kCookiesMax);
-  reporting_.reserve(kCookiesMax);
   return true;
 }
 
@@ -86,9 +83,9 @@ size_t SelfDriver::send(std::span<const Tx> batch) {
     TORII_ASSERT(tx.peer == 0 && tx.head_bytes <= kHeadMax);
     TORII_ASSERT(tx.body_bytes <= caps_.mtu - tx.head_bytes);
     TORII_ASSERT(tx.piece_count <= caps_.pieces_max);
-    if (tx.cookie && cookies_.size() >= kCookiesMax) break;
+    if (tx.cookie && !done_.has_room()) break;
     if (!enqueue(tx)) break;
-    if (tx.cookie) cookies_.push_back(tx.cookie);
+    done_.add(tx.cookie);
     taken++;
   }
   if (taken && armed_) wake();
@@ -125,7 +122,7 @@ bool SelfDriver::enqueue(const Tx& tx) {
 }
 
 unsigned SelfDriver::deliver(unsigned budget) {
-  unsigned count = cookies_.empty() ? 0 : report_done();
+  unsigned count = done_.empty() ? 0 : done_.report(sink_);
   while (count < budget && used_) {
     const auto* header = reinterpret_cast<const Header*>(&ring_[head_]);
     if (header->skip) {
@@ -141,14 +138,6 @@ unsigned SelfDriver::deliver(unsigned budget) {
     if (head_ == kRingBytes) head_ = 0;
     count++;
   }
-  return count;
-}
-
-unsigned SelfDriver::report_done() {
-  reporting_.swap(cookies_);
-  for (const uint64_t cookie : reporting_) sink_.done(cookie, Status::ok);
-  const auto count = static_cast<unsigned>(reporting_.size());
-  reporting_.clear();
   return count;
 }
 

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "drivers/driver.h"
+#include "drivers/done_queue.h"
 
 namespace torii {
 
@@ -54,9 +54,8 @@ class SelfDriver final : public Driver {
   };
 
   bool enqueue(const Tx& tx);
-  bool work() const { return used_ != 0 || !cookies_.empty(); }
+  bool work() const { return used_ != 0 || !done_.empty(); }
   [[gnu::noinline]] unsigned deliver(unsigned budget);
-  unsigned report_done();
   void wake();
   // The local address of a remote access, or null if the key, the rights or the bounds forbid it.
   std::byte* resolve(const Rma& rma, uint32_t access) const;
@@ -72,8 +71,7 @@ class SelfDriver final : public Driver {
   size_t tail_ = 0;  // offset of the first free byte
   size_t used_ = 0;  // bytes between them, skipped ones included
 
-  std::vector<uint64_t> cookies_;  // frames taken whose done() is due
-  std::vector<uint64_t> reporting_;
+  DoneQueue done_;  // of frames taken
   std::vector<Exported> exported_;
   std::vector<uint32_t> free_exported_;
   std::vector<Import> imports_;

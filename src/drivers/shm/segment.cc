@@ -18,17 +18,12 @@
 
 #include "core/base/abstract_socket.h"
 #include "core/base/emulated.h"
+#include "core/base/fnv.h"
 #include "core/base/log.h"
 #include "core/base/small_file.h"
 
 namespace torii::shm {
 namespace {
-
-uint64_t hash_text(const std::string& text) {
-  uint64_t h = 0xcbf29ce484222325u;
-  for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return h;
-}
 
 // The start time of a process in clock ticks since boot; 0: it has ended, and its parent has not
 // asked yet. False, with errno: /proc does not tell.
@@ -53,7 +48,7 @@ bool identify(Address* out, std::string* why) {
   std::string boot;
   if (!read_beginning("/proc/sys/kernel/random/boot_id", sizeof(text), &boot) || boot.empty())
     return refuse(why, false, "shm: /proc/sys/kernel/random/boot_id cannot be read; mount /proc");
-  out->boot = hash_text(boot);
+  out->boot = fnv1a(boot);
   struct stat space;
   if (stat("/proc/self/ns/pid", &space) != 0)
     return refuse(why, false, "shm: stat of /proc/self/ns/pid failed: %s; mount /proc",

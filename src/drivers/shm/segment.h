@@ -7,31 +7,17 @@
 // shrinking, so no peer can cause a SIGBUS.
 #pragma once
 
-#include <cstdarg>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <string>
 
+#include "core/base/refuse.h"
 #include "core/base/sealed_memory.h"
 #include "core/base/spare_descriptor.h"
 #include "core/base/status.h"
 #include "drivers/shm/layout.h"
 
 namespace torii::shm {
-
-// Puts a sentence for the user into *why, from a printf format, and gives back `answer`.
-template <typename Answer>
-[[gnu::format(printf, 3, 4)]] Answer refuse(std::string* why, Answer answer, const char* format,
-                                            ...) {
-  char text[512];
-  va_list values;
-  va_start(values, format);
-  vsnprintf(text, sizeof(text), format, values);
-  va_end(values);
-  *why = text;
-  return answer;
-}
 
 // A segment, owned or a peer's: the header and the claims; rings are mapped one by one.
 struct Segment {

@@ -2,14 +2,10 @@
 # Torii is built with UCX's headers and opens its library at run time; without them it has no driver.
 libtorii_internal_la_SOURCES += \
 	src/drivers/ucx/ucx.h \
-	src/drivers/ucx/wire.cc \
 	src/drivers/ucx/wire.h
 if HAVE_UCX
 libtorii_internal_la_SOURCES += \
-	src/drivers/ucx/contact.cc \
 	src/drivers/ucx/nic.cc \
-	src/drivers/ucx/nic.h \
-	src/drivers/ucx/worker.cc \
 	src/drivers/ucx/worker.h
 else
 libtorii_internal_la_SOURCES += src/drivers/ucx/absent.cc

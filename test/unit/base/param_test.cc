@@ -66,7 +66,8 @@ TEST(Param, DefaultsAreQuiet) {
       {},
       [] {
         return params().eager_limit == 0 && params().unexpected_memory == 64 << 20 &&
-               params().shm_remote_read && !params().report && params().drivers == "self,shm,udp" &&
+               params().shm_remote_read && !params().report &&
+               params().drivers == "self,shm,ucx,udp" &&
                param_text(index_of("unexpected_memory")) == "64m" && !param_is_set("drivers") &&
                param_origin(index_of("unexpected_memory")) == "default";
       },

@@ -168,6 +168,35 @@ TEST(CheckVerdict, ContainersOfOneNode) {
   EXPECT_NE(verdict.findings[0].remedy.find("TORII_DRIVERS=self,shm,udp"), std::string::npos);
 }
 
+TEST(CheckVerdict, AFabricBeforeEthernet) {
+  Nodes nodes(2);
+  for (const auto& [a, b] : {std::pair{0u, 1u}, {1u, 0u}}) {
+    PairSeen& pair = nodes.pair(a, b);
+    pair.driver = "ucx";
+    pair.rails.resize(1);
+    pair.rails[0].interface = "rc_mlx5/mlx5_0:1";
+    pair.rails[0].address.clear();
+    pair.rails[0].mtu = 0;
+  }
+  const Verdict verdict = nodes.verdict();
+  EXPECT_EQ(told(verdict), "") << "nobody has tried the interfaces";
+  EXPECT_TRUE(
+      verdict.summary.starts_with("1 pair of nodes: by ucx (rc_mlx5/mlx5_0:1), round trip 50.0 us"))
+      << verdict.summary;
+}
+
+TEST(CheckVerdict, ANetworkThatDoesNotOpenBesideOneThatDoes) {
+  Nodes nodes(2);
+  for (Participant& one : nodes.all)
+    one.facts.endpoints.push_back({"ucx", true, 0, {}, "ucx: no library"});
+  EXPECT_EQ(told(nodes.verdict()),
+            "warning driver ucx on n1, n2: does not open: ucx: no library\n");
+  for (Participant& one : nodes.all) one.facts.endpoints[1].why = "udp: no interface";
+  EXPECT_EQ(told(nodes.verdict()),
+            "FAILURE driver udp on n1, n2: does not open: udp: no interface\n"
+            "FAILURE driver ucx on n1, n2: does not open: ucx: no library\n");
+}
+
 TEST(CheckVerdict, ProcessesThatAreMissing) {
   Nodes nodes(2);
   nodes.all[0].name = "n1", nodes.all[1].name = "n2";

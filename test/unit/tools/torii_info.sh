@@ -54,6 +54,12 @@ if command -v /usr/bin/python3 >/dev/null; then
     "$work/out" || { echo "failed: not JSON"; failed=1; }
 fi
 
+# Without an RDMA device ucx is chosen only where transports are named; then it tells them.
+export TORII_UCX_TLS=tcp UCX_NET_DEVICES=lo
+run 0 --drivers
+grep -q '^  ucx .*Unusable: ' "$work/out" || has out '^  transport and device .* tcp/lo'
+unset TORII_UCX_TLS UCX_NET_DEVICES
+
 export TORII_DRIVERS=self,fault:shm
 run 0 --drivers
 export TORII_DRIVERS=self,carrier_pigeon

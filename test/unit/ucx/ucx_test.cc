@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// The driver over UCX's tcp on loopback: what UCX must not do to this process, and what a process
-// can send that has a worker of UCX but no key of the job.
+// The driver over UCX's tcp on loopback, unless TORII_UCX_TLS names transports: what UCX must not
+// do to this process, and what a process can send that has a worker of UCX but no key of the job.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -17,6 +17,7 @@
 
 #include "core/base/param.h"
 #include "core/base/random.h"
+#include "core/link/link.h"
 #include "drivers/ucx/ucx.h"
 #include "drivers/ucx/wire.h"
 #include "drivers/ucx/worker.h"
@@ -75,9 +76,11 @@ bool wait_until(const std::function<bool()>& until) {
 
 struct End final : Sink {
   End() {
-    setenv("UCX_NET_DEVICES", "lo", 0);
     std::string why;
-    EXPECT_EQ(param_set("ucx_tls", "tcp", "test", &why), Status::ok) << why;
+    if (params().ucx_tls.empty()) {
+      setenv("UCX_NET_DEVICES", "lo", 0);
+      EXPECT_EQ(param_set("ucx_tls", "tcp", "test", &why), Status::ok) << why;
+    }
     DriverEnv env;
     env.sink = this;
     env.counters = &counters;
@@ -120,7 +123,7 @@ class Stranger {
     ucp_ep_params_t params{};
     params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
     params.address = reinterpret_cast<const ucp_address_t*>(bytes.data() + sizeof(AddressHead));
-    EXPECT_EQ(ucx_->ep_create(ucx_.handle, &params, &ep_), UCS_OK);
+    EXPECT_EQ(ucp.ep_create(ucx_.handle, &params, &ep_), UCS_OK);
   }
   // Sends a message; it has left when this returns.
   void send(const Bytes& message, unsigned flags = UCP_AM_SEND_FLAG_EAGER) {
@@ -128,16 +131,16 @@ class Stranger {
     param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
     param.flags = flags;
     void* const request =
-        ucx_->am_send_nbx(ep_, kMessageId, nullptr, 0, message.data(), message.size(), &param);
+        ucp.am_send_nbx(ep_, kMessageId, nullptr, 0, message.data(), message.size(), &param);
     if (!UCS_PTR_IS_PTR(request)) return;
     EXPECT_TRUE(wait_until([&] {
       poll();
-      return ucx_->request_check_status(request) != UCS_INPROGRESS;
+      return ucp.request_check_status(request) != UCS_INPROGRESS;
     }));
-    ucx_->request_free(request);
+    ucp.request_free(request);
   }
   void poll() {
-    ucx_->worker_progress(ucx_.handle);
+    ucp.worker_progress(ucx_.handle);
     to_.poll();
   }
   // A hello with the right tag.
@@ -145,7 +148,7 @@ class Stranger {
     AddressHead head;
     head.version = ucx_.version;
     head.key = keys_.own();
-    const Bytes own = write_address(head, ucx_.address);
+    const Bytes own = seal(head, ucx_.address);
     Hello hello;
     hello.first = 1;
     hello.job = 1;
@@ -287,6 +290,22 @@ TEST(Ucx, FramesOfStrangersAreNotHandedUp) {
     b.poll();
     return b.frames.size() == 2;
   }));
+}
+
+TEST(Ucx, DoesNotOpenWhereACipherIsWanted) {
+  End end;  // it opens without one
+  std::string why;
+  ASSERT_EQ(param_set("link_cipher", "aes-128-gcm", "test", &why), Status::ok) << why;
+  DriverEnv env;
+  env.sink = &end;
+  env.counters = &end.counters;
+  env.keys = &end.keys;
+  const auto driver = open_with_link("ucx", env, &why);
+  ASSERT_EQ(param_set("link_cipher", "none", "test", &why), Status::ok);
+  EXPECT_EQ(driver, nullptr);
+  EXPECT_EQ(why,
+            "TORII_LINK_CIPHER=aes-128-gcm: what ucx sends is not encrypted; leave it out of "
+            "TORII_DRIVERS, or set TORII_LINK_CIPHER=none");
 }
 
 TEST(Ucx, OnlyCardsReadAndWrite) {

@@ -57,7 +57,7 @@ struct Facts {
 // One way to another process, as frames that were sent by it showed it.
 struct RailSeen {
   uint32_t rail = 0;
-  std::string interface;  // empty: the driver has no such thing
+  std::string interface;  // or transport and device; empty: the driver has no such thing
   std::string address;
   uint32_t mtu = 0;  // packets, as the system knows it
   uint32_t sent = 0;

@@ -71,6 +71,11 @@ class Prober final : public Sink {
     const Paths* const paths = driver_->paths();
     return paths ? paths->addresses(peer(rank).id) : std::vector<PeerAddress>();
   }
+  // How it is reached, of drivers that name no addresses: "rc_mlx5/mlx5_0:1"; else empty.
+  std::string path(uint32_t rank) {
+    const Paths* const paths = driver_->paths();
+    return paths ? paths->text(peer(rank).id) : std::string();
+  }
   const std::string& name() const { return name_; }
   bool network() const { return network_; }
   Bytes address() const;

@@ -168,6 +168,7 @@ void Run::sum_up(Prober& prober, uint32_t rank, const Turn& turn, PairSeen* out)
       seen.address = without_port(way.address);
       seen.mtu = way.mtu;
     }
+    if (ways.empty()) seen.interface = prober.path(rank);
   }
   for (const PeerAddress& way : ways)
     if (!way.answers) out->silent.push_back({without_port(way.address), way.interface, way.asked});
@@ -189,6 +190,7 @@ PairSeen Run::meet(uint32_t rank, const Facts& facts, bool network, uint64_t end
     if (!note.empty()) out.note += (out.note.empty() ? "" : "; ") + note;
     if (status != Status::ok) continue;
     if (measure(*prober, rank, end_ns, &out)) return out;
+    out.note += (out.note.empty() ? "" : "; ") + prober->name() + ": no frame arrives";
   }
   if (out.driver.empty()) out.note = "both processes have no driver in common that leads there";
   return out;

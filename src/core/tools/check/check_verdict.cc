@@ -169,9 +169,13 @@ void Judge::machine(uint32_t place) {
         "they share no memory or no process numbers, as in containers, and a job on one node opens "
         "no network",
         "set TORII_DRIVERS=self,shm,udp, or let the containers share what they do not");
+  const bool has_network =
+      std::any_of(facts.endpoints.begin(), facts.endpoints.end(),
+                  [](const Endpoint& end) { return end.network && end.why.empty(); });
   for (const Endpoint& end : facts.endpoints) {
     if (end.why.empty()) continue;
-    const bool needed = end.network ? plan_.places.size() > 1 : plan_.places[place].size() > 1;
+    const bool needed =
+        end.network ? plan_.places.size() > 1 && !has_network : plan_.places[place].size() > 1;
     find(needed ? Severity::failure : Severity::warning, "driver " + end.driver + " on", name,
          "does not open: " + end.why, "see torii-info --drivers there");
   }
@@ -302,7 +306,13 @@ void Judge::silent(uint32_t from, uint32_t to, const PairSeen& pair) {
 void Judge::interfaces(uint32_t place) {
   const uint32_t rank = plan_.places[place][0];
   const std::string& name = names_.place(place);
-  if (!all_[rank].reported) return;
+  const auto tries_interfaces = [](const PairSeen& pair) {
+    return !pair.silent.empty() ||
+           std::any_of(pair.rails.begin(), pair.rails.end(),
+                       [](const RailSeen& rail) { return !rail.address.empty(); });
+  };
+  const std::vector<PairSeen>& pairs = all_[rank].seen.pairs;
+  if (!all_[rank].reported || std::none_of(pairs.begin(), pairs.end(), tries_interfaces)) return;
   for (const Interface& one : all_[rank].facts.interfaces) {
     const bool is_used = used_.contains({place, one.name});
     if (one.addresses.empty() || !one.wanted || is_used) continue;

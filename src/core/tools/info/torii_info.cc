@@ -126,7 +126,8 @@ struct Look {
   uint64_t take_min = kNoSize;
   bool registers_local = false, tells_changes = false, lossy_groups = false;
   uint64_t once_min = 0;
-  std::string why;  // not usable: the reason and the remedy
+  std::string path;  // to this process, of a network without the link
+  std::string why;   // not usable: the reason and the remedy
 };
 
 std::vector<std::string> caps_cells(const Look& look) {
@@ -148,9 +149,21 @@ std::vector<std::string> caps_cells(const Look& look) {
   cells.push_back(look.tells_changes ? "yes" : "-");
   cells.push_back(caps.eager_advice ? std::to_string(caps.eager_advice) : "one frame");
   cells.push_back(caps.flags & kReliable ? "-" : params().link_cipher);
+  cells.push_back(look.path.empty() ? "-" : look.path);
   cells.push_back(std::to_string(look.info->latency_ns));
   cells.push_back(std::to_string(look.info->mbytes_per_s));
   return cells;
+}
+
+// How a driver that says it reaches this process itself, as its peers do.
+std::string path_of(Driver& driver) {
+  std::vector<std::byte> own(driver.caps().address_bytes);
+  driver.address(own.data());
+  PeerId self = kNoPeer;
+  std::string why;
+  const Paths* const paths = driver.paths();
+  if (!paths || driver.connect(own, &self, &why) != Status::ok) return "";
+  return paths->text(self);
 }
 
 std::vector<Look> look_at_drivers() {
@@ -168,6 +181,7 @@ std::vector<Look> look_at_drivers() {
     if (!driver) continue;
     look.caps = driver->caps();
     look.lossy_groups = driver->lossy_groups() != nullptr;
+    if (info.network && (look.caps.flags & kReliable)) look.path = path_of(*driver);
     if (const Advice* const advice = driver->advice()) {
       look.remote_min = advice->remote_min;
       look.take_min = advice->take_min;
@@ -197,7 +211,7 @@ Table driver_table(const std::vector<Look>& looks) {
         "most peers", "largest remote transfer, bytes", "remote transfers pay from, bytes",
         "bodies moved by the card from, bytes", "one registration pays from, bytes",
         "registers local memory", "tells of remapped memory", "eager advice, bytes", "encrypted by",
-        "latency hint, ns", "bandwidth hint, MB/s"}) {
+        "transport and device", "latency hint, ns", "bandwidth hint, MB/s"}) {
     table.columns.push_back(name);
   }
   for (const Look& look : looks) {
