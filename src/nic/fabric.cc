@@ -208,7 +208,7 @@ void Fabric::watch_closing(uint32_t endpoint, uint64_t step_ns) {
   for (uint32_t other = 0; other < endpoints(); other++) {
     const Node::Context& its = nodes_[other / kind_.contexts]->contexts[other % kind_.contexts];
     const uint32_t last = its.opened - (its.state != Node::Context::State::free);
-    if (last > 0) node.model->ended(make_name(other, last));
+    if (last > 0) node.model->peer_ended(make_name(other, last));
   }
   if ((node.model->idle(context) && *node.contexts[context].flights == 0) ||
       step_ns > options_.closing_ns / 4)

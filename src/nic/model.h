@@ -91,7 +91,7 @@ class Model {
   virtual bool idle(unsigned context) const = 0;
   // While a process closes, what its driver would say: the process of that name, and those that had
   // its endpoint before, have ended, and nothing for them is to be sent again.
-  virtual void ended(Name) {}
+  virtual void peer_ended(Name) {}
   // Its process has ended: nothing is read from its memory or written to it any more.
   virtual void gone(unsigned context) = 0;
 

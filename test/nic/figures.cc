@@ -26,9 +26,9 @@ constexpr double kStays = 0.02;  // and no row moves by more than that
 
 // --- what the hosts' software takes: set by the inputs ------------------------------------------
 
-constexpr Software kBullDogSoftware{.frame_ns = 3970, .dma_ns = 46440, .message_ns = 0};
+constexpr Software kBullDogSoftware{.frame_ns = 3970, .dma_ns = 46440, .message_ns = 22000};
 constexpr Software kMyricomSoftware{.frame_ns = 56650};
-constexpr Software kTnetSoftware{.message_ns = 0};
+constexpr Software kTnetSoftware{.message_ns = 5580};
 
 constexpr uint32_t kPioOnly = nic::myrinet::kFrameMax, kDmaOnly = 0, kBullFrog = 512;
 

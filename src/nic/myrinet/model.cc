@@ -21,7 +21,7 @@ void Lanai::open(unsigned, Name name, uint64_t) {
 
 bool Lanai::idle(unsigned) const { return !program_ || (program_->idle() && !has_command()); }
 
-void Lanai::ended(Name name) {
+void Lanai::peer_ended(Name name) {
   if (endpoint_of(name) >= kNodes) return;
   const size_t at = offsetof(Shared, route) + endpoint_of(name) * sizeof(Route);
   store(at + offsetof(Route, gone), name);

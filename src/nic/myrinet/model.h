@@ -39,7 +39,7 @@ class Lanai final : public Model {
 
   void open(unsigned context, Name name, uint64_t shared_address) override;
   bool idle(unsigned context) const override;
-  void ended(Name name) override;
+  void peer_ended(Name name) override;
   void gone(unsigned context) override;
   void bus_write(unsigned context, uint32_t at, std::span<const std::byte> bytes) override;
   uint32_t bus_read(unsigned context, uint32_t at) override;
