@@ -25,7 +25,7 @@ std::vector<Row> grid_of(const Table& table) {
 
 // Appends `text` at column `indent`, broken between words so that lines end before `width`.
 void append_wrapped(std::string* out, const std::string& text, size_t indent, size_t width) {
-  const size_t room = std::max<size_t>(width > indent ? width - indent : 0, 30);
+  const size_t room = std::max<size_t>(width > indent ? width - indent : 0, 24);
   std::string rest = text;
   while (rest.size() > room) {
     size_t space = rest.rfind(' ', room);

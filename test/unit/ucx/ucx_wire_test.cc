@@ -35,7 +35,7 @@ Bytes address_of(std::span<const std::byte> worker) {
   AddressHead head;
   head.version = 0x10d;
   head.key = some_key();
-  return write_address(head, worker);
+  return seal(head, worker);
 }
 
 // With each bit flipped, cut, or longer, and as random bytes.
@@ -104,7 +104,7 @@ KeyHead some_memory() {
 
 TEST(UcxWire, ChangedKeysAreRefused) {
   const Bytes rkey = random_bytes(2, 27);
-  const auto key = write_key(some_memory(), rkey);
+  const auto key = seal(some_memory(), rkey, kKeyMax);
   KeyHead out;
   ASSERT_TRUE(parse_key(key, &out));
   EXPECT_EQ(out.base, 0x7f0012345000u);
@@ -121,13 +121,13 @@ TEST(UcxWire, KeysBeyondTheEndOfMemoryAreRefused) {
   KeyHead head = some_memory(), out;
   head.base = ~uint64_t{0} - 9;
   head.bytes = 11;
-  EXPECT_FALSE(parse_key(write_key(head, random_bytes(2, 9)), &out));
+  EXPECT_FALSE(parse_key(seal(head, random_bytes(2, 9), kKeyMax), &out));
 }
 
 TEST(UcxWire, KeysWithOtherRightsAreRefused) {
   KeyHead head = some_memory(), out;
   head.access |= kGuarded;
-  EXPECT_FALSE(parse_key(write_key(head, random_bytes(2, 9)), &out));
+  EXPECT_FALSE(parse_key(seal(head, random_bytes(2, 9), kKeyMax), &out));
 }
 
 }  // namespace
