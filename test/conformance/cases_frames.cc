@@ -108,7 +108,7 @@ uint64_t traffic(Bed& bed, Node& a, Node& b, uint64_t frames) {
   return frames;
 }
 
-const uint64_t kFrames = test::in_short() ? 300 : 1500;
+constexpr uint64_t kFrames = 1500;
 
 void reliable(Bed& bed) {
   Node& a = bed.node();

@@ -36,12 +36,12 @@ TEST(Table, TransposedTextHasRowsAsColumns) {
 
 TEST(Table, TheLastColumnWraps) {
   Table table = small();
-  table.rows = {{"a", "1", "thirty characters are the least room"}};
+  table.rows = {{"a", "1", "twenty-four characters are the least room"}};
   EXPECT_EQ(text_of(table, 20),
             "things\n"
             "  name  n  meaning\n"
-            "  a     1  thirty characters are the\n"
-            "           least room\n");
+            "  a     1  twenty-four characters\n"
+            "           are the least room\n");
   table.rows[0][2] = std::string(50, 'x') + " y";
   EXPECT_EQ(text_of(table, 20),
             "things\n"
