@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "core/base/fnv.h"
 #include "core/base/log.h"
 #include "core/base/param.h"
 #include "core/collective/group_team.h"
@@ -25,13 +26,6 @@ constexpr const char* kKeyPurpose = "torii multicast group";
 
 void mix_with(const SecretKey& pad, SecretKey* key) {
   for (size_t i = 0; i < key->size(); ++i) (*key)[i] ^= pad[i];
-}
-
-// The same for the same name in all processes.
-uint64_t digest_of(const std::string& name) {
-  uint64_t hash = name.size();
-  for (const char c : name) hash = (hash ^ uint8_t(c)) * 0x100000001b3u;
-  return hash;
 }
 
 }  // namespace
@@ -114,7 +108,7 @@ void NodesTeam::report() {
   if (mine_.empty()) {
     const uint8_t rail = other_node_peer()->rail;
     own.frame = uint32_t(GroupNode::frame_of(parts_.protocol, rail));
-    own.driver = digest_of(parts_.protocol.driver_name(rail));
+    own.driver = fnv1a(parts_.protocol.driver_name(rail));
   }
   if (mine_.empty() && own.home == self_ && (keys_ = KeyPair::draw(&mine_))) own.key = keys_->own();
   const std::vector<std::byte> body = team::write_report(own);
@@ -197,7 +191,7 @@ std::string NodesTeam::check_reports(uint32_t* about) {
   const uint8_t rail = other_node_peer()->rail;
   reports_.assign(members_.size(), {});
   reports_[0].frame = uint32_t(GroupNode::frame_of(parts_.protocol, rail));
-  reports_[0].driver = digest_of(parts_.protocol.driver_name(rail));
+  reports_[0].driver = fnv1a(parts_.protocol.driver_name(rail));
   std::vector<uint32_t> sizes(members_.size());
   for (uint32_t i = 0; i < members_.size(); ++i) {
     team::Report& report = reports_[i];

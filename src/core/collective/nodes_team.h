@@ -77,8 +77,8 @@ class NodesTeam {
   // Nothing is begun any more.
   void close(uint64_t now);
   bool ended(uint64_t now);
-  // What was begun is over at all nodes, as far as this one has a part in it. Nobody is waited for
-  // once one of them is gone.
+  // The operations that were begun are over at all nodes, as far as this one has a part in them.
+  // Nobody is waited for once one of them is gone.
   bool settled() const;
 
   // For reports: "by multicast (udp) between 4 nodes: bcast".

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What the link puts before each frame to a lossy group, 32 bytes, all fields little-endian:
+// The link's header of each frame to a lossy group, 32 bytes, all fields little-endian:
 //
 //    0       2      3      4          8        16       20      24      32
 //    +-------+------+------+----------+--------+--------+-------+-------+
@@ -37,7 +37,7 @@ struct GroupHeader {
 
 // Without its seal. `payload_crc` is the CRC-32C of the payload.
 void write_group_header(const GroupHeader& header, uint32_t payload_crc, std::byte* out);
-// What can be checked without a key, but for the checksum. False: the frame is to be discarded.
+// The checks that need no key, but for the checksum. False: the frame is to be discarded.
 bool parse_group_header(std::span<const std::byte> frame, GroupHeader* out);
 
 // For Seal::open().

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What the link puts before each frame, 32 bytes, all fields little-endian:
+// The link's header of each frame, 32 bytes, all fields little-endian:
 //
 //    0       2      3      4          8        12       16       24      32
 //    +-------+------+------+----------+--------+--------+--------+-------+

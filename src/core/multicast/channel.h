@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What reliable multicast needs of the layer below: datagrams to all other nodes of a group, and to
-// one of them. Both may be lost, doubled or overtaken. What arrives is given to Member::receive()
-// by the owner of both, with the number of the node that sent it, which the layer below has
-// checked. The owner makes all calls on one thread, or under its lock.
+// The needs of reliable multicast, of the layer below: datagrams to all other nodes of a group, and
+// to one of them. Both may be lost, doubled or overtaken. What arrives is given to
+// Member::receive() by the owner of both, with the number of the node that sent it, which the layer
+// below has checked. The owner makes all calls on one thread, or under its lock.
 #pragma once
 
 #include <cstddef>
