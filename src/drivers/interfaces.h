@@ -199,7 +199,7 @@ class LossyGroups {
   ~LossyGroups() = default;
 };
 
-// What every driver checks of a membership.
+// The check of a membership that every driver makes.
 inline bool is_valid(const LossyMember& membership) {
   return membership.members <= LossyGroups::kMembersMax && membership.number < membership.members;
 }

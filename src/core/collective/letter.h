@@ -40,7 +40,7 @@ struct Letter {
   std::span<const std::byte> body;
 };
 
-// What a member says of itself.
+// A member's own words, of itself.
 struct Report {
   uint32_t home = 0;    // the first member that it shares memory with: leader of its node
   uint32_t frame = 0;   // GroupNode::frame_of(); 0: it cannot multicast
@@ -49,7 +49,7 @@ struct Report {
 };
 inline constexpr size_t kReportBytes = 48;
 
-// What the members of a group on several nodes agree on.
+// The plan on which the members of a group on several nodes agree.
 struct Plan {
   uint32_t frame = 0;
   PublicKey key{};              // the first member's, of this set-up

@@ -223,7 +223,7 @@ Status NodesTeam::fail(Status why, uint32_t culprit) {
   return why;
 }
 
-// What the leaders of other nodes have found out.
+// The failure that leaders of other nodes have found out.
 void NodesTeam::learn_of_failure() {
   const multicast::Member& member = group_node_->member();
   const uint32_t detail =

@@ -31,7 +31,7 @@ inline constexpr uint64_t kMulticastMin = 32 << 10;
 
 class NodesTeam {
  public:
-  // What it is made of; the references stay valid.
+  // Its parts; the references stay valid.
   struct Members {
     const std::vector<Peer*>& all;  // in their order; this process is one of them
     uint32_t self;
@@ -146,7 +146,7 @@ class NodesTeam {
   SecretKey key_{};                    // of the group
   std::string mine_;                   // why this node cannot take part
 
-  // What all agree on.
+  // The plan on which all agree.
   std::vector<uint16_t> node_of_;  // by member
   std::vector<uint32_t> leaders_;  // by node: a member
   std::vector<uint32_t> place_;    // by member: among those of its node

@@ -41,7 +41,7 @@ bool parse_group_header(std::span<const std::byte> frame, GroupHeader* out) {
   out->sender = load_little<uint32_t>(in + 16);
   out->group = load_little<uint32_t>(in + 20);
   if (!out->sealed) return true;
-  // What an encrypted one leaves empty is no place for other bytes.
+  // The fields that an encrypted one leaves empty are no place for other bytes.
   return !out->whole && load_little<uint32_t>(in + 4) == 0 &&
          frame.size() >= kGroupHeaderBytes + kCipherGrowth;
 }

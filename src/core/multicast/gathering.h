@@ -51,7 +51,7 @@ class Gathering {
   uint64_t deadline() const { return repeat_at_; }
 
  private:
-  // What is known of one operation.
+  // The state of one operation.
   struct Slot {
     uint32_t op = 0;
     bool used = false;
@@ -62,7 +62,7 @@ class Gathering {
     bool has_result = false;
   };
 
-  // What has not left, because the channel had no room.
+  // Datagrams that have not left, because the channel had no room.
   enum class Owed : uint8_t { nothing, part, subtree, result };
 
   bool flat() const { return outgoing_.nodes() <= kFlatMost; }

@@ -95,7 +95,7 @@ size_t GroupNode::multicast(std::span<const Datagram> datagrams) {
   return taken;
 }
 
-// What is for a leader that is gone counts as sent: nobody misses it.
+// A datagram for a leader that is gone counts as sent: nobody misses it.
 size_t GroupNode::send(uint32_t node, std::span<const Datagram> datagrams) {
   Peer& peer = *shape_.nodes[node];
   if (peer.state != PeerState::up) return datagrams.size();

@@ -45,7 +45,7 @@ class GroupNode final : private Channel {
 
   uint64_t number() const { return shape_.number; }
   bool is(uint8_t rail, PeerId group) const { return rail == shape_.rail && group == route_; }
-  // What has arrived from the group, and from one of the leaders.
+  // Datagrams from the group, and from one of the leaders.
   void on_lossy(uint32_t sender, std::span<const std::byte> datagram, uint64_t now);
   void on_datagram(const Peer& from, std::span<const std::byte> datagram, uint64_t now);
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kTaggedBytes = kHeaderBytes - 8;
 
-// What a kind may carry. Other fields are 0.
+// The fields that a kind may carry. Others are 0.
 struct Form {
   uint16_t flags;
   size_t least, most;  // bytes of payload

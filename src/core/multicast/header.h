@@ -91,7 +91,7 @@ void encode(const Header& header, std::span<const std::byte> payload, const Secr
 // the stream less than 128 GiB away from the sender's. False: the datagram is to be discarded.
 bool decode(std::span<const std::byte> datagram, const Secret& secret, uint64_t near, Header* out);
 
-// Who has written a datagram, as it says of itself. It has at least kHeaderBytes.
+// The writer of a datagram, as it says of itself. It has at least kHeaderBytes.
 uint32_t writer_of(std::span<const std::byte> datagram);
 // Of a header that encode() has written.
 Kind kind_of(std::span<const std::byte> header);

@@ -8,7 +8,7 @@
 namespace torii::multicast {
 namespace {
 
-// What must be the same at all nodes.
+// The fields that are the same at all nodes.
 uint32_t digest_of(const Call& call) {
   uint64_t hash = static_cast<uint64_t>(call.what) + 1;
   for (const uint64_t word : {uint64_t{call.root}, call.bytes}) {

@@ -410,7 +410,7 @@ void FaultDriver::packet(PeerId from, std::span<const std::byte> frame) {
   if (!is_dead(from)) upper_.packet(from, frame);
 }
 
-// What arrived together stays together, but for frames of lossy groups.
+// Frames that arrived together stay together, but for those of lossy groups.
 void FaultDriver::packets(std::span<Packet> all) {
   const auto lossy = [&](const Packet& one) { return arrivals_.has(one.from); };
   if (std::any_of(all.begin(), all.end(), lossy)) {

@@ -88,7 +88,7 @@ class Arena {
   }
 
  private:
-  // What is in an ArenaSlot, where no peer can write.
+  // The content of an ArenaSlot, where no peer can write.
   struct Slot {
     uint64_t serial;
     std::byte* base;

@@ -236,7 +236,7 @@ inline bool Requests::read_applied(Peer& peer) {
   return true;
 }
 
-// What came of one that was carried out.
+// The outcome of one that was carried out.
 inline Status Requests::result(const RequestQueue& queue, const OpenRequest& one) const {
   if (one.kind == RequestKind::get) return one.refused ? Status::invalid : Status::ok;
   if (one.word.ended()) return Status::invalid;  // it may have been refused
