@@ -4,12 +4,15 @@
 // Between a link and its driver: where the fuzzer puts in what arrives.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/link/link.h"
 #include "drivers/decorator.h"
+#include "drivers/sim/sim.h"
 
 namespace torii::fuzz {
 
@@ -35,5 +38,17 @@ class Below final : public Decorator {
  private:
   std::vector<std::pair<PeerId, std::vector<std::byte>>> frames_;
 };
+
+// A link over a simulated interface, and what is between them, which is the link's.
+inline std::unique_ptr<Driver> link_over(SimFabric& fabric, const DriverEnv& env, Below** between) {
+  return wrap_link(
+      [&](const DriverEnv& inner) {
+        auto below = std::make_unique<Below>(
+            [&](const DriverEnv& bare) { return open_sim(fabric, bare); }, inner);
+        *between = below.get();
+        return below;
+      },
+      env);
+}
 
 }  // namespace torii::fuzz

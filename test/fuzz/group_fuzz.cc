@@ -14,7 +14,6 @@
 #include "core/base/param.h"
 #include "core/link/crc32c.h"
 #include "core/link/group_header.h"
-#include "core/link/link.h"
 #include "core/trust/key_pair.h"
 #include "drivers/sim/sim.h"
 #include "fuzz/below.h"
@@ -23,6 +22,7 @@
 
 using namespace torii;
 using fuzz::Below;
+using fuzz::link_over;
 using fuzz::require;
 
 namespace {
@@ -66,14 +66,7 @@ class World {
     env.sink = &victim_;
     env.counters = &counters_;
     env.keys = &keys_;
-    driver_ = wrap_link(
-        [&](const DriverEnv& inner) {
-          auto below = std::make_unique<Below>(
-              [&](const DriverEnv& bare) { return open_sim(fabric_, bare); }, inner);
-          below_ = below.get();
-          return below;
-        },
-        env);
+    driver_ = link_over(fabric_, env, &below_);
     require(driver_ != nullptr);
     victim_.driver = driver_.get();
     SecretKey key{}, own, secret;

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "core/base/param.h"
-#include "core/link/link.h"
 #include "drivers/sim/sim.h"
 #include "fuzz/below.h"
 #include "fuzz/input.h"
@@ -19,6 +18,7 @@
 
 using namespace torii;
 using fuzz::Below;
+using fuzz::link_over;
 using fuzz::require;
 
 namespace {
@@ -71,14 +71,7 @@ class World {
     env.counters = &counters_;
     env.keys = &keys_;
     env.members = &members_;
-    driver_ = wrap_link(
-        [&](const DriverEnv& inner) {
-          auto below = std::make_unique<Below>(
-              [&](const DriverEnv& bare) { return open_sim(fabric_, bare); }, inner);
-          below_ = below.get();
-          return below;
-        },
-        env);
+    driver_ = link_over(fabric_, env, &below_);
     env.sink = &liar_;
     env.counters = &liars_counters_;
     liars_driver_ = open_sim(fabric_, env);
