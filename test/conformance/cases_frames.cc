@@ -108,12 +108,10 @@ uint64_t traffic(Bed& bed, Node& a, Node& b, uint64_t frames) {
   return frames;
 }
 
-constexpr uint64_t kFrames = 1500;
-
 void reliable(Bed& bed) {
   Node& a = bed.node();
   Node& b = bed.node();
-  const uint64_t frames = traffic(bed, a, b, kFrames);
+  const uint64_t frames = traffic(bed, a, b, bed.rig.frames);
   for (Node* node : {&a, &b}) {
     std::vector<uint64_t> got = serials(*node);
     std::sort(got.begin(), got.end());
@@ -125,7 +123,7 @@ void reliable(Bed& bed) {
 void ordered(Bed& bed) {
   Node& a = bed.node();
   Node& b = bed.node();
-  traffic(bed, a, b, kFrames);
+  traffic(bed, a, b, bed.rig.frames);
   for (Node* node : {&a, &b}) {
     uint64_t last = 0;
     for (const auto& frame : node->frames) {

@@ -43,6 +43,7 @@ struct Rig {
   // Who sends to a peer that is closing may take it for dead: TCP's reset overtakes the last words.
   bool resets = false;
   uint64_t seed = 1;
+  uint64_t frames = 1500;  // each way, in the cases that look for rare faults
 };
 
 // One endpoint under test. Checks at every upcall what always holds: upcalls only inside poll(),
