@@ -3,11 +3,14 @@
 #
 # Cases of test/cluster/run: collective operations between nodes, by multicast.
 
-# judge_collectives CASE HOSTS OPTIONS... -- PROGRAM...: it went by multicast
+# judge_collectives CASE HOSTS OPTIONS... -- PROGRAM...: it went by multicast. coll/han of Open MPI 5.0
+# gathers wrong data where types differ among ranks, and its launcher binds each to a core.
 judge_collectives() {
-  limit=${limit:-150} judge_torii "$@"
-  output_has "$1" 'collective operations of a group of [0-9]+: between [2-4] nodes by multicast \(.*udp\)'
-  output_has "$1" ' multicast_datagrams=[1-9]'
+  local case=$1 hosts=$2
+  shift 2
+  limit=${limit:-150} judge_torii "$case" "$hosts" --bind-to none --mca coll_han_priority 0 "$@"
+  output_has "$case" 'collective operations of a group of [0-9]+: between [2-4] nodes by multicast \(.*udp\)'
+  output_has "$case" ' multicast_datagrams=[1-9]'
 }
 
 torii_collectives() {
