@@ -28,8 +28,8 @@ NodesTeam::~NodesTeam() { parts_.protocol.buffers().put(staged_); }
 
 bool NodesTeam::serves(const CollectiveCall& call) const {
   if (call.root >= members_.size()) return false;
-  if (call.what == Collective::bcast) return call.bytes >= parts_.multicast_min;
-  if (parts_.multicast_min > 0) return false;
+  if (call.what == Collective::bcast) return call.bytes >= least_;
+  if (least_ > 0) return false;
   switch (call.what) {
     case Collective::barrier:
       return true;
@@ -269,9 +269,8 @@ std::string NodesTeam::describe() const {
   if (group_node_) text += path_text(group_node_->member().outgoing().path());
   if (!group_node_) text += "by its leader";
   text += " (" + parts_.protocol.driver_name(rail_) + "): ";
-  if (parts_.multicast_min > 0) {
-    text += format_text("bcast of at least %llu bytes",
-                        static_cast<unsigned long long>(parts_.multicast_min));
+  if (least_ > 0) {
+    text += format_text("bcast of at least %llu bytes", static_cast<unsigned long long>(least_));
   } else {
     text += "barrier, bcast";
     if (in_blocks_) text += ", short reduce and allreduce";

@@ -26,8 +26,9 @@ namespace torii {
 class GroupTeam;
 struct TeamParts;
 
-// Shorter broadcasts between nodes, and all other operations there, are as quick by messages.
-inline constexpr uint64_t kMulticastMin = 32 << 10;
+// TeamParts::multicast_min of a process that multicasts nothing; the most that the parameter can
+// be.
+inline constexpr uint64_t kMulticastNothing = 1 << 30;
 
 class NodesTeam {
  public:
@@ -153,6 +154,7 @@ class NodesTeam {
   bool in_blocks_ = true;          // the members of each node follow each other
   bool even_ = true;               // each node has as many
   size_t frame_ = 0;
+  uint64_t least_ = 0;  // shorter broadcasts are not served; above 0: nor are other operations
 
   // This node.
   uint32_t node_ = 0;
