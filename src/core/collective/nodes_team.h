@@ -91,6 +91,7 @@ class NodesTeam {
   // A part of an operation, of this node's members or between the leaders.
   struct Step {
     bool between = false;
+    bool begun = false;
     CollectiveCall inside;
     multicast::Call outside;
   };
@@ -128,6 +129,8 @@ class NodesTeam {
   bool stage_data();
   void end_call();
   Status go_on(uint64_t now);
+  Status go_on_between(Step& step, uint64_t now);
+  Status go_on_inside(Step& step, uint64_t limit);
   Status fail(Status why, uint32_t culprit);
   void learn_of_failure();
 
@@ -170,7 +173,7 @@ class NodesTeam {
   std::array<Step, 3> steps_;
   uint32_t step_count_ = 0;
   uint32_t step_ = 0;
-  bool begun_ = false;           // steps_[step_]
+  bool passes_on_ = false;       // what has arrived between nodes goes on into this one at once
   std::byte* staged_ = nullptr;  // its data in one piece, of a leader; owned
   std::array<std::byte, multicast::kSmallMax> small_;
 

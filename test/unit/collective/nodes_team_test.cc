@@ -193,6 +193,33 @@ TEST(NodesTeam, OneMemberMaySwitchMulticastOff) {
   }
 }
 
+TEST(NodesTeam, PiecesPassIntoTheNodeAsTheyArrive) {
+  constexpr size_t kBytes = 1 << 20;
+  Cluster cluster({0, 1, 1}, {});
+  Clan clan(cluster, {0, 1, 2});
+  ASSERT_EQ(clan.prepare(), all_are(3, TORII_OK));
+  std::vector<Bytes> data(3, Bytes(kBytes));
+  data[0].assign(kBytes, 5);
+  std::vector<torii_flag_t> flags(3);
+  std::vector<torii_data_t> all;
+  for (uint32_t i = 0; i < 3; ++i) {
+    all.push_back(test::flat(data[i].data(), kBytes));
+    ASSERT_EQ(torii_group_bcast(clan.groups[i], 0, &all[i], torii_flag, &flags[i]), TORII_PENDING);
+  }
+  size_t before = 0;  // bytes that the other member had while its leader still waited
+  for (unsigned round = 0; round < 5000 && !(flags[1].done && flags[2].done); ++round) {
+    cluster.run(1);
+    if (flags[1].done) continue;
+    const auto first_missing = std::find(data[2].begin(), data[2].end(), 0);
+    before = size_t(first_missing - data[2].begin());
+  }
+  EXPECT_GE(before, kBytes / 4);
+  for (uint32_t i = 1; i < 3; ++i) {
+    EXPECT_EQ(flags[i].result.code, TORII_OK) << i;
+    EXPECT_TRUE(flags[i].done && data[i] == data[0]) << i;
+  }
+}
+
 TEST(NodesTeam, SeveralGroupsAtATime) {
   Cluster cluster({0, 0, 1, 1, 2, 2}, {.faults = "drop=1%,seed=5"});
   Clan all(cluster, first_ranks(6), "a"), some(cluster, {1, 2, 5}, "s"),
