@@ -505,7 +505,7 @@ TORII_PUBLIC const char* torii_group_text(const torii_group_t* group);
 /* Collective operations of a group: barrier, bcast, reduce, allreduce, allgather, alltoall, as MPI
  * defines them. For members that run on one node and share memory; and for members on several
  * nodes, where those of each node share memory, or are alone, and a driver with multicast reaches
- * the others. Between nodes only broadcasts of at least 32 KiB are served.
+ * the others. Between nodes only broadcasts of at least `multicast_min` bytes (a parameter).
  *
  * A member's rank is its place in the list that torii_group_open was given. This process must be in
  * the list, and all members must have given it in the same order. All members call the same

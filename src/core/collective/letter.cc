@@ -10,7 +10,7 @@ namespace torii::team {
 
 namespace {
 
-constexpr uint8_t kLetterVersion = 3;  // changes with the layout of the segment, too
+constexpr uint8_t kLetterVersion = 4;  // changes with the layout of the segment, too
 
 template <size_t N>
 void put_bytes(const std::array<std::byte, N>& from, std::byte* to) {
@@ -54,13 +54,14 @@ bool read_letter(std::span<const std::byte> bytes, Letter* out) {
   return true;
 }
 
-//   home 4 | frame 4 | driver 8 | key 32
+//   home 4 | frame 4 | driver 8 | least 8 | key 32
 std::vector<std::byte> write_report(const Report& report) {
   std::vector<std::byte> out(kReportBytes);
   store_little(out.data(), report.home);
   store_little(out.data() + 4, report.frame);
   store_little(out.data() + 8, report.driver);
-  put_bytes(report.key, out.data() + 16);
+  store_little(out.data() + 16, report.least);
+  put_bytes(report.key, out.data() + 24);
   return out;
 }
 
@@ -69,17 +70,19 @@ bool read_report(std::span<const std::byte> bytes, Report* out) {
   out->home = load_little<uint32_t>(bytes.data());
   out->frame = load_little<uint32_t>(bytes.data() + 4);
   out->driver = load_little<uint64_t>(bytes.data() + 8);
-  get_bytes(bytes.data() + 16, &out->key);
+  out->least = load_little<uint64_t>(bytes.data() + 16);
+  get_bytes(bytes.data() + 24, &out->key);
   return true;
 }
 
-//   frame 4 | members 4 | key 32 | sealed 32 | home of each member 2
+//   frame 4 | members 4 | least 8 | key 32 | sealed 32 | home of each member 2
 std::vector<std::byte> write_plan(const Plan& plan) {
   std::vector<std::byte> out(kPlanHead + 2 * plan.homes.size());
   store_little(out.data(), plan.frame);
   store_little(out.data() + 4, uint32_t(plan.homes.size()));
-  put_bytes(plan.key, out.data() + 8);
-  put_bytes(plan.sealed, out.data() + 40);
+  store_little(out.data() + 8, plan.least);
+  put_bytes(plan.key, out.data() + 16);
+  put_bytes(plan.sealed, out.data() + 48);
   for (size_t i = 0; i < plan.homes.size(); ++i)
     store_little(out.data() + kPlanHead + 2 * i, plan.homes[i]);
   return out;
@@ -89,8 +92,9 @@ bool read_plan(std::span<const std::byte> bytes, size_t members, Plan* out) {
   if (bytes.size() != kPlanHead + 2 * members || load_little<uint32_t>(bytes.data() + 4) != members)
     return false;
   out->frame = load_little<uint32_t>(bytes.data());
-  get_bytes(bytes.data() + 8, &out->key);
-  get_bytes(bytes.data() + 40, &out->sealed);
+  out->least = load_little<uint64_t>(bytes.data() + 8);
+  get_bytes(bytes.data() + 16, &out->key);
+  get_bytes(bytes.data() + 48, &out->sealed);
   out->homes.resize(members);
   for (size_t i = 0; i < members; ++i) {
     const auto home = load_little<uint16_t>(bytes.data() + kPlanHead + 2 * i);

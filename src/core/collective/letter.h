@@ -45,18 +45,20 @@ struct Report {
   uint32_t home = 0;    // the first member that it shares memory with: leader of its node
   uint32_t frame = 0;   // GroupNode::frame_of(); 0: it cannot multicast
   uint64_t driver = 0;  // a digest of the name of the driver that reaches the other nodes
+  uint64_t least = 0;   // its NiConfig::multicast_min
   PublicKey key{};      // of this set-up; of a member that may lead a node
 };
-inline constexpr size_t kReportBytes = 48;
+inline constexpr size_t kReportBytes = 56;
 
 // The plan on which the members of a group on several nodes agree.
 struct Plan {
   uint32_t frame = 0;
+  uint64_t least = 0;           // bytes of a broadcast; the largest of all reports
   PublicKey key{};              // the first member's, of this set-up
   SecretKey sealed{};           // the group's key, for this leader; others: zeros
   std::vector<uint16_t> homes;  // of each member
 };
-inline constexpr size_t kPlanHead = 72;
+inline constexpr size_t kPlanHead = 80;
 
 inline constexpr size_t kLetterHead = 24;
 inline constexpr size_t kBodyMax = kPlanHead + 2 * kMembersOfNodesMax;

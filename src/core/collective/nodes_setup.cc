@@ -53,6 +53,7 @@ Peer* NodesTeam::other_node_peer() const {
 
 std::string NodesTeam::why_not() const {
   if (!params().collectives) return "TORII_COLLECTIVES=off";
+  if (parts_.multicast_min >= kMulticastNothing) return "TORII_MULTICAST_MIN=1g";
   if (members_.size() > team::kMembersOfNodesMax)
     return format_text("there are %zu members, groups on several nodes have at most %u",
                        members_.size(), team::kMembersOfNodesMax);
@@ -105,6 +106,7 @@ void NodesTeam::report() {
   mine_ = why_not();
   team::Report own;
   own.home = home();
+  own.least = parts_.multicast_min;
   if (mine_.empty()) {
     const uint8_t rail = other_node_peer()->rail;
     own.frame = uint32_t(GroupNode::frame_of(parts_.protocol, rail));
@@ -192,6 +194,7 @@ std::string NodesTeam::check_reports(uint32_t* about) {
   reports_.assign(members_.size(), {});
   reports_[0].frame = uint32_t(GroupNode::frame_of(parts_.protocol, rail));
   reports_[0].driver = fnv1a(parts_.protocol.driver_name(rail));
+  reports_[0].least = parts_.multicast_min;
   std::vector<uint32_t> sizes(members_.size());
   for (uint32_t i = 0; i < members_.size(); ++i) {
     team::Report& report = reports_[i];
@@ -223,6 +226,7 @@ Status NodesTeam::make_plan() {
   for (uint32_t i = 0; i < members_.size(); ++i) {
     const team::Report& report = reports_[i];
     plan.homes.push_back(uint16_t(report.home));
+    plan.least = std::max(plan.least, report.least);
     if (report.home != i || i == 0) continue;
     plan.frame = std::min(plan.frame, report.frame);
     PairKeys pair;
@@ -325,6 +329,7 @@ void NodesTeam::adopt(const team::Plan& plan) {
   stage_ = Stage::node;
   rail_ = other_node_peer()->rail;
   frame_ = plan.frame;
+  least_ = plan.least;
   std::vector<uint32_t> sizes;
   for (uint32_t i = 0; i < members_.size(); ++i) {
     const uint32_t home = plan.homes[i];

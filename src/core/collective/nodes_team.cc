@@ -28,8 +28,8 @@ NodesTeam::~NodesTeam() { parts_.protocol.buffers().put(staged_); }
 
 bool NodesTeam::serves(const CollectiveCall& call) const {
   if (call.root >= members_.size()) return false;
-  if (call.what == Collective::bcast) return call.bytes >= parts_.multicast_min;
-  if (parts_.multicast_min > 0) return false;
+  if (call.what == Collective::bcast) return call.bytes >= least_;
+  if (least_ > 0) return false;
   switch (call.what) {
     case Collective::barrier:
       return true;
@@ -47,7 +47,7 @@ bool NodesTeam::serves(const CollectiveCall& call) const {
 void NodesTeam::inside(Collective what, uint32_t root, const CollectiveCall& like) {
   if (alone()) return;
   Step& step = steps_[step_count_++];
-  step.between = false;
+  step.between = step.begun = false;
   step.inside = like;
   step.inside.what = what;
   step.inside.root = root;
@@ -58,6 +58,7 @@ void NodesTeam::outside(What what, uint32_t root, std::byte* at, uint64_t bytes)
   if (!leads()) return;
   Step& step = steps_[step_count_++];
   step.between = true;
+  step.begun = false;
   step.outside = {};
   step.outside.what = what;
   step.outside.root = root;
@@ -72,7 +73,7 @@ void NodesTeam::begin(const CollectiveCall& call) {
   call_ = call;
   step_count_ = 0;
   step_ = 0;
-  begun_ = false;
+  passes_on_ = false;
   if (failure_ != Status::ok) return;
   if (call.lacks_memory) {
     (void)fail(Status::no_memory, self_);
@@ -126,6 +127,7 @@ void NodesTeam::plan_bcast() {
   const bool from_here = node == node_, from_leader = place_[call_.root] == 0;
   if (!from_here || from_leader) outside(What::bcast, node, at, call_.bytes);
   inside(Collective::bcast, from_here ? place_[call_.root] : 0, here);
+  passes_on_ = !from_here && leads() && !alone();
   if (from_here && !from_leader) outside(What::bcast, node, at, call_.bytes);
 }
 
@@ -177,30 +179,39 @@ void NodesTeam::end_call() {
 
 Status NodesTeam::go_on(uint64_t now) {
   while (failure_ == Status::ok && step_ < step_count_) {
-    const Step& step = steps_[step_];
-    Status status;
-    if (step.between) {
-      multicast::Member& member = group_node_->member();
-      status = begun_ ? member.status() : member.begin(step.outside, now);
-      begun_ = true;
-      if (status == Status::pending && closed_ != Team::kNobody && now >= closed_at_ + kClosedNs)
-        return fail(Status::peer_closed, closed_);
-      if (status != Status::pending && status != Status::ok) learn_of_failure();
-    } else {
-      Team& inside = node_team_->team;
-      if (!begun_) inside.begin(step.inside);
-      begun_ = true;
-      status = inside.advance();
-      if (status != Status::pending && status != Status::ok) {
-        const Peer* const peer = node_team_->culprit();
-        (void)fail(status, peer ? index_of(peer) : inside.culprit());
-      }
-    }
-    if (status == Status::pending) return status;
+    Step& step = steps_[step_];
+    const Status status =
+        step.between ? go_on_between(step, now) : go_on_inside(step, step.inside.bytes);
+    if (status == Status::pending && step.between && passes_on_)
+      (void)go_on_inside(steps_[step_ + 1], group_node_->member().arrived());
+    if (status == Status::pending) return failure_ == Status::ok ? status : failure_;
     ++step_;
-    begun_ = false;
   }
   return failure_;
+}
+
+Status NodesTeam::go_on_between(Step& step, uint64_t now) {
+  multicast::Member& member = group_node_->member();
+  const Status status = step.begun ? member.status() : member.begin(step.outside, now);
+  step.begun = true;
+  if (status == Status::pending && closed_ != Team::kNobody && now >= closed_at_ + kClosedNs)
+    return fail(Status::peer_closed, closed_);
+  if (status != Status::pending && status != Status::ok) learn_of_failure();
+  return status;
+}
+
+// `limit`: bytes that a broadcast from here may take.
+Status NodesTeam::go_on_inside(Step& step, uint64_t limit) {
+  Team& inside = node_team_->team;
+  if (!step.begun) inside.begin(step.inside);
+  step.begun = true;
+  inside.limit(limit);
+  const Status status = inside.advance();
+  if (status != Status::pending && status != Status::ok) {
+    const Peer* const peer = node_team_->culprit();
+    (void)fail(status, peer ? index_of(peer) : inside.culprit());
+  }
+  return status;
 }
 
 // --- failure ----------------------------------------------------------------------------------
@@ -269,9 +280,8 @@ std::string NodesTeam::describe() const {
   if (group_node_) text += path_text(group_node_->member().outgoing().path());
   if (!group_node_) text += "by its leader";
   text += " (" + parts_.protocol.driver_name(rail_) + "): ";
-  if (parts_.multicast_min > 0) {
-    text += format_text("bcast of at least %llu bytes",
-                        static_cast<unsigned long long>(parts_.multicast_min));
+  if (least_ > 0) {
+    text += format_text("bcast of at least %llu bytes", static_cast<unsigned long long>(least_));
   } else {
     text += "barrier, bcast";
     if (in_blocks_) text += ", short reduce and allreduce";

@@ -26,8 +26,9 @@ namespace torii {
 class GroupTeam;
 struct TeamParts;
 
-// Shorter broadcasts between nodes, and all other operations there, are as quick by messages.
-inline constexpr uint64_t kMulticastMin = 32 << 10;
+// TeamParts::multicast_min of a process that multicasts nothing; the most that the parameter can
+// be.
+inline constexpr uint64_t kMulticastNothing = 1 << 30;
 
 class NodesTeam {
  public:
@@ -90,6 +91,7 @@ class NodesTeam {
   // A part of an operation, of this node's members or between the leaders.
   struct Step {
     bool between = false;
+    bool begun = false;
     CollectiveCall inside;
     multicast::Call outside;
   };
@@ -127,6 +129,8 @@ class NodesTeam {
   bool stage_data();
   void end_call();
   Status go_on(uint64_t now);
+  Status go_on_between(Step& step, uint64_t now);
+  Status go_on_inside(Step& step, uint64_t limit);
   Status fail(Status why, uint32_t culprit);
   void learn_of_failure();
 
@@ -153,6 +157,7 @@ class NodesTeam {
   bool in_blocks_ = true;          // the members of each node follow each other
   bool even_ = true;               // each node has as many
   size_t frame_ = 0;
+  uint64_t least_ = 0;  // shorter broadcasts are not served; above 0: nor are other operations
 
   // This node.
   uint32_t node_ = 0;
@@ -168,7 +173,7 @@ class NodesTeam {
   std::array<Step, 3> steps_;
   uint32_t step_count_ = 0;
   uint32_t step_ = 0;
-  bool begun_ = false;           // steps_[step_]
+  bool passes_on_ = false;       // what has arrived between nodes goes on into this one at once
   std::byte* staged_ = nullptr;  // its data in one piece, of a leader; owned
   std::array<std::byte, multicast::kSmallMax> small_;
 

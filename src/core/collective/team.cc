@@ -78,6 +78,7 @@ void Team::begin(const CollectiveCall& call) {
   }
   call_text_ = text_of(call);
   offset_ = 0;
+  limit_ = call.bytes;
   phase_ = Phase::plan;
 }
 
@@ -91,7 +92,7 @@ Status Team::go_on() {
         [[fallthrough]];
       case Phase::write:
         if (writes()) {
-          if (!has_room()) return blocked();
+          if (offset_ + bytes_ > limit_ || !has_room()) return blocked();
           write_part();
         }
         phase_ = Phase::take;

@@ -46,6 +46,9 @@ class Team {
   bool serves(const CollectiveCall& call) const;
   // Begins an operation; its data stays until it is over.
   void begin(const CollectiveCall& call);
+  // Of the root of a broadcast whose data is still arriving: so many of its first bytes are there.
+  // After begin(); more may be told later.
+  void limit(uint64_t bytes) { limit_ = bytes; }
   // `ok`: it is over. `pending`: not yet, for others are to do something first. `invalid`: they
   // called another operation. `no_memory`: one of them has none for its part. Any other error is
   // what fail() was told: it needs members that do nothing any more. After an error no operation is
@@ -130,6 +133,7 @@ class Team {
   CollectiveCall call_;
   uint32_t call_text_ = 0;  // what Line::call of all members has to be
   uint64_t offset_ = 0;     // bytes of each part that are done
+  uint64_t limit_ = 0;      // bytes of this member's part that it may write
   Phase phase_ = Phase::plan;
 
   // The step that is under way.

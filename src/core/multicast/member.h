@@ -7,6 +7,7 @@
 // clock. All nodes call the same operations in the same order. See README.md.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "core/base/status.h"
@@ -81,6 +82,10 @@ class Member {
   State state(uint64_t now) const;
 
   const Outgoing& outgoing() const { return outgoing_; }
+  // Of a broadcast that this node receives: so many of its first bytes are in the caller's memory.
+  uint64_t arrived() const {
+    return std::min(done_ > interval_.start ? done_ - interval_.start : 0, call_.bytes);
+  }
   // Bytes of the stream before it are in the ring.
   uint64_t placed() const { return ring_.placed(); }
   uint32_t window() const { return sender_.window(); }

@@ -14,7 +14,6 @@
 
 #include "core/base/host_name.h"
 #include "core/base/log.h"
-#include "core/base/param.h"
 #include "core/base/processors.h"
 
 namespace torii {

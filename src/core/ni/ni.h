@@ -12,6 +12,7 @@
 
 #include "core/base/counters.h"
 #include "core/base/forked.h"
+#include "core/base/param.h"
 #include "core/base/status.h"
 #include "core/collective/collectives.h"
 #include "core/memory/allocations.h"
@@ -39,9 +40,9 @@ struct NiConfig {
   const torii_lock_t* lock = nullptr;  // the callers' own, not held while one yields or sleeps
   uint64_t (*clock)(void*) = nullptr;  // monotonic nanoseconds; null: the system's clock
   void* clock_context = nullptr;
-  // Broadcasts between nodes of fewer bytes are left to messages; 0: no operation that can be
-  // carried out by multicast is. Alike at all processes.
-  uint64_t multicast_min = kMulticastMin;
+  // As the parameter: broadcasts between nodes of fewer bytes are left to messages, and all other
+  // operations there, unless it is 0. In a group the largest value of its members holds.
+  uint64_t multicast_min = params().multicast_min;
 };
 
 // Host name, user and process id of this process.

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -30,9 +31,9 @@ class NoMulticast final : public Decorator {
 class Cluster {
  public:
   struct Options {
-    std::string faults;               // of the network, which then has a link; empty: none
-    std::set<uint32_t> unicast = {};  // ranks whose driver has no multicast
-    uint64_t least = 0;               // as NiConfig::multicast_min
+    std::string faults;                       // of the network, which then has a link; empty: none
+    std::set<uint32_t> unicast = {};          // ranks whose driver has no multicast
+    std::map<uint32_t, uint64_t> least = {};  // multicast_min of ranks; of the others 0
   };
 
   // `nodes`: where each rank is.
@@ -97,7 +98,8 @@ class Cluster {
     config.size = size();
     config.clock = [](void* f) { return static_cast<SimFabric*>(f)->now_ns(); };
     config.clock_context = &network_;
-    config.multicast_min = options.least;
+    const auto least = options.least.find(rank);
+    config.multicast_min = least == options.least.end() ? 0 : least->second;
     nis_.push_back(std::make_unique<Ni>(config));
     Protocol& protocol = nis_.back()->protocol();
     DriverEnv env;

@@ -88,10 +88,12 @@ TEST(NodesTeam, MalformedPlansAndReportsAreRefused) {
   plan.frame = 1400;
   plan.homes = {0, 0, 2, 0, 2};
   plan.sealed[31] = std::byte{9};
+  plan.least = 1234567;
   const auto bytes = team::write_plan(plan);
   ASSERT_TRUE(team::read_plan(bytes, 5, &read));
   EXPECT_EQ(read.homes, plan.homes);
   EXPECT_EQ(read.frame, plan.frame);
+  EXPECT_EQ(read.least, plan.least);
   EXPECT_EQ(read.sealed, plan.sealed);
   EXPECT_FALSE(team::read_plan(bytes, 4, &read)) << "for other members";
   for (size_t n = 0; n < bytes.size(); ++n)
@@ -105,12 +107,14 @@ TEST(NodesTeam, MalformedPlansAndReportsAreRefused) {
   report.home = 3;
   report.frame = 1400;
   report.driver = 77;
+  report.least = 5000;
   report.key[0] = std::byte{5};
   const auto text = team::write_report(report);
   ASSERT_TRUE(team::read_report(text, &said));
   EXPECT_EQ(said.home, 3u);
   EXPECT_EQ(said.frame, 1400u);
   EXPECT_EQ(said.driver, 77u);
+  EXPECT_EQ(said.least, 5000u);
   EXPECT_EQ(said.key, report.key);
   EXPECT_FALSE(team::read_report(std::span(text).first(text.size() - 1), &said));
 }
@@ -138,24 +142,81 @@ TEST(NodesTeam, DataLeavesOnceForAllNodes) {
   EXPECT_LT(cluster.sum(&Counters::bytes_sent) - before, 20000u) << "by messages";
 }
 
-TEST(NodesTeam, OnlyLongBroadcastsUnlessToldOtherwise) {
-  Cluster cluster({0, 1}, {.faults = "", .unicast = {}, .least = kMulticastMin});
-  Clan clan(cluster, {0, 1});
-  ASSERT_EQ(clan.prepare(), all_are(2, TORII_OK));
-  EXPECT_EQ(std::string(torii_group_collectives(clan.groups[0])),
-            "between 2 nodes by multicast (net): bcast of at least 32768 bytes");
-  EXPECT_EQ(clan.barrier(10), all_are(2, TORII_ERR_UNSUPPORTED));
-  Bytes data[2] = {Bytes(kMulticastMin, 3), Bytes(kMulticastMin)};
-  for (const size_t bytes : {kMulticastMin - 1, kMulticastMin}) {
+// What members of a clan on two nodes get for a broadcast of so many bytes, and one byte less.
+void expect_broadcasts_from(Clan& clan, uint64_t least) {
+  std::vector<Bytes> data(clan.size(), Bytes(least));
+  data[0] = Bytes(least, 3);
+  for (const size_t bytes : {least - 1, least}) {
     const auto codes = clan.all(
         [&](uint32_t i, torii_flag_t* flag) {
           const torii_data_t all = test::flat(data[i].data(), bytes);
           return torii_group_bcast(clan.groups[i], 0, &all, torii_flag, flag);
         },
         3000);
-    const bool served = bytes == kMulticastMin;
-    EXPECT_EQ(codes, all_are(2, served ? TORII_OK : TORII_ERR_UNSUPPORTED));
-    EXPECT_EQ(data[0] == data[1], served);
+    const bool served = bytes == least;
+    EXPECT_EQ(codes, all_are(clan.size(), served ? TORII_OK : TORII_ERR_UNSUPPORTED));
+    EXPECT_EQ(data[0] == data.back(), served);
+  }
+}
+
+TEST(NodesTeam, OnlyLongBroadcastsUnlessToldOtherwise) {
+  const uint64_t least = NiConfig().multicast_min;
+  Cluster cluster({0, 1}, {.faults = "", .unicast = {}, .least = {{0, least}, {1, least}}});
+  Clan clan(cluster, {0, 1});
+  ASSERT_EQ(clan.prepare(), all_are(2, TORII_OK));
+  EXPECT_EQ(std::string(torii_group_collectives(clan.groups[0])),
+            "between 2 nodes by multicast (net): bcast of at least 32768 bytes");
+  EXPECT_EQ(clan.barrier(10), all_are(2, TORII_ERR_UNSUPPORTED));
+  expect_broadcasts_from(clan, least);
+}
+
+TEST(NodesTeam, TheLargestLeastLengthHoldsForAll) {
+  for (const uint32_t strict : {0u, 1u, 2u}) {
+    SCOPED_TRACE(strict);
+    Cluster cluster({0, 0, 1}, {.faults = "", .unicast = {}, .least = {{strict, 5000}}});
+    Clan clan(cluster, first_ranks(3));
+    ASSERT_EQ(clan.prepare(), all_are(3, TORII_OK));
+    EXPECT_EQ(clan.barrier(10), all_are(3, TORII_ERR_UNSUPPORTED));
+    expect_broadcasts_from(clan, 5000);
+  }
+}
+
+TEST(NodesTeam, OneMemberMaySwitchMulticastOff) {
+  for (const uint32_t off : {0u, 1u, 2u}) {
+    SCOPED_TRACE(off);
+    Cluster cluster({0, 0, 1}, {.faults = "", .unicast = {}, .least = {{off, kMulticastNothing}}});
+    Clan clan(cluster, first_ranks(3));
+    EXPECT_EQ(clan.prepare(), all_are(3, TORII_ERR_UNSUPPORTED));
+    EXPECT_NE(std::string(torii_group_collectives(clan.groups[off])).find("TORII_MULTICAST_MIN=1g"),
+              std::string::npos)
+        << torii_group_collectives(clan.groups[off]);
+  }
+}
+
+TEST(NodesTeam, PiecesPassIntoTheNodeAsTheyArrive) {
+  constexpr size_t kBytes = 1 << 20;
+  Cluster cluster({0, 1, 1}, {});
+  Clan clan(cluster, {0, 1, 2});
+  ASSERT_EQ(clan.prepare(), all_are(3, TORII_OK));
+  std::vector<Bytes> data(3, Bytes(kBytes));
+  data[0].assign(kBytes, 5);
+  std::vector<torii_flag_t> flags(3);
+  std::vector<torii_data_t> all;
+  for (uint32_t i = 0; i < 3; ++i) {
+    all.push_back(test::flat(data[i].data(), kBytes));
+    ASSERT_EQ(torii_group_bcast(clan.groups[i], 0, &all[i], torii_flag, &flags[i]), TORII_PENDING);
+  }
+  size_t before = 0;  // bytes that the other member had while its leader still waited
+  for (unsigned round = 0; round < 5000 && !(flags[1].done && flags[2].done); ++round) {
+    cluster.run(1);
+    if (flags[1].done) continue;
+    const auto first_missing = std::find(data[2].begin(), data[2].end(), 0);
+    before = size_t(first_missing - data[2].begin());
+  }
+  EXPECT_GE(before, kBytes / 4);
+  for (uint32_t i = 1; i < 3; ++i) {
+    EXPECT_EQ(flags[i].result.code, TORII_OK) << i;
+    EXPECT_TRUE(flags[i].done && data[i] == data[0]) << i;
   }
 }
 
