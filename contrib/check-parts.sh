@@ -83,7 +83,7 @@ part_install() {
 
 part_tree() { suite tree 300 "$top/contrib/check-tree"; }
 
-# What git tracks is what a release holds, but for what only git needs.
+# A release holds all that git tracks, but for what only git needs.
 part_dist() {
   if [ ! -e .git ]; then
     report SKIP "dist: release is complete" "this is no git clone"
@@ -103,8 +103,8 @@ part_dist() {
   report FAIL "dist: release is complete" "not in it: $(echo $missing)"
 }
 
-# What a program meets: headers that stand alone in C and C++, the library by pkg-config, and no
-# symbol but those of the two interfaces.
+# The library as a program meets it: headers that stand alone in C and C++, the library by
+# pkg-config, and no symbol but those of the two interfaces.
 part_library() {
   local header name
   name=$(nm -D --defined-only install/lib/libtorii.so | awk '{ print $3 }' |

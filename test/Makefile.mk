@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# What all test programs have in common. A program says what differs: its sources, unless they are
+# The common part of all test programs. A program says what differs: its sources, unless they are
 # one file of its name, and libraries, unless it is about all that is inside the library.
 TEST_CPPFLAGS = $(INCLUDE_FLAGS) -I$(top_srcdir)/test $(GTEST_CFLAGS) \
 	-DTORII_SRCDIR=\"$(abs_top_srcdir)\"
@@ -44,7 +44,7 @@ test_programs =
 # Those of them that find more at full speed, or are not built with sanitizers; the others are run with
 # sanitizers, and by contrib/check --long without them, too.
 plain_programs =
-# What scripts start.
+# Programs that scripts start.
 helper_programs = $(filter-out $(test_programs),$(check_PROGRAMS))
 test_scripts =
 # For the thread sanitizer.

@@ -12,7 +12,7 @@
 
 namespace torii::test {
 
-// What a test sees and changes of the driver of one interface.
+// The part of an interface's driver that a test sees and changes.
 struct Tap {
   unsigned frames = 0;    // taken by the driver
   bool multicast = true;  // declared
@@ -89,7 +89,7 @@ struct Party {
     torii_data_t d = flat(kept.back().data(), text.size());
     return torii_group_send(groups[from], ports[from], 3, 9, &d, note, outcome);
   }
-  // What `at` receives next from `from`.
+  // The text that `at` receives next from `from`.
   std::string receive(unsigned at, unsigned from) {
     std::string text(200000, '\0');
     torii_data_t d = flat(text.data(), text.size());

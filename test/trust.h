@@ -27,7 +27,7 @@ class PlainKeys final : public Keys {
     out->from = key(peer, own_, purpose);
     return true;
   }
-  // What one of them tags frames to the other with.
+  // The key by which one of them tags frames to the other.
   static SecretKey key(const PublicKey& from, const PublicKey& to, std::string_view purpose) {
     uint64_t hash = 0xcbf29ce484222325;
     const auto add = [&](uint8_t byte) { hash = (hash ^ byte) * 0x100000001b3; };

@@ -84,7 +84,7 @@ class World {
   std::vector<std::unique_ptr<Ni>> nis_;
 };
 
-// What a completion callback was told, and how often.
+// The result that a completion callback got, and how often it ran.
 struct Outcome {
   int calls = 0;
   torii_result_t result{};

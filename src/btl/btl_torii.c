@@ -137,7 +137,7 @@ static bool is_default(const char* name) {
          MCA_BASE_VAR_SOURCE_DEFAULT == source;
 }
 
-/* What the user left open is the driver's business. */
+/* The driver sets the limits that the user left open. */
 static void take_limits(void) {
   mca_btl_base_module_t* module = &btl_torii.super;
   torii_limits_t limits = {.struct_bytes = sizeof limits};

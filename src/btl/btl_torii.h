@@ -32,7 +32,7 @@
 #define BTL_TORII_SHORT 64   /* bytes of a put or get that owes none; as of shm, if it is alone */
 #define BTL_TORII_TAG 0x4d50492d42544cull
 
-/* What ob1 and osc/rdma carry to the peer that puts and gets. */
+/* The handle that ob1 and osc/rdma carry to the peer that puts and gets. */
 struct mca_btl_base_registration_handle_t {
   uint64_t base; /* address of the memory in its process */
   uint64_t key_bytes;

@@ -55,7 +55,7 @@ int btl_torii_deregister_mem(mca_btl_base_module_t* btl,
   btl_torii_registration_t* registration = (btl_torii_registration_t*)handle;
   torii_flag_t flag = {.done = 0};
   (void)btl;
-  /* What a get still reads here may be gone as soon as this has returned. */
+  /* Memory that a get still reads here may be gone as soon as this has returned. */
   if (NULL != registration->exported) {
     btl_torii_wait(torii_unexport(registration->exported, torii_flag, &flag), &flag);
     __atomic_sub_fetch(&btl_torii.exports, 1, __ATOMIC_RELAXED);
@@ -77,8 +77,8 @@ static size_t hash_of(const mca_btl_base_registration_handle_t* handle) {
   return (words[0] ^ words[1] >> 7) % BTL_TORII_IMPORTS;
 }
 
-/* What was used before the last one gives way. An import of memory that is registered no more costs
- * nothing but its place. */
+/* The import that was used before the last one gives way. An import of memory that is registered
+ * no more costs nothing but its place. */
 static __opal_attribute_noinline__ btl_torii_import_t* find_import(
     btl_torii_endpoint_t* endpoint, const mca_btl_base_registration_handle_t* handle) {
   btl_torii_imports_t* imports;
@@ -168,7 +168,7 @@ static int answer(int code, btl_torii_operation_t* operation) {
   return btl_torii_code(code);
 }
 
-/* What is complete inside the call takes no operation. */
+/* A transfer that is complete inside the call takes no operation. */
 static inline int transfer(btl_torii_endpoint_t* endpoint, void* local, uint64_t remote_address,
                            mca_btl_base_registration_handle_t* local_handle,
                            mca_btl_base_registration_handle_t* remote_handle, size_t size, bool put,

@@ -183,7 +183,7 @@ PTL_PUBLIC int PtlNIDist(ptl_handle_ni_t ni, ptl_process_id_t process, unsigned 
 /* The interface of any handle. Errors: PTL_HANDLE_INVALID, PTL_SEGV. */
 PTL_PUBLIC int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t* ni);
 
-/* Who this process is. Errors: PTL_NI_INVALID, PTL_SEGV. */
+/* The ids of this process. Errors: PTL_NI_INVALID, PTL_SEGV. */
 PTL_PUBLIC int PtlGetUid(ptl_handle_ni_t ni, ptl_uid_t* uid);
 PTL_PUBLIC int PtlGetId(ptl_handle_ni_t ni, ptl_process_id_t* id);
 PTL_PUBLIC int PtlGetJid(ptl_handle_ni_t ni, ptl_jid_t* jid);

@@ -140,7 +140,7 @@ TORII_PUBLIC const char* torii_peer_text(torii_ni_t* ni, const torii_peer_t* pee
 /* For another process. 0: a group with it cannot be prepared for collective operations, because its
  * driver neither maps memory nor has multicast. 1: it may be possible. */
 TORII_PUBLIC int torii_peer_may_join(torii_ni_t* ni, const torii_peer_t* peer);
-/* What suits a peer's driver; guides for protocols above, not limits of what may be sent. */
+/* Sizes that suit a peer's driver; guides for protocols above, not limits of what may be sent. */
 typedef struct torii_limits {
   size_t struct_bytes; /* sizeof(torii_limits_t) */
   uint64_t frame;      /* largest message that leaves as one frame */
@@ -250,7 +250,7 @@ TORII_PUBLIC torii_ni_t* torii_current(void);
 
 /* --- tagged message ports ------------------------------------------------------------------ */
 
-/* What completed. For sends only `code` and `bytes` have meaning. */
+/* The outcome of an operation. For sends only `code` and `bytes` have meaning. */
 typedef struct torii_result {
   int code;             /* TORII_OK or an error */
   uint32_t user;        /* the 32 bits the sender passed with the message */
@@ -352,7 +352,7 @@ TORII_PUBLIC int torii_cancel(torii_ni_t* ni, torii_request_t request);
 
 /* --- remote memory ------------------------------------------------------------------------- */
 
-/* What peers may do with an export. */
+/* The accesses that peers may make to an export. */
 typedef enum torii_access {
   TORII_MAY_READ = 1,
   TORII_MAY_WRITE = 2,
@@ -533,8 +533,8 @@ TORII_PUBLIC const char* torii_group_text(const torii_group_t* group);
  * the parameter `collectives` is off at one of the members, they run on different nodes without
  * multicast between them, it is in 16 multicast groups already, or there is no memory. */
 TORII_PUBLIC int torii_group_prepare(torii_group_t* group, torii_done_t done, void* arg);
-/* What serves the group's operations, or why nothing does; for reports. Valid until the next call
- * by this thread. */
+/* Names what serves the group's operations, or why nothing does; for reports. Valid until the next
+ * call by this thread. */
 TORII_PUBLIC const char* torii_group_collectives(const torii_group_t* group);
 
 /* How elements are combined. */

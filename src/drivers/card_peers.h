@@ -91,7 +91,7 @@ class CardPeers {
   void end(PeerId peer, uint64_t cookie, Status status) {
     ended_.push_back({peer, cookie, status});
   }
-  // Of a frame that was copied: over at once. Without a cookie there is nothing to report.
+  // Ends a frame that was copied: it is over at once. Without a cookie there is nothing to report.
   void end_copied(PeerId peer, uint64_t cookie) {
     if (!cookie) return;
     begin(peer);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What a NIC must do to carry Torii. The class Driver has 25 functions:
+// The interface by which a NIC carries Torii. The class Driver has 25 functions:
 // six required functions, thirteen optional ones, each of which two drivers or more implement, and
 // six that hand out one small interface each (interfaces.h), which few drivers offer.
 //
@@ -167,7 +167,7 @@ struct Packet {
   // Set by the sink: it is new, and `from` has proved to be who sent it. Until then a driver for
   // networks on which others send (DriverEnv::trust) changes nothing for a frame.
   bool genuine = false;
-  // Of a lossy group: the member that has sent it, as it has proved; kNoSender: it is left to a
+  // In a lossy group: the member that has sent it, as it has proved; kNoSender: it is left to a
   // layer above to find out.
   uint32_t sender = kNoSender;
 };
@@ -193,7 +193,7 @@ class Sink {
   ~Sink() = default;
 };
 
-// What a driver is given when it opens. All references outlive the driver.
+// The environment that a driver opens in. All references outlive the driver.
 struct DriverEnv {
   Sink* sink = nullptr;
   Counters* counters = nullptr;
@@ -203,11 +203,11 @@ struct DriverEnv {
   // rounds of progress take long. Null: poll() is told precisely.
   uint64_t (*clock)(void* context) = nullptr;
   void* clock_context = nullptr;
-  // Of drivers whose network others can send on (trust.h). Peers' drivers of this name talk to it.
+  // For drivers whose network others can send on (trust.h). Peers' drivers of this name talk to it.
   std::string name;
   const Keys* keys = nullptr;  // null: draw a pair
   Members* members = nullptr;  // null: nobody talks to this process whom it has not connected
-  // What the driver itself says is tagged by this. Null: everybody on the network is believed.
+  // Tags the driver's own messages. Null: everybody on the network is believed.
   const Trust* trust = nullptr;
   // Under torii-fabric: the emulated node that this process is on (core/base/emulated.h).
   uint32_t emulated_node = kNoEmulatedNode;

@@ -81,9 +81,9 @@ class Advice {
   // Announced messages of fewer bytes may be here sooner if their source sends them in frames, than
   // by a get: see sooner_sent().
   uint64_t sent_below = 0;
-  // Of the messages up to caps().eager_advice, those from these on are better announced and read:
-  // where nothing else is under way, so that no copies overlap; and while such messages meet each
-  // other (0: those of more than half that size).
+  // From these sizes on, messages up to caps().eager_advice are better announced and read: where
+  // nothing else is under way, so that no copies overlap; and while such messages meet each other
+  // (0: those of more than half that size).
   uint64_t read_alone_min = kNoSize;
   uint64_t read_crossing_min = 0;
 

@@ -11,7 +11,7 @@
 namespace torii {
 namespace {
 
-// Of that sender's mailboxes in the members of the group.
+// The address of that sender's mailboxes in the members of the group.
 uint64_t address_of(uint32_t group, nic::Name sender) {
   const uint32_t place = 2 * nic::endpoint_of(sender) + (sender >> 16) % 2;
   return (uint64_t{group} * 2 * Mailboxes::kEndpoints + place) * kMailboxBytes;

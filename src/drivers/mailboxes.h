@@ -51,8 +51,8 @@ class Mailboxes {
  public:
   static constexpr uint32_t kEndpoints = 256;
   static constexpr uint32_t kGroups = 63;
-  // Of Card::shared(): the first page is the driver's own. Peers store to what is from kCells up to
-  // kPool, at addresses that are these offsets.
+  // Offsets in Card::shared(): the first page is the driver's own. Peers store to the part from
+  // kCells up to kPool, at addresses that are these offsets.
   static constexpr uint32_t kCells = 4096;
   static constexpr uint32_t kCellBytes = (1 + kGroups) * 8;
   static constexpr uint32_t kBell = kCells + kEndpoints * kCellBytes;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// Who belongs to the job, and what only two processes know: for drivers of networks on which others
+// The members of the job, and the secrets of two processes: for drivers of networks on which others
 // can send. Public keys travel with addresses, through the launcher, where everybody may read them.
 #pragma once
 
@@ -17,7 +17,7 @@ inline constexpr size_t kPublicKeyBytes = 32;
 using PublicKey = std::array<std::byte, kPublicKeyBytes>;
 using SecretKey = std::array<std::byte, 32>;
 
-// What two processes share, a key for each direction.
+// The keys that two processes share, one for each direction.
 struct PairKeys {
   SecretKey to;    // for what this process sends
   SecretKey from;  // for what it receives
@@ -43,7 +43,7 @@ class Keys {
 // PeerId.
 class Trust {
  public:
-  // Of a text for that peer. False: there is no key for it (yet).
+  // The tag of a text for that peer. False: there is no key for it (yet).
   virtual bool tag(uint32_t peer, std::span<const std::byte> text, uint64_t* out) const = 0;
   // Has that peer made this tag, of this text, for this process?
   virtual bool is_right(uint32_t peer, std::span<const std::byte> text, uint64_t tag) const = 0;
@@ -52,7 +52,7 @@ class Trust {
   ~Trust() = default;
 };
 
-// A process, as its launcher names it. What a stranger says of itself; it may lie.
+// A process, as its launcher names it. A stranger's is its own claim, which may be a lie.
 struct Who {
   uint64_t job = 0;
   uint32_t rank = 0;
@@ -66,8 +66,8 @@ class Members {
   // address that this member of the job has published, or while everybody is welcome. May ask the
   // launcher, once for each process.
   virtual bool admits(const Who& who, std::span<const std::byte> address) = 0;
-  // Of one that is not admitted: is that certain? No, if it may be welcome later, or if the
-  // launcher cannot be asked now.
+  // Is it certain that one is not admitted? No, if it may be welcome later, or if the launcher
+  // cannot be asked now.
   virtual bool excludes(const Who& who) const = 0;
 
  protected:

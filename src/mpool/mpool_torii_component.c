@@ -63,7 +63,7 @@ static int register_variables(void) {
   return OPAL_SUCCESS;
 }
 
-/* What the hint "mpool=NAME" among the user's says: 1: us, 0: nothing, -1: another pool. */
+/* The meaning of the hint "mpool=NAME" among the user's. 1: us, 0: nothing, -1: another pool. */
 static int named(const char* hints) {
   char** list = NULL != hints ? opal_argv_split(hints, ',') : NULL;
   int answer = 0;

@@ -88,7 +88,7 @@ static inline uint64_t mtl_torii_tag(struct ompi_communicator_t* comm, int tag) 
   return (uint64_t)mtl_torii_context(comm) << 32 | (uint32_t)tag;
 }
 
-/* What a receive asks for: ((message tag ^ bits) & ~ignore) == 0. */
+/* The tags that a receive matches: ((message tag ^ bits) & ~ignore) == 0. */
 struct mtl_torii_pattern {
   uint64_t bits;
   uint64_t ignore;

@@ -27,7 +27,7 @@ typedef struct direct_recv {
 static char abandoned;
 #define ABANDONED ((void*)&abandoned)
 
-/* What was in front before; pml_send is null while the direct way is closed. */
+/* The PML that was in front before; pml_send is null while the direct way is closed. */
 static mca_pml_base_module_t next;
 
 static inline bool in_one_piece(struct ompi_datatype_t* type, size_t count) {
@@ -54,7 +54,7 @@ static inline bool sent_now(const void* buffer, size_t count, struct ompi_dataty
                                     count * type->super.size);
 }
 
-/* What does not leave at once: longer messages, mostly. */
+/* For messages that do not leave at once: longer ones, mostly. */
 static __opal_attribute_noinline__ int send_later(const void* buffer, size_t count,
                                                   struct ompi_datatype_t* type, int destination,
                                                   int tag, mca_pml_base_send_mode_t mode,

@@ -32,7 +32,7 @@ static inline bool failed(const struct ompi_request_t* request) {
          MPI_SUCCESS != request->req_status.MPI_ERROR;
 }
 
-/* What comes may be another thread's, which cannot take it while this one has the processor. */
+/* An event may be another thread's, which cannot take it while this one has the processor. */
 static inline void progress(unsigned* idle) {
   opal_progress();
   if (++*idle % ROUNDS == 0) torii_give_way(mtl_torii.ni);
@@ -53,7 +53,7 @@ static bool await_all(size_t count, struct ompi_request_t** requests) {
 }
 
 /* The end of MPI_Waitall by an error. Open MPI's own spins for ever if a request has failed already
- * when it is called and another one is pending. What failed is freed by the error handler. */
+ * when it is called and another one is pending. A failed one is freed by the error handler. */
 static int collect(size_t count, struct ompi_request_t** requests, ompi_status_public_t* statuses) {
   for (size_t i = 0; i < count; ++i) {
     ompi_status_public_t status = ompi_status_empty;

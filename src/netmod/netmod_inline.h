@@ -145,7 +145,7 @@ MPL_STATIC_INLINE_PREFIX MPI_Aint MPIDI_NM_am_eager_buf_limit(void) {
   return NETMOD_TORII_AM_BYTES;
 }
 
-/* Of any size: Torii announces what is long, and MPICH's own handshake is not needed. */
+/* Any size is eager: Torii announces what is long, and MPICH's own handshake is not needed. */
 MPL_STATIC_INLINE_PREFIX bool MPIDI_NM_am_check_eager(MPI_Aint am_hdr_sz, MPI_Aint data_sz,
                                                       const void* data, MPI_Aint count,
                                                       MPI_Datatype datatype, MPIR_Request* sreq) {

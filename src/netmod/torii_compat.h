@@ -32,7 +32,7 @@ typedef MPI_Aint netmod_torii_count_t; /* of one-sided communication */
 typedef int netmod_torii_count_t;
 #endif
 
-/* What collectives inside MPICH are told beside the message: that nothing has failed. */
+/* The argument beside the message for collectives inside MPICH: nothing has failed. */
 #if NETMOD_TORII_SINCE(5, 0)
 #define NETMOD_TORII_NO_ERROR MPIR_COLL_ATTR_SYNC
 #define netmod_torii_errflag_t int

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026, the Torii authors
  *
- * What MPICH asks of every netmod and Torii has nothing to add to: MPICH's own ways are taken, over
- * its active messages.
+ * Functions that MPICH asks of every netmod and to which Torii has nothing to add: MPICH's own ways
+ * are taken, over its active messages.
  */
 #include <mpidimpl.h>
 

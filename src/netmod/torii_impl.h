@@ -43,7 +43,7 @@ struct netmod_torii_stranger {
   struct netmod_torii_card card;
 };
 
-/* What each VCI has of its own. */
+/* The state that each VCI has of its own. */
 struct netmod_torii_vci {
   torii_ni_t* ni;
   torii_lock_t lock;  /* MPICH's */
@@ -54,7 +54,7 @@ struct netmod_torii_vci {
   const struct netmod_torii_card* cards; /* by rank in the job */
 } __attribute__((aligned(64)));
 
-/* What a call for progress is to do: wait, look in, or nothing. */
+/* The purpose of a call for progress: to wait, to look in, or nothing. */
 enum netmod_torii_call { NETMOD_TORII_WAITS, NETMOD_TORII_LOOKS, NETMOD_TORII_PASSES };
 
 typedef struct {
@@ -157,14 +157,14 @@ int netmod_torii_iprobe(int source, int tag, MPIR_Comm* comm, int context_offset
 int netmod_torii_improbe(int source, int tag, MPIR_Comm* comm, int context_offset,
                          MPIDI_av_entry_t* av, int vci, int* flag, MPIR_Request** message,
                          MPI_Status* status);
-/* What Torii calls when a receive is over, and before that, under its locks, as torii_port_prompt
- * says. */
+/* Torii calls these when a receive is over, and before that, under its locks, as
+ * torii_port_prompt says. */
 void netmod_torii_recv_done(void* arg, const torii_result_t* result);
 int netmod_torii_recv_prompt(void* arg, const torii_result_t* result);
 
 /* --- torii_rma.c --------------------------------------------------------------------------- */
 
-/* What a one-sided operation works on. */
+/* The memory that a one-sided operation works on. */
 struct netmod_torii_access {
   void* buffer; /* of this process */
   MPI_Aint count;
@@ -200,7 +200,7 @@ int netmod_torii_complete_to(int rank, MPIR_Win* win);
 
 /* --- torii_window.c ------------------------------------------------------------------------ */
 
-/* What a process tells the others of its part of a window. */
+/* The description of its part of a window that a process sends to the others. */
 struct netmod_torii_key {
   uint64_t bytes;
   int disp_unit;

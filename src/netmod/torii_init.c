@@ -474,8 +474,8 @@ static int barrier_with_progress(void) {
   return barrier.mpi_errno;
 }
 
-/* What was sent must be received before this process may go: the others make progress until all
- * are here. */
+/* All that was sent must be received before this process may go: the others make progress until
+ * all are here. */
 int MPIDI_TORII_mpi_finalize_hook(void) {
   int mpi_errno = MPI_SUCCESS;
   while (0 < all_pending()) progress_at_end();

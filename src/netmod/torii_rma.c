@@ -77,7 +77,7 @@ static int end_request(MPIR_Request** request) {
   return MPI_SUCCESS;
 }
 
-/* What has begun there is to be waited for. */
+/* Operations have begun there that are to be waited for. */
 static void began(struct netmod_torii_target* target) {
   if (target->begun) return;
   target->begun = 1;
@@ -284,8 +284,8 @@ bool netmod_torii_compare_and_swap(const struct netmod_torii_access* access, con
 
 /* --- completion ----------------------------------------------------------------------------- */
 
-/* Of the operations there that had no request, the error of one that failed. If progress fails,
- * which another process may be the reason of, they go on. */
+/* Waits for the operations there that had no request; the error is that of one that failed. If
+ * progress fails, which another process may be the reason of, they go on. */
 static int complete_target(struct netmod_torii_target* target, bool* over) {
   int mpi_errno = MPI_SUCCESS, code = TORII_OK;
   *over = false;
@@ -311,8 +311,8 @@ static int complete_targets(struct netmod_torii_window* window) {
   return all;
 }
 
-/* What was loaded from mapped memory, and stored there, was so before what comes next. A thread
- * that still stores would find the flag cleared by another one. */
+/* Loads from mapped memory, and stores to it, were made before all that comes next. A thread that
+ * still stores would find the flag cleared by another one. */
 static void order_accesses(struct netmod_torii_window* window) {
   if (!atomic_load_explicit(&window->stored, memory_order_relaxed)) {
     atomic_thread_fence(memory_order_acq_rel);
@@ -322,8 +322,8 @@ static void order_accesses(struct netmod_torii_window* window) {
   atomic_thread_fence(memory_order_seq_cst);
 }
 
-/* MPICH asks for progress once more after this. Who completes one operation after the other spends
- * much of the time of each on that: now and then is enough. */
+/* MPICH asks for progress once more after this. A program that completes one operation after the
+ * other spends much of the time of each on that: now and then is enough. */
 static int complete_window(MPIR_Win* win, int rank) {
   struct netmod_torii_window* window = NETMOD_TORII_WINDOW(win);
   int mpi_errno = MPI_SUCCESS;

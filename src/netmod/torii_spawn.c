@@ -220,7 +220,7 @@ static int wait_for(struct exchange* exchange, torii_request_t operation, int ti
       MPL_wtime_diff(&start, &now, &waited);
       continue;
     }
-    /* What cannot be withdrawn has matched: it will end, and needs this memory until then. */
+    /* If it cannot be canceled it has matched: it will end, and needs this memory until then. */
     torii_cancel(NETMOD_TORII_NI, operation);
     while (!exchange->done) torii_wait_step(NETMOD_TORII_NI);
     if (MPI_SUCCESS != mpi_errno) return mpi_errno;

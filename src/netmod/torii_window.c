@@ -35,7 +35,7 @@ int MPIDI_TORII_mpi_free_mem(void* ptr) {
 
 /* --- reach ---------------------------------------------------------------------------------- */
 
-/* The first access to a target. What cannot be imported is reached by MPICH. */
+/* The first access to a target. Memory that cannot be imported is reached by MPICH. */
 static void import(MPIR_Win* win, int rank) {
   struct netmod_torii_window* window = NETMOD_TORII_WINDOW(win);
   struct netmod_torii_target* target = &window->targets[rank];
@@ -96,7 +96,7 @@ static int exchange_keys(MPIR_Win* win, struct netmod_torii_window* window, void
                         NETMOD_TORII_BYTE, win->comm_ptr, NETMOD_TORII_NO_ERROR);
 }
 
-/* What a process does with its own part needs nobody else. */
+/* Access of a process to its own part needs nobody else. */
 static void map_own(MPIR_Win* win, struct netmod_torii_window* window) {
   struct netmod_torii_target* own = &window->targets[win->comm_ptr->rank];
   own->tried = 1;
@@ -188,7 +188,7 @@ static int share_mutexes(MPIR_Win* win) {
   return mpi_errno;
 }
 
-/* What MPICH sets for windows of this flavor before it reads the program's hints. */
+/* Sets what MPICH does for windows of this flavor before it reads the program's hints. */
 static void set_allocated(MPIR_Win* win, MPIR_Info* info) {
   char value[8] = "";
   int found = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026, the Torii authors
  *
- * What Open MPI's components for Torii have in common: the identity that the launcher gave, and
- * how processes find each other's address.
+ * The common part of Open MPI's components for Torii: the identity that the launcher gave, and how
+ * processes find each other's address.
  */
 #ifndef OMPI_TORII_H
 #define OMPI_TORII_H

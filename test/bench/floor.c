@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What this machine needs at least, at this moment: the time for a cache line to get from one core
+// The least times of this machine, at this moment: the time for a cache line to get from one core
 // to another, the bandwidth of memcpy, and the cost of the kernel's cross-memory attach.
 //
 //   floor CORE CORE [both]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What the MPI programs of this folder share: buffers, patterns to check, options, and measuring
+// The common part of the MPI programs here: buffers, patterns to check, options, and measuring
 // in batches whose length is calibrated, so that a run takes about as long over a fast and over a
 // slow path. Each program is one file that includes this one.
 #ifndef TORII_BENCH_MPI_BENCH_H

@@ -2,8 +2,8 @@
 // Copyright (c) 2026, the Torii authors
 //
 // Time of six collectives by size. Roots go round, and every rank writes its part before each call.
-// A barrier ends each batch, so that the slowest rank counts. What each operation brings is checked
-// before it is measured.
+// A barrier ends each batch, so that the slowest rank counts. The result of each operation is
+// checked before it is measured.
 //
 //   mpi_collective_sizes [--max BYTES] [--ms MILLISECONDS]
 //

@@ -24,7 +24,7 @@ static void ring(long bytes, int count) {
                  MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
-/* Of two ranks each is the other's neighbour on both sides: tags tell which message is meant. */
+/* With two ranks each is the other's neighbour on both sides: tags tell which message is meant. */
 static void neighbours(long bytes, int count) {
   enum { kForward, kBackward };
   for (int i = 0; i < count; ++i) {

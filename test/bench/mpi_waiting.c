@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What waiting costs others: all ranks but 0 wait in MPI_Recv while rank 0 counts for a second and
+// The price of waiting: all ranks but 0 wait in MPI_Recv while rank 0 counts for a second and
 // then for some more, outside of MPI, on the same cores; then it sends what they wait for.
 //
 //   mpi_waiting [--seconds SECONDS]
@@ -25,7 +25,7 @@ static double wall(void) {
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-// Of all threads of the process, in seconds.
+// The processor time of all threads of the process, in seconds.
 static double processor_time(int process) {
   char path[96];
   snprintf(path, sizeof path, "/proc/%d/task", process);
@@ -46,7 +46,7 @@ static double processor_time(int process) {
   return sum;
 }
 
-// Of the others, on average.
+// The processor time of the others, on average.
 static double waiting_time(const int* processes) {
   double sum = 0;
   for (int i = 1; i < ranks; ++i) sum += processor_time(processes[i]);

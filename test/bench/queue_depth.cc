@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What a long queue costs: ns for one message (receive posted, message sent to oneself, matched,
+// The cost of a long queue: ns for one message (receive posted, message sent to oneself, matched,
 // completed) with a posted or an unexpected queue of DEPTH entries, against the same with one
 // entry. The best of many rounds each; rounds of both lengths alternate.
 //

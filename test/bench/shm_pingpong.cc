@@ -46,7 +46,7 @@ void bind_to(int core) {
   if (sched_setaffinity(0, sizeof(set), &set) != 0) perror("sched_setaffinity");
 }
 
-// What both processes share besides the drivers' own memory.
+// The state that both processes share besides the drivers' own memory.
 struct Shared {
   struct alignas(128) Line {
     std::atomic<uint64_t> value;

@@ -68,7 +68,7 @@ assert sorted((r["from"], r["interface"], r["to address"]) for r in rows) == [
 assert all(0 < float(r["least round trip, us"]) <= float(r["median, us"]) < 1e5 for r in rows), rows
 ' <"$work/output" 2>"$work/complaint" ||
     report FAIL "$case, for programs" "$(tail -n 1 "$work/complaint")"
-  # What the variables here say holds there, too.
+  # The variables that are set here hold there, too.
   TORII_UDP_INTERFACES=eth1 by_hand "$case, one interface named" 0 12 n1,n2
   says "$case, one interface named" '^1 pair of nodes: by udp \(eth1\), '
   case="torii-check: same bridges"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026, the Torii authors
  *
- * Rank 0 computes for 30 ms and sends a few bytes, many times, and then computes for long. What it
- * sent leaves meanwhile: rank 1 compares the times. Both are on one machine, under one clock.
+ * Rank 0 computes for 30 ms and sends a few bytes, many times, and then computes for long. The
+ * bytes leave meanwhile: rank 1 compares the times. Both are on one machine, under one clock.
  */
 #include <mpi.h>
 #include <stdio.h>

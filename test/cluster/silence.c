@@ -3,8 +3,8 @@
  *
  * silence SECONDS [kill | stop SECONDS | compute SECONDS]: every rank exchanges with every other
  * one for so long. After half a second of it rank 0 says "exchanging", and rank 1 kills itself, is
- * stopped for a while, or makes no calls for a while. Who gets an error says so and when the last
- * exchange had gone well, and ends; else rank 0 says "ok".
+ * stopped for a while, or makes no calls for a while. A rank with an error says so, and when the
+ * last exchange had gone well, and ends; else rank 0 says "ok".
  */
 #include <mpi.h>
 #include <signal.h>

@@ -95,7 +95,7 @@ void atomics_change_words(Bed& bed) {
           w.surely({kNoPeer, 0, at * 8, c.op, width, c.operand, c.compare, &old, 0});
       ASSERT_EQ(status, Status::ok) << "kAtomic: " << status_text(status);
       EXPECT_EQ(old & mask, kBefore & mask) << "kAtomic: the value before";
-      // Of four bytes the comparison is with four, too.
+      // An operation on four bytes compares four, too.
       EXPECT_EQ(w.words[at], (c.after & mask) | (kBefore & ~mask))
           << "kAtomic: operation " << static_cast<int>(c.op) << ", " << int(width) << " bytes";
       at = at * 3 + 1 < kWords ? at * 3 + 1 : 0;

@@ -68,7 +68,7 @@ void gather(Bed& bed) {
   }
 }
 
-// What arrives at `node`, as serial numbers; fails on bytes that nobody sent.
+// The frames that arrive at `node`, as serial numbers; fails on bytes that nobody sent.
 std::vector<uint64_t> serials(const Node& node) {
   std::vector<uint64_t> out;
   for (const auto& frame : node.frames) {
@@ -293,8 +293,8 @@ void every_cookie_is_done_once(Bed& bed) {
   EXPECT_EQ(a.dones.size(), kCookies);
 }
 
-// Rule 3: fill the driver up while nobody receives. What it took arrives, what it refused does
-// not, and one more offer is enough.
+// Rule 3: fill the driver up while nobody receives. The frames it took arrive, those it refused
+// do not, and one more offer is enough.
 void refused_frames_leave_no_trace(Bed& bed) {
   Node& a = bed.node();
   Node& b = bed.node();

@@ -15,7 +15,7 @@
 namespace torii::kit {
 namespace {
 
-// Of nobody else on this network.
+// A key of nobody else on this network.
 SecretKey new_key() {
   static Random random(real_ns() ^ static_cast<uint64_t>(getpid()) << 40);
   SecretKey key;

@@ -180,7 +180,7 @@ void bad_remote_access(Bed& bed, bool write) {
 void bad_puts(Bed& bed) { bad_remote_access(bed, true); }
 void bad_gets(Bed& bed) { bad_remote_access(bed, false); }
 
-// Who needs registration knows when it has ended, and recognizes any key it has not given.
+// A driver that needs registration knows when it has ended, and recognizes any key not its own.
 void keys_end_with_registration(Bed& bed) {
   if (!(bed.node().caps().flags & (kPut | kGet))) return;
   const bool write = bed.node().has(kPut);
@@ -212,7 +212,7 @@ bool holds(const Allocated& a) {
   return std::memcmp(a.base, a.content.data(), a.content.size()) == 0;
 }
 
-// What alloc() gives is the user's, in full, until dealloc(), and longer than the driver lives.
+// Memory from alloc() is the user's, in full, until dealloc(), and longer than the driver lives.
 void allocated_memory_is_the_users(Bed& bed) {
   Node& node = bed.node();
   const PeerId to = node.connect(bed.node());

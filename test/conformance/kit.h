@@ -20,7 +20,7 @@
 
 namespace torii::kit {
 
-// What most cases need of a driver.
+// The flags that most cases need of a driver.
 inline constexpr uint32_t kSure = kReliable;
 
 // A driver to test.
@@ -40,7 +40,7 @@ struct Rig {
   // Its library reads clocks, has threads, and does not live on after a fork: time is real, and the
   // other process is this program executed once more (serve()).
   bool own_clock = false;
-  // Who sends to a peer that is closing may take it for dead: TCP's reset overtakes the last words.
+  // A sender may take a peer that is closing for dead: TCP's reset overtakes the last words.
   bool resets = false;
   uint64_t seed = 1;
   uint64_t frames = 1500;  // each way, in the cases that look for rare faults
@@ -171,7 +171,7 @@ const char* why_not(const Case& c, const Rig& rig, uint32_t flags);
 std::vector<Rig> all_rigs(uint64_t seed);
 // Does the rig's driver open here? If not, *why says why not.
 bool can_open(const Rig& rig, std::string* why);
-// Of these, the emulated cards.
+// The emulated cards among them.
 std::vector<Rig> nic_rigs(uint64_t seed);
 // A rig for any name that open_driver() knows.
 Rig named_rig(const std::string& name, uint64_t seed);

@@ -83,7 +83,7 @@ size_t count(std::string_view text, std::string_view word) {
   return n;
 }
 
-// What the pages promise to the author of a driver.
+// The pages' promises to the author of a driver hold.
 TEST(Matrix, TheInterfaceIsAsSmallAsItSays) {
   const std::string header = text_of("src/drivers/driver.h");
   const size_t class_at = header.find("class Driver {"),

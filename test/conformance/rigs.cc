@@ -18,7 +18,7 @@ namespace {
 constexpr uint32_t kSimAll =
     kReliable | kPeerDown | kNeedsReg | kPut | kGet | kMulticast | kWait | kGuard | kAtomic;
 
-// What goes over the sim driver: nothing, faults, or a link over faults.
+// The layer over the sim driver: nothing, faults, or a link over faults.
 using Over = std::function<std::unique_ptr<Driver>(const OpenBelow&, const DriverEnv&)>;
 
 Rig sim_rig(const std::string& name, SimOptions options, const Over& over = nullptr) {

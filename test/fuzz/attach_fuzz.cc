@@ -27,7 +27,7 @@ namespace {
 
 constexpr uint32_t kEndpoints = 4, kSharedBytes = 8192;
 
-// Of one that listens for the whole run.
+// A socket that listens for the whole run.
 int listener() {
   static const Descriptor socket = [] {
     const std::string name = format_text("torii-attach-fuzz-%d", getpid());

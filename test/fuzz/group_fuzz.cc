@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What somebody who knows a group's key sends to it: frames whose tags are right, or that are
+// Frames to a group from somebody who knows its key: their tags are right, or they are
 // encrypted as they ought to be, with senders, numbers and contents that are nearly right or
 // arbitrary. The link hands up what was in a frame, once, and from its sender.
 #include <memory>

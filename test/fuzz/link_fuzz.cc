@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What a process that knows the key sends to the link of another one: frames whose tags are right,
-// or that are encrypted as they ought to be, and whose numbers, acknowledgements and contents are
-// nearly right or arbitrary. What the link hands up lies inside of what arrived, and each frame
+// Frames to the link of a process from another one that knows the key: their tags are right, or
+// they are encrypted as they ought to be, and their numbers, acknowledgements and contents are
+// nearly right or arbitrary. All that the link hands up lies inside of what arrived, and each frame
 // that it was given to send ends exactly once.
 #include <map>
 #include <memory>
@@ -27,7 +27,7 @@ constexpr uint64_t kMs = 1000000;
 constexpr uint64_t kDeadlineMs = 1000;
 constexpr uint32_t kMtu = 600;
 
-// Of the process under attack.
+// The sink of the process under attack.
 struct Victim final : Sink {
   void packet(PeerId from, std::span<const std::byte> frame) override {
     require(from != kNoPeer && frame.size() <= link::kLongMax, "a frame of a peer");
@@ -45,7 +45,7 @@ struct Victim final : Sink {
   bool down = false;
 };
 
-// Of the other process: learns how much the victim has sent.
+// The sink of the other process: learns how much the victim has sent.
 struct Liar final : Sink {
   void packet(PeerId, std::span<const std::byte> frame) override {
     link::Header header;

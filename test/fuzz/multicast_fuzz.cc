@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What a node that knows the key sends to another one: datagrams of every kind whose tags are
-// right, and whose fields are nearly right or arbitrary, between the node's calls and the passing
+// Datagrams to a node from another one that knows the key: they are of every kind, their tags are
+// right, and their fields are nearly right or arbitrary, between the node's calls and the passing
 // of time. And arbitrary bytes. The node stays in its memory; a datagram that it takes encodes to
 // the same bytes; what it sends is well-formed.
 #include <memory>
@@ -151,7 +151,7 @@ class Victim {
     const auto body = std::as_bytes(std::span(payload));
     multicast::HeaderBytes head;
     multicast::encode(header, body, identity_of(nodes_, 0).secret, &head);
-    // Of the exact size, so that a read behind it is seen.
+    // The buffer has the exact size, so that a read behind it is seen.
     std::vector<std::byte> bytes;
     bytes.reserve(head.size() + body.size());
     bytes.insert(bytes.end(), head.begin(), head.end());

@@ -19,7 +19,7 @@ void try_plan(std::string_view text) {
   for (const FaultRule& rule : plan.rules) require(rule.nth > 0 && rule.offset >= -1);
 }
 
-// What is accepted, written out as text and read again, is the same.
+// A value that is accepted, written out as text and read again, is the same.
 void try_param(std::string_view text) {
   const size_t equals = std::min(text.find('='), text.size());
   const std::string_view name = text.substr(0, equals);

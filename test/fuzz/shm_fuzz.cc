@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What a process of the same node writes into the ring of the shm driver and into the words beside
+// A process of the same node writes into the ring of the shm driver and into the words beside
 // it: requests to put and get, nearly right or arbitrary, and answers to what it was asked for.
 // Nothing outside of the exported region changes, and what was asked for ends exactly once.
 #include <memory>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What others send to the udp driver, over loopback: datagrams that are arbitrary, or nearly right,
-// and addresses to connect to. What is taken for an address is written back to the same bytes.
+// Datagrams that others send to the udp driver, over loopback, arbitrary or nearly right, and
+// addresses to connect to. Bytes that are taken for an address are written back unchanged.
 #include <arpa/inet.h>
 #include <sys/socket.h>
 #include <unistd.h>

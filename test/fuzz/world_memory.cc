@@ -182,7 +182,7 @@ void World::update_frame(uint64_t handle, uint64_t label) {
   check_exports();
 }
 
-// What the interface asked for, or did not ask for.
+// An answer that the interface asked for, or did not ask for.
 void World::updated_frame() {
   wire::Updated h{};
   h.kind = wire::Kind::updated;

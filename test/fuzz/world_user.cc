@@ -15,7 +15,7 @@ constexpr uint64_t kTags = 3;
 constexpr ptl_pt_index_t kPortals = 3;
 constexpr uint32_t kPortalsBytes = 2000;
 
-// Of these only references to live objects are handed to Portals, but they may have gone.
+// Picks one of these: Portals gets only references to live objects, but they may have gone.
 template <typename T>
 T pick(Input& in, const std::vector<T>& from, T none) {
   return from.empty() ? none : from[in.byte() % from.size()];

@@ -198,7 +198,7 @@ static void neighbours(MPI_Win window) {
   add_halves(window, 1, kTurns);
 }
 
-/* What the report counts is as many questions as these and not three times as many. */
+/* The report counts as many questions as these and not three times as many. */
 static void count(MPI_Win window) {
   const int64_t one = 1;
   int64_t old = -1;

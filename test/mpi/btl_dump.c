@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026, the Torii authors
  *
- * What btl/torii says when ob1's dump asks every byte transfer layer about every process: once
- * without details, once with them. It goes to standard error; whoever runs this looks at it. */
+ * The output of btl/torii when ob1's dump asks every byte transfer layer about every process: once
+ * without details, once with them. It goes to standard error, for the caller to check. */
 #include <stdbool.h>
 
 #include "check.h"

@@ -68,8 +68,8 @@ static void pack(uint8_t* to, const uint8_t* from) {
 
 enum { kGapsBytes = kLarge / 100 * 100 };
 
-/* What the type takes from memory whose first kLarge bytes have the pattern and the others are 0.
- */
+/* Checks the bytes that the type takes from memory whose first kLarge bytes have the pattern and
+ * the others are 0. */
 static void verify_packed(const uint8_t* packed, uint32_t seed, const char* what) {
   for (int i = 0; i < kGapsBytes; ++i) {
     const int from = i / 100 * 200 + i % 100;
@@ -138,7 +138,7 @@ static void compute(uint8_t* buffer, uint8_t* packed, MPI_Datatype gaps) {
 
 enum { kTurns = 30 };
 
-/* Of every three messages the sender of two computes, so that the receiver also meets senders that
+/* The sender of two in every three messages computes, so that the receiver also meets senders that
  * were there the last time. */
 static void receive_from_computing(int rank, uint8_t* buffer) {
   for (int turn = 0; turn < kTurns; ++turn) {

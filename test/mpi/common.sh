@@ -56,8 +56,8 @@ options_for() {
   esac
 }
 
-# What differs between Open MPI's releases: how the launcher is told to let the others live when one
-# process dies, and ob1 to do without cross-memory attach; where its internal headers find all others.
+# Differences between Open MPI's releases: how the launcher is told to let the others live when one
+# process dies, and ob1 to do without cross-memory attach; where internal headers find all others.
 name_options() {
   if [ "$openmpi_major" -lt 5 ]; then
     internals=()
@@ -79,7 +79,7 @@ find_openmpi() {
   mapfile -t transport_options < <(options_for "$transport")
 }
 
-# What a run may leave: shared memory and session folders.
+# The leftovers of a run: shared memory and session folders.
 leftovers() { ls -d /dev/shm/* /tmp/ompi.*/pid.* 2>/dev/null | sort; }
 
 # Does a living process use it? Other jobs may run on the machine.

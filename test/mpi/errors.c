@@ -94,7 +94,7 @@ static void complete_failed(int call, MPI_Request* requests) {
     CHECK(requests[i] != MPI_REQUEST_NULL, "call %d: pending request %d is gone", call, i);
 }
 
-/* What is received into a type of two pieces goes another way than what is in one piece. */
+/* A message into a type of two pieces goes another way than one that is in one piece. */
 static void receive_with_pending(int call, int partner, MPI_Datatype type) {
   MPI_Request requests[kPending + 1];
   for (int i = 0; i <= kPending; ++i) /* requests that are used again have seen an error */

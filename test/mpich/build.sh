@@ -11,7 +11,7 @@ quietly() {
   echo "$what: $((SECONDS - begin)) s"
 }
 
-# What the build depends on beside the source: another Torii, or another netmod, and it is made anew.
+# Inputs of the build beside the source: another Torii, or another netmod, and it is made anew.
 stamp() {
   echo "$torii"
   cat "$top"/src/netmod/* "$torii/include/torii.h" | cksum

@@ -6,7 +6,7 @@
 
 cluster() { "$top/test/cluster/cluster" --name "mpich-$$" "$@"; }
 
-# What starts the launcher: on the first node, and it finds the others.
+# The command that starts the launcher: on the first node, and it finds the others.
 where=()
 start_nodes() {
   seq -f 'n%.0f:1' "$nodes" >"$suite/hosts"

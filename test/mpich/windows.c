@@ -18,7 +18,7 @@ struct pair {
   int index;
 };
 
-/* What a rank's part of the window holds. */
+/* The content of a rank's part of the window. */
 struct part {
   int counts[kPlaces];
   long double sums[kPlaces];
@@ -59,7 +59,7 @@ static void count_up(MPI_Win window, int rank, int way) {
   }
 }
 
-/* What is added must stay until the window is flushed. */
+/* Operands must stay until the window is flushed. */
 static void add_up(MPI_Win window, int rank, int round) {
   static long double sums[kPlaces];
   static double halves[kPlaces];

@@ -13,7 +13,7 @@
 
 namespace torii::figures {
 
-// What the hosts' software takes: the cards do not know it.
+// The time that the hosts' software takes: the cards do not know it.
 struct Software {
   uint64_t frame_ns = 0;    // of a frame, on each side
   uint64_t dma_ns = 0;      // beside, if the card moves it: pinning, translation, caches
@@ -31,7 +31,7 @@ struct Setup {
 double frame_ns(const Setup& setup, size_t bytes);
 // Until the sender of a frame knows that it has arrived, because the other driver says so.
 double acknowledged_ns(const Setup& setup, size_t bytes);
-// Of a message of a tagged port.
+// The time of a message of a tagged port.
 double message_ns(const Setup& setup, size_t bytes);
 
 // QsNet on a fat tree; see qsnet.cc. Rates in bytes a microsecond.

@@ -134,7 +134,7 @@ double frames_ns(const Setup& setup, size_t bytes, size_t back, double ways) {
           if (side == 1) send(round);
         }
         if (side == 0) all.end_ns = host.now_ns();
-        // What the card is still to read leaves when its driver polls.
+        // Data that the card is still to read leaves when its driver polls.
         while (!polls_memory(setup) && all.end_ns == 0 && poll()) continue;
       },
       ways);

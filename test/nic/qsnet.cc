@@ -155,7 +155,7 @@ double broadcast_rate(uint32_t hosts) {
   return kFrames * kFrameBytes * 1e3 / crowd.ns();
 }
 
-// Of so many writers together that put to the same memory of another process.
+// The rate of so many writers together that put to the same memory of another process.
 double put_rate(uint32_t writers) {
   constexpr size_t kBytes = 256 << 10, kPuts = 4;
   std::vector<std::byte> target(kBytes), source(kBytes);

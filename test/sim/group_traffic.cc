@@ -46,7 +46,7 @@ struct Message {
 using Messages = std::vector<std::shared_ptr<Message>>;
 
 constexpr unsigned kCount = 5;
-// Who is in which group.
+// The members of each group.
 const std::vector<unsigned> kGroups[] = {{0, 1, 2, 3, 4}, {0, 2, 4}, {1, 2, 3, 4}};
 
 class Traffic {
@@ -93,7 +93,7 @@ class Traffic {
           ASSERT_EQ(0, std::memcmp(s.bytes.data(), r.bytes.data(), s.bytes.size()))
               << a << " to " << b << ", message " << i;
         }
-    // What is posted and not matched holds no credit.
+    // A receive that is posted and not matched holds no credit.
     p_.expect_credit_adds_up();
   }
   uint64_t multicast_frames() {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What a process keeps of peers that it never talks to: the growth of its resident size with the
-// number of processes in the job. Every size is measured in a process of its own, which then
-// exchanges a message with the last peer, to show that what it keeps is enough.
+// The memory that a process keeps of peers that it never talks to: the growth of its resident size
+// with the number of processes in the job. Every size is measured in a process of its own, which
+// then exchanges a message with the last peer, to show that what it keeps is enough.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>

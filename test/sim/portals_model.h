@@ -6,8 +6,8 @@
 // nothing with the library but the types of portals3.h.
 //
 // The test tells the model every call (with the return code of the library), every request in the
-// order in which it reaches its target, and every event. What is left open by the standard, the
-// times of END, ACK and REPLY, the model learns from the events; all else it foresees. Where an
+// order in which it reaches its target, and every event. The model learns what the standard leaves
+// open, the times of END, ACK and REPLY, from the events; all else it foresees. Where an
 // operation has no event that tells its end, it "may be over" until the network is at rest.
 #pragma once
 
@@ -204,7 +204,7 @@ class Model {
                  ptl_handle_md_t handle);
   void md_bind(unsigned p, const ptl_md_t& md, ptl_unlink_t unlink, int rc, ptl_handle_md_t handle);
   void md_unlink(unsigned p, ptl_handle_md_t md, int rc);
-  // What a call with a test queue depends on, before the call. `events`: the queue has some.
+  // Is the test queue of a call empty, before the call? `events`: the queue has some.
   enum class Quiet : uint8_t { yes, no, maybe };
   Quiet quiet(unsigned p, ptl_handle_eq_t eq, ptl_handle_md_t md, bool events);
   void md_update(unsigned p, ptl_handle_md_t md, const ptl_md_t& user, Quiet quiet, int rc);

@@ -112,8 +112,8 @@ bool Model::check_fields(const Process& s, const ptl_event_t& e, const ptl_event
            differ("offset", e.offset, x.offset) || differ("hdr_data", e.hdr_data, x.hdr_data));
 }
 
-// The copy of the descriptor is that after the operation. What else was accepted before the event
-// was looked at may have used up some of the threshold.
+// The copy of the descriptor is that after the operation. Other operations accepted before the
+// event was taken may have used up some of the threshold.
 bool Model::check_md_copy(const Process& s, const Md& md, const ptl_event_t& e, int most) {
   const ptl_md_t& is = e.md;
   const ptl_md_t& x = md.user;
@@ -297,7 +297,7 @@ void Model::unlink_event(Process& s, ptl_handle_eq_t eq, const ptl_event_t& e) {
     finish(s, one, true);
   }
   ptl_event_t expected = md->cause_event;
-  // Of replies without events nothing tells which came last, and how many bytes before a death.
+  // Nothing tells which reply without events came last, and how many bytes before a death.
   const bool unsure = expected.type == PTL_EVENT_REPLY_START && (!md->cause->known || md->vague);
   if (unsure) expected = e;
   if (is(Mutation::unlinks_tell_nothing)) expected = {};

@@ -325,7 +325,7 @@ void Traffic::update(unsigned p) {
   if (test != PTL_EQ_NONE && one_in(2)) {
     (void)node.progress();  // may leave events in the queue
     events = world_.has_events(test);
-    // What happened to the descriptor itself must be known.
+    // The history of the descriptor itself must be known.
     const bool known = !model_.has_acks(*old) && !(old->due && old->busy > 0);
     if (!events || !known) world_.drain(p);
     if (world_.failed() || old->gone || !model_.certain(p, *old)) return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What the handles of torii.h stand for.
+// The objects behind the handles of torii.h.
 #pragma once
 
 #include "core/ni/ni.h"

@@ -50,7 +50,7 @@ struct NiOpener {
 // Replaces the opener; null: PtlNIInit finds no interface. Returns the former one.
 const NiOpener* set_ni_opener(const NiOpener* opener);
 
-// What PtlSetRank said.
+// The rank and size that PtlSetRank gave to the interface.
 RankOverride* rank_override(ptl_handle_ni_t ni);
 
 // The ids that PtlSetNIDMap and PtlSetPIDMap gave to the ranks; empty: those of the launcher.

@@ -25,7 +25,7 @@ const NiOpener* g_opener = &kLaunchedNi;
 ptl_handle_ni_t g_default = PTL_INVALID_HANDLE;
 Portals* g_default_portals = nullptr;
 unsigned g_default_users = 0;
-// Of the interface that PtlNIInit opens next.
+// For the interface that PtlNIInit opens next.
 RankOverride g_next_rank;
 RankMaps g_next_maps;
 
@@ -48,7 +48,7 @@ class Call {
   Call(const Call&) = delete;
 
   explicit operator bool() const { return portals_ != nullptr; }
-  // What to return when there is no interface.
+  // The code to return when there is no interface.
   int error(int code) const { return initialised_ ? code : PTL_NO_INIT; }
   Portals* operator->() const { return portals_; }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What torii_error() tells, for all files of torii.h.
+// The text of torii_error(), for all files of torii.h.
 #pragma once
 
 #include <string>

@@ -53,7 +53,7 @@ void append_words(std::string_view text, std::string* out) {
   }
 }
 
-// What tells one design of processor from another, on the architectures that Linux describes.
+// The text that tells designs of processors apart, on the architectures that Linux describes.
 std::string processor_model(std::string_view cpuinfo) {
   std::string model;
   for (const char* key : {"model name", "cpu model", "cpu"}) {

@@ -20,11 +20,11 @@ struct Hardware {
   bool hashed_cache = false;
 };
 
-// Of this machine; read once, from a dozen small files. (hwloc, which knows the same, takes 10 to
+// This machine; read once, from a dozen small files. (hwloc, which knows the same, takes 10 to
 // 50 ms to load its plug-ins, in every process of a job.)
 const Hardware& hardware();
 
-// What the files under `root` say: proc/cpuinfo, sys/devices/system/cpu/cpu0/cache.
+// The machine as the files under `root` have it: proc/cpuinfo, sys/devices/system/cpu/cpu0/cache.
 Hardware read_hardware(const std::string& root, unsigned processors, bool attach,
                        uint64_t attach_ns = 0);
 

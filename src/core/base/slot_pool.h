@@ -71,8 +71,9 @@ class SlotPool {
   struct Slot {
     alignas(T) unsigned char storage[sizeof(T)];
     Slot* next_free;
-    // Of the object, if the generation is odd: in use. One word, written and read whole: a
-    // processor that reads two halves at once waits until both have left its store buffer.
+    // The object's handle; an odd generation means that the slot is in use. One word, written and
+    // read whole: a processor that reads two halves at once waits until both have left its store
+    // buffer.
     uint64_t handle;
   };
 

@@ -54,8 +54,8 @@ std::string user_tune_file();
 // For all users of the machine: in the folder for configuration that Torii was built with.
 std::string system_tune_file();
 
-// What applies to a machine: `wanted` is a path, "auto" (the user's file, then the system's), or
-// empty (none).
+// The tuning that applies to a machine: `wanted` is a path, "auto" (the user's file, then the
+// system's), or empty (none).
 struct TuneChoice {
   std::string path;          // of the file that was read last; empty: none exists
   const char* missing = "";  // nothing applies, and the user asked for this file: why

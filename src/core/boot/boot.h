@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// Who am I, who are my peers: one exchange of addresses at the start of a job, through whatever
-// started the processes. No call blocks longer than the parameter boot_deadline_ms; a launcher or
-// a peer that ends meanwhile makes the call fail, with one sentence for the user in *why.
+// The identity of this process and of its peers: one exchange of addresses at the start of a job,
+// through whatever started the processes. No call blocks longer than the parameter
+// boot_deadline_ms; a launcher or a peer that ends meanwhile makes the call fail, with one sentence
+// for the user in *why.
 #pragma once
 
 #include <cstddef>
@@ -42,9 +43,9 @@ class Boot {
 
   const BootInfo& info() const { return info_; }
   // Makes `address` (at most kBootAddressMax bytes) known to all. Returns when all have published.
-  // Who publishes again replaces what it published before: lookup() gives the newest.
+  // A process that publishes again replaces what it published before: lookup() gives the newest.
   Status publish(std::span<const std::byte> address, std::string* why);
-  // What `rank` published; after publish(). The bytes are as that process gave them: check them.
+  // The bytes that `rank` published; after publish(). They are as that process gave them: check.
   Status lookup(uint32_t rank, std::vector<std::byte>* address, std::string* why);
   // Returns when all processes have called it.
   virtual Status barrier(std::string* why) = 0;

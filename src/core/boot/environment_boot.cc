@@ -120,7 +120,7 @@ class EnvironmentBoot final : public Boot {
            read_number("TORII_LOCAL_RANK", 0, info_.local_size - 1, &info_.local_rank, why);
   }
 
-  // Of this round's socket.
+  // The address of this round's socket.
   AbstractAddress socket_address() const {
     return AbstractAddress(format_text("torii-boot-%u-%016llx-%u", geteuid(),
                                        static_cast<unsigned long long>(info_.job), round_));

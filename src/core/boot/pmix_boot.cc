@@ -60,7 +60,7 @@ bool load(Pmix* api, std::string* why) {
   return false;
 }
 
-// What a callback leaves behind.
+// The result that a callback leaves behind.
 struct Result {
   std::mutex mutex;
   std::condition_variable changed;
@@ -255,7 +255,7 @@ class PmixBoot final : public Boot {
     return Status::ok;
   }
 
-  // What `rank` published: the number of its node and its address.
+  // The card that `rank` published: the number of its node and its address.
   Status fetch_card(uint32_t rank, std::string* card, std::string* why) {
     SharedResult result;
     Status s = get(rank, key_.c_str(), &result, why);
@@ -313,7 +313,7 @@ class PmixBoot final : public Boot {
     return Status::ok;
   }
 
-  // What this node's part of the launcher has at hand. Never blocks.
+  // A value, if this node's part of the launcher has it at hand. Never blocks.
   bool get_at_hand(const pmix_proc_t& name, const char* key, Result* result) {
     const pmix_info_t optional = switched_on(PMIX_OPTIONAL);
     pmix_value_t* value = nullptr;

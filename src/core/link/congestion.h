@@ -45,7 +45,7 @@ class CongestionWindow {
     threshold_ = std::max(window_ * kBeta, float{kLeast});
     window_ = kLeast;
   }
-  // What was taken for lost had arrived: the peer was late.
+  // A frame that was taken for lost had arrived: the peer was late.
   void was_late() { threshold_ = window_ = std::max(window_, before_); }
 
  private:

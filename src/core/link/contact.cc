@@ -203,8 +203,8 @@ void LinkDriver::refuse(std::span<const std::byte> frame, const Header& header,
   forget_later(id);
 }
 
-// Of the cipher in a hello. Where the settings differ the peer ends at both processes: the other
-// one learns this one's by a hello, too, which goes more than once, as a bye does.
+// The settings for the cipher must be the same. Where they differ the peer ends at both processes:
+// the other one learns this one's by a hello, too, which goes more than once, as a bye does.
 bool LinkDriver::agrees(PeerId id, Peer& peer, const Hello& hello) {
   if (hello.cipher == own_cipher()) return true;
   troubles_.emplace_back(

@@ -109,7 +109,7 @@ constexpr Fold kFold256 = fold_by(256), kFold192 = fold_by(192), kFold128 = fold
 #define TORII_WIDE \
   __attribute__((target("avx512f,avx512bw,avx512vbmi,vpclmulqdq,sse4.2,pclmul,bmi2")))
 
-// What `sum` is worth where `next` begins, added to that.
+// `next`, plus the value that `sum` has where `next` begins.
 TORII_WIDE inline __m512i folded(__m512i sum, __m512i factors, __m512i next) {
   constexpr int kXor3 = 0x96;
   return _mm512_ternarylogic_epi64(_mm512_clmulepi64_epi128(sum, factors, 0x00),
@@ -121,7 +121,7 @@ TORII_WIDE inline __m512i four_times(Fold f) {
                           f.earlier);
 }
 
-// What the 64 bytes of `sum` and `bytes` more, fewer than 64, are worth as the last 64 of them.
+// The last 64 bytes stand for the 64 of `sum` and `bytes` more, fewer than 64.
 TORII_WIDE inline __m512i with_tail(__m512i sum, __m512i by_64, const uint8_t* p, size_t bytes) {
   alignas(64) static constexpr auto kPlaces = [] {
     std::array<uint8_t, 64> places{};

@@ -166,8 +166,8 @@ void LinkDriver::advance(uint64_t now_ns) {
   advanced_ns_ = now_ns;
 }
 
-// What poll() is told is too coarse where something is under way: a round of progress that sends or
-// receives takes longer than a round trip.
+// The time that poll() is given is too coarse where something is under way: a round of progress
+// that sends or receives takes longer than a round trip.
 void LinkDriver::look_at_clock() {
   if (clock_) advance(clock_(clock_context_));
   looked_at_clock_ = true;
@@ -208,7 +208,7 @@ unsigned LinkDriver::poll(uint64_t now_ns, unsigned budget) {
   return count;
 }
 
-// What is completed meanwhile is told the next time.
+// An operation that completes during these upcalls is reported by the next call.
 unsigned LinkDriver::tell_completed() {
   if (completed_.empty()) return 0;
   std::vector<std::pair<uint64_t, Status>> now = std::exchange(completed_, std::move(spare_));
@@ -227,7 +227,7 @@ void LinkDriver::forget_strangers() {
     if (!find(id)) below_->disconnect(id);
 }
 
-// What a peer needs from time to time. False: nothing any more.
+// The periodic work for a peer. False: there is none any more.
 bool LinkDriver::service(PeerId id, Peer& peer) {
   if (peer.down != Status::ok) return !peer.reported;
   find_losses(id, peer);

@@ -273,7 +273,7 @@ class LinkDriver final : public Decorator, private Paths, private Trust, private
   void refuse(std::span<const std::byte> frame, const Header& header, const PublicKey& key);
 
   bool remote() const { return caps_.flags & (kPut | kGet); }
-  // Of frames that carry some of the core's.
+  // The seal of frames that carry some of the core's.
   const Seal& seal() const { return cipher_ ? static_cast<const Seal&>(*cipher_) : tag_; }
   Cipher own_cipher() const { return cipher_ ? cipher_->cipher() : Cipher::none; }
   uint32_t long_max_over(uint32_t long_below) const;
@@ -320,7 +320,7 @@ class LinkDriver final : public Decorator, private Paths, private Trust, private
     size_t count;
     uint64_t asked = 0;  // Peer::asked when it has left
   };
-  // What is handed to the driver below at a time; too much for the stacks of some threads.
+  // Frames that are handed to the driver below at a time; too much for the stacks of some threads.
   struct Outgoing {
     InplaceVector<Tx, kBatchMax> batch;
     InplaceVector<Group, kBatchMax> groups;
@@ -380,7 +380,7 @@ class LinkDriver final : public Decorator, private Paths, private Trust, private
   void hand_up_waiting(PeerId from, Peer& peer);
 
   // groups.cc
-  // What leaves for a lossy group at a time. What is not copied stays where it is.
+  // Frames that leave for a lossy group at a time. A body that is not copied stays where it is.
   struct LossyOutgoing {
     InplaceVector<Tx, kBatchMax> batch;
     InplaceVector<Sealing, kBatchMax> sealings;

@@ -12,8 +12,8 @@ namespace torii::link {
 
 Rail LinkDriver::new_rail() const { return Rail(first_timer_, window_); }
 
-// What was under way by a rail that ended goes again by another one; one that comes back begins
-// anew.
+// Frames that were under way by a rail that ended go again by another one. A rail that comes back
+// begins as a new one.
 void LinkDriver::look_at_rails(PeerId id, Peer& peer) {
   const uint32_t now = rails(id);
   if (now == peer.answering || now == 0) return;

@@ -139,7 +139,7 @@ void LinkDriver::take_genuine(Packet& packet, const Header& header,
     counters_.link_corrupt++;
     return;
   }
-  // What was recorded is no sign of life.
+  // A frame that was recorded and sent again is no sign of life.
   const bool news = is_new(peer, header), first = !peer.heard;
   if (news) {
     packet.genuine = peer.heard = true;
@@ -156,7 +156,7 @@ void LinkDriver::take_genuine(Packet& packet, const Header& header,
     peer.probed |= header.kind == Kind::probe;
   }
   if (header.ack - peer.first <= kWindow) acknowledged(peer, header, read_more(payload));
-  // What has arrived is told before the peer's next words, which may be its last.
+  // Frames that have arrived are reported before the peer's next words, which may be its last.
   if (!completed_.empty()) told_ += tell_completed();
   if (header.kind == Kind::probe || header.kind == Kind::hello) owe_ack(peer, true);
   if (carries_frames(header.kind)) {
@@ -184,7 +184,7 @@ void LinkDriver::take_genuine(Packet& packet, const Header& header,
   if (peer.down != Status::ok || peer.owes_ack || !peer.sent.empty()) activate(from, peer);
 }
 
-// Of parts together none may have come before: if one is missing, all go again, one by one.
+// Parts that came together are all new: if one of them is missing, all go again, one by one.
 bool LinkDriver::is_new(const Peer& peer, const Header& header) {
   if (!carries_frames(header.kind)) return header.seq - peer.words_heard - 1 < ~uint64_t{0} / 2;
   const uint64_t distance = header.seq - peer.expected;
@@ -256,7 +256,7 @@ void LinkDriver::retire(Peer& peer, Sent& sent) {
   if (sent.transmissions == 1 && sent.together > 1) rail.long_frames.arrived();
   sent.stage = Sent::Stage::arrived;
   rail.delivered++;
-  // What comes too soon for the last transmission answers an earlier one.
+  // An acknowledgement that comes too soon for the last transmission answers an earlier one.
   const bool last = sent.transmissions == 1 || now_ns_ - sent.sent_ns >= rail.speed.least_ns();
   if (last && static_cast<int32_t>(sent.turn - rail.arrived) > 0) {
     rail.arrived = sent.turn;
@@ -264,7 +264,7 @@ void LinkDriver::retire(Peer& peer, Sent& sent) {
   }
   if (sent.together && measures(sent)) {
     rail.timer.measured(now_ns_ - sent.sent_ns);
-    // What was taken for lost tells of the peer, which was late, not of the rail.
+    // A frame that was taken for lost tells of the peer, which was late, not of the rail.
     if (flying)
       rail.speed.measured(now_ns_, now_ns_ - sent.sent_ns, rail.delivered - sent.delivered);
   }

@@ -55,7 +55,7 @@ void LinkDriver::fill(const Tx& tx, Sent* out) {
 void LinkDriver::fill_long(const Tx& tx, Peer& peer) {
   const size_t count = numbers_of(tx);
   const auto* body = static_cast<const std::byte*>(tx.pieces[0].iov_base);
-  // Of one length, so that drivers and cards can send many at once.
+  // All parts have one length, so that drivers and cards can send many at once.
   const size_t each = (tx.head_bytes + tx.body_bytes + count - 1) / count;
   size_t left = tx.body_bytes;
   for (size_t i = 0; i < count; i++) {

@@ -19,7 +19,7 @@ class Speed {
         std::min(round_trip_ns, least_ns_ ? least_ns_ + (least_ns_ >> kAgeing) + 1 : ~uint64_t{0});
     const float each_ns = static_cast<float>(round_trip_ns) / static_cast<float>(frames);
     if (frames < kFew && !(each_ns < frame_ns_)) return;
-    // What was true long ago, or in the first bustle, says nothing of now.
+    // A figure from long ago, or from the first bustle, says nothing of now.
     frame_ns_ = fresh(now_ns) ? frame_ns_ + (each_ns - frame_ns_) / kSmooth : each_ns;
     fresh_until_ns_ = now_ns + std::clamp(kFreshTimes * round_trip_ns, kFreshLeastNs, kFreshMostNs);
   }

@@ -388,7 +388,7 @@ Status Imports::transfer_later(Operation* op) {
   return status;
 }
 
-// What the driver refused is asked of the target.
+// An operation that the driver refused is requested of the target.
 void Imports::ask_again(Operation* op) {
   op->local = false;
   const Status status = op->kind == Kind::atomic ? begin_atomic(op, nullptr) : begin_frames(op);
@@ -505,7 +505,7 @@ Status Imports::atomic_locked(Import& import, uint64_t offset, AtomicOp op, unsi
   return Status::ok;
 }
 
-// What became of an operation that the target was asked for.
+// The outcome of an operation that was requested of the target.
 void Imports::frame_event(Op* op, OpEvent event, Status status, uint64_t bytes) {
   auto* const self = static_cast<Imports*>(op->owner.object);
   auto* const o = static_cast<Operation*>(op->owner.argument);
@@ -532,7 +532,7 @@ void Imports::frame_event(Op* op, OpEvent event, Status status, uint64_t bytes) 
 
 // --- flush ---------------------------------------------------------------------------------
 
-// What was stored is seen by all from here. System calls and atomic instructions need no fence.
+// From here on all see what was stored. System calls and atomic instructions need no fence.
 Status Imports::flush(Peer* peer, torii_done_t done, void* arg) {
   if (std::exchange(stored_, false)) std::atomic_thread_fence(std::memory_order_seq_cst);
   if (pending_ == 0 && !failed_) return Status::ok;

@@ -35,7 +35,7 @@ struct ImportedLock {
   uint64_t held = 0;
 };
 
-// What is under way to a peer. A flush ends an epoch, and is over when all up to it are.
+// The operations under way to a peer. A flush ends an epoch, and is over when all up to it are.
 struct Traffic {
   struct Epoch {
     uint32_t pending = 0;
@@ -140,7 +140,7 @@ class Imports {
     if (import.pending > 0) Protocol::look(*import.peer);
     return import.pending > 0 ? Status::pending : std::exchange(import.failed, Status::ok);
   }
-  // Of all peers if `peer` is null.
+  // Flushes the operations to all peers if `peer` is null.
   Status flush(Peer* peer, torii_done_t done, void* arg);
 
   // Short writes wait for others?
@@ -162,7 +162,7 @@ class Imports {
     bool local = false;    // write: complete when the memory may be reused
     bool in_call = false;  // the call that began it has not returned
     bool left = false;     // it said so during the call
-    // Of an atomic operation:
+    // For an atomic operation:
     bool locked = false;  // the answer may be that its lock is not free
     RemoteAtomic atomic;
     uint64_t old = 0;

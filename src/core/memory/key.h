@@ -35,7 +35,7 @@ struct ExportKey {
   std::span<const std::byte> of(std::string_view driver) const;
 };
 
-// What peers may do with an export; the numbers of torii_access_t.
+// The accesses that peers may make to an export; the numbers of torii_access_t.
 enum AccessRight : uint32_t { kMayRead = 1, kMayWrite = 2, kMayUpdate = 4 };
 inline constexpr uint32_t kRightsAll = kMayRead | kMayWrite | kMayUpdate;
 
@@ -54,7 +54,7 @@ class KeyWriter {
 // False: no key of this version, or broken.
 bool parse_key(std::span<const std::byte> bytes, ExportKey* out);
 
-// What proves that somebody has the key and knows the tag: both are needed to make it.
+// The proof that somebody has the key and knows the tag: both are needed to make it.
 uint64_t access_label(uint64_t nonce, uint64_t tag);
 
 }  // namespace torii

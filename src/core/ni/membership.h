@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// Who may talk to this process over one of its drivers: the members of its job, as directories of
-// the faces know them, and anybody while the application waits for strangers.
+// The processes that may talk to this one over one of its drivers: the members of its job, as
+// directories of the faces know them, and anybody while the application waits for strangers.
 #pragma once
 
 #include <map>
@@ -15,7 +15,8 @@
 
 namespace torii {
 
-// What the faces of an interface say; all its drivers share it. The interface's lock guards it.
+// The directories that the faces of an interface add. All its drivers share them; the interface's
+// lock guards them.
 class Directories {
  public:
   explicit Directories(uint64_t job, uint32_t size) : job_(job), size_(size) {}
@@ -29,7 +30,7 @@ class Directories {
   // Not in Torii's own thread: a launcher's library may serve one thread only.
   void allow_questions(bool allowed) { may_ask_ = allowed; }
   bool may_ask() const { return may_ask_; }
-  // What the process has published; empty: it is not known.
+  // The address that the process has published; empty: it is not known.
   std::vector<std::byte> find(const Who& who) const;
 
  private:

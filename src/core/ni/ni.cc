@@ -70,7 +70,8 @@ struct WaitingThread {
   ~WaitingThread() { --waiting_threads; }
 };
 
-// Of this process, for its children; a program has one or two, a simulation may have more.
+// All interfaces, for children of this process; a program has one or two, a simulation may have
+// more.
 ForkTable<Ni*, 256> g_interfaces;
 
 NiLock::Users users_of(const NiConfig& config) {
@@ -215,7 +216,7 @@ bool Ni::changed(Waiter& waiter) {
   return missed(waiter) || called;
 }
 
-// What a waiting thread does after some polls without an event.
+// The back-off of a waiting thread after some polls without an event.
 [[gnu::hot]] int Ni::rest(Waiter& waiter, Waits waits) {
   if (waiter.takes_turn()) {
     without_callers_lock(sched_yield);

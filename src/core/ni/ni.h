@@ -114,8 +114,8 @@ class Ni final : public Upper, public PortalsHost {
     if (due) run_callbacks();
     return int(events) + due;
   }
-  // What the caller of a step wants: a look before it goes on with work of its own, to wait, or to
-  // wait for any of the interfaces that wait together.
+  // The reason why a caller makes a step: to look before it goes on with work of its own, to wait,
+  // or to wait for any of the interfaces that wait together.
   enum class Waits : uint8_t { looks, here, any };
 
   // As torii_wait_step; the caller does not hold the lock.
@@ -140,7 +140,7 @@ class Ni final : public Upper, public PortalsHost {
     seen.store(rounds_.load(std::memory_order_relaxed), std::memory_order_relaxed);
     return events;
   }
-  // What a caller does after a round of progress that found so many events; it does not hold the
+  // The back-off after a round of progress that found so many events; the caller does not hold the
   // lock. Nonzero: it gave the processor away.
   int rest_after(int events, Waits waits) {
     Waiter& w = waiter();
@@ -201,7 +201,7 @@ class Ni final : public Upper, public PortalsHost {
     waits_for_others_ = others;
     unlock();
   }
-  // Who may talk to this process; under the lock.
+  // The directories of processes that may talk to this one; under the lock.
   Directories& directories() { return directories_; }
   // As torii_missed_network(); empty: none.
   const std::string& missed_network() const { return missed_network_; }
@@ -265,8 +265,8 @@ class Ni final : public Upper, public PortalsHost {
     away();
     if (own) own->take(own->arg);
   }
-  // What ends a sleep: what happens here; also what arrives at those of the interfaces beside where
-  // nobody else sleeps; or all that happens at any of them.
+  // The events that end a sleep: those that happen here; also arrivals at those of the interfaces
+  // beside where nobody else sleeps; or all that happens at any of them.
   enum class Wakers : uint8_t { here, arrivals, all };
   static Wakers wakers(Waits waits) {
     return waits == Waits::looks  ? Wakers::here

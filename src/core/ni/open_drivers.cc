@@ -86,7 +86,7 @@ bool Ni::open_drivers(std::string* why) {
   return false;
 }
 
-// What drivers for networks need, on which others can send. One key pair serves them all.
+// Lets drivers for networks on which others can send know the job. One key pair serves them all.
 bool Ni::admit_members(const std::string& driver, DriverEnv* env, std::string* why) {
   const Who self{config_.self.job, config_.self.rank};
   memberships_.push_back(std::make_unique<Membership>(self, driver, directories_));

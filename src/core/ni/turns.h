@@ -39,7 +39,7 @@ struct TurnTable {
   Slot slots[kSlots];
 };
 
-// What a waiting process makes of the table. Times are of the node's monotonic clock.
+// The use that a waiting process makes of the table. Times are of the node's monotonic clock.
 class Turns {
  public:
   static constexpr uint64_t kTurnNs = 2'000'000;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What a thread does that waits in a loop of its own: poll as long as it has a processor to itself;
-// otherwise first give the processor to whoever else wants it, then sleep. Whether somebody else
-// wants it is known from the number of processes, or seen: the thread was taken off the processor
-// while it waited. One object for each waiting thread.
+// The conduct of a thread that waits in a loop of its own: it polls as long as it has a processor
+// to itself; otherwise it first gives the processor to whoever else wants it, then sleeps. Whether
+// somebody else wants it is known from the number of processes, or seen: the thread was taken off
+// the processor while it waited. One object for each waiting thread.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct WaitPolicy {
   double own = 1;        // processors that the threads of this process can count on
 };
 
-// What the calling thread has used so far.
+// The processor time that the calling thread has used so far, and its switches.
 struct ThreadUse {
   static constexpr uint64_t kUnknown = ~uint64_t{0};
 
@@ -45,7 +45,7 @@ class Waiter {
   // Nothing happened. True once in a while: ask rest().
   bool idle() { return ++polls_ >= glances_; }
 
-  // What to do now; for `sleep`, at most *sleep_ns long. `now_ns` is monotonic and not 0; `use`
+  // The next step; for `sleep`, at most *sleep_ns long. `now_ns` is monotonic and not 0; `use`
   // asks for the thread's use. A caller that is not patient has work of its own to go back to.
   Rest rest(const WaitPolicy& policy, bool patient, uint64_t now_ns, ThreadUse (*use)(),
             uint64_t* sleep_ns);
@@ -127,7 +127,7 @@ class Waiter {
   ThreadUse sample_;
 };
 
-// Of the calling thread.
+// The use of the calling thread.
 ThreadUse thread_use();
 
 }  // namespace torii

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What is inside a Portals handle: {kind:3, interface:4, epoch:5, index:20, generation:32}. The
+// The fields of a Portals handle: {kind:3, interface:4, epoch:5, index:20, generation:32}. The
 // interface and its epoch (how often that number was given out) make the tag; index and
 // generation are those of the interface's SlotPool.
 #pragma once

@@ -25,7 +25,7 @@ class Memory {
   Memory& operator=(const Memory& other);
   ~Memory() { release(); }
 
-  // What a descriptor from the user describes. `invalid`: it makes no sense (PTL_MD_ILLEGAL).
+  // The memory of a descriptor from the user. `invalid`: it makes no sense (PTL_MD_ILLEGAL).
   static Status describe(const ptl_md_t& md, uint32_t pieces_max, Memory* out);
   uint64_t bytes() const { return bytes_; }
   // The part [offset, offset + bytes), which must lie inside. `no_memory` is the only error.

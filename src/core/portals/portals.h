@@ -27,7 +27,7 @@
 
 namespace torii {
 
-// What Portals needs of the interface it belongs to.
+// The services that Portals needs of the interface it belongs to.
 class PortalsHost {
  public:
   // The interface's lock. Not recursive.
@@ -74,7 +74,7 @@ struct MdRegion {
   ptl_size_t length = 0;
 };
 
-// What a match entry is made from.
+// The values that a match entry is made from.
 struct MeCriterion {
   ptl_process_id_t match_id{PTL_NID_ANY, PTL_PID_ANY};
   ptl_match_bits_t match_bits = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What Portals keeps of an operation that the protocol has under way.
+// The state that Portals keeps of an operation that the protocol has under way.
 #pragma once
 
 #include <cstdint>

@@ -287,7 +287,7 @@ bool Protocol::send_frame(Op* op, const std::byte* head, uint32_t head_bytes, ui
   tx.pieces = pieces;
   tx.body_bytes = uint32_t(bytes);
   tx.local = op->local ? &op->local->region : nullptr;
-  // What was packed is not kept until the target has it.
+  // Packed data is not kept until the target has it.
   tx.lent = !packed && !functions && lends(op, caps, bytes);
   const bool borrowed = bytes > caps.inline_max || tx.lent;
   tx.awaited = awaited(op) && offset + bytes == op->accepted;

@@ -22,8 +22,8 @@ struct Op;
 struct Peer;
 struct Registration;
 
-// What the owner of an operation learns. Which events an operation owes is said where it is
-// begun; after the last of them the operation is gone.
+// The events that the owner of an operation learns. Where an operation is begun it is said which of
+// them it owes; after the last of them the operation is gone.
 enum class OpEvent : uint8_t {
   sent,      // put: the source memory may be reused
   acked,     // put with acknowledgement: delivered; `bytes` the target accepted
@@ -47,8 +47,8 @@ struct Owner {
 
 struct RemoteAccess;
 
-// Who is told that a remote read or write is over. What becomes an operation has no place for
-// `words`: they are kept by Protocol::try_access() only.
+// The owner of a remote read or write, who is told that it is over. An access that becomes an
+// operation has no place for `words`: they are kept by Protocol::try_access() only.
 struct AccessOwner {
   void (*notify)(const RemoteAccess& over, Status status);
   void* object;
@@ -98,7 +98,7 @@ enum class OpStage : uint8_t {
   finished,   // over; the owner learns it when the driver has given the memory back
 };
 
-// Of a target that has asked for frames, though it could have read the payload.
+// The state of a target that has asked for frames, though it could have read the payload.
 enum class Asked : uint8_t {
   no,
   yes,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What a process keeps of another one that it talks to.
+// The state that a process keeps of another one that it talks to.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace torii {
 
-// Who a process is; travels in addresses and hellos.
+// The identity of a process; travels in addresses and hellos.
 struct Identity {
   uint64_t job = 0;
   uint32_t rank = ~0u;

@@ -54,7 +54,7 @@ size_t pack_zeros(std::span<const std::byte> in, std::byte* out) {
   return n;
 }
 
-// What pack_zeros wrote, behind kPacked; the bytes written to out, 0: it makes no sense.
+// Undoes pack_zeros, behind kPacked; returns the bytes written to out, 0: it makes no sense.
 size_t unpack_zeros(std::span<const std::byte> in, std::span<std::byte> out) {
   size_t n = 0;
   for (size_t i = 0; i < in.size(); ++i) {
@@ -71,7 +71,7 @@ size_t unpack_zeros(std::span<const std::byte> in, std::span<std::byte> out) {
   return n;
 }
 
-// Of a process, and not only of one way to it.
+// The process has ended, and not only one path to it.
 bool is_end(Status status) { return status == Status::peer_dead || status == Status::peer_closed; }
 
 Identity identity_of(const wire::Hello& h) {
@@ -317,8 +317,8 @@ Status Protocol::reach(Peer& peer, std::span<const std::byte> addresses, size_t 
       set_route(peer, uint8_t(i), route);
       ++counters_->peers_connected;
       *why += absent;
-      // What waits for the first contact may have to go by another driver: it bears no key of this
-      // one, and is cut to frames that all carry.
+      // Frames that wait for the first contact may have to go by another driver: they bear no key
+      // of this one, and are cut to a length that all carry.
       peer.unproven = peer.remote_denied = is_network(driver_names_[i]) && i + 1 < drivers_.size();
       if (peer.unproven) peer.addresses.assign(addresses.begin(), addresses.end());
       return Status::ok;

@@ -28,10 +28,10 @@
 
 namespace torii {
 
-// What a request addresses: one of the two kinds of match space, or exported memory.
+// The space that a request addresses: one of the two kinds of match space, or exported memory.
 enum class Space : uint8_t { portal, tagged, memory };
 
-// What a request says, apart from its payload.
+// The description of a request, apart from its payload.
 struct Envelope {
   Space space = Space::portal;
   uint8_t index = 0;  // portal table entry or tagged port
@@ -65,7 +65,7 @@ struct Arrival {
 
 Arrival tagged_arrival(Peer& peer, const wire::Tagged& header, std::span<const std::byte> payload);
 
-// What a put whose payload is kept by the room above still owes its sender.
+// The debt to the sender of a put whose payload the layer above keeps.
 struct Debt {
   uint64_t peer_op = 0;
   uint32_t credit = 0;
@@ -103,7 +103,7 @@ struct ProtocolConfig {
   Identity self;
   uint64_t eager_limit = 0;   // 0: the driver's advice
   uint64_t eager_window = 0;  // granted to each peer
-  // Of how long sources are waited for; in nanoseconds. None: for ever.
+  // Measures how long sources are waited for; in nanoseconds. None: for ever.
   uint64_t (*clock)(void* context) = nullptr;
   void* clock_context = nullptr;
 };
@@ -179,7 +179,7 @@ class Protocol final {
   // here or told: not this way, use frames. `again`: it is for access_later(); nothing happened.
   Status try_access(Peer& peer, uint32_t remote, uint64_t offset, void* base, uint64_t bytes,
                     bool reading, const AccessOwner& owner);
-  // What is too long for one piece, or has to wait for others.
+  // For an access that is too long for one piece, or has to wait for others.
   Status access_later(Peer& peer, uint32_t remote, uint64_t offset, void* base, uint64_t bytes,
                       bool reading, const AccessOwner& owner);
   // As try_access(), if it is over when this returns. False: nothing happened that try_access()
@@ -287,7 +287,7 @@ class Protocol final {
 
  private:
   static constexpr unsigned kPollBudget = 64;  // events of one driver in a round of progress
-  // Of a cookie of an access, in the half of a handle that has the index: no pool is so large.
+  // Marks the cookie of an access, in the half of a handle that has the index: no pool is so large.
   static constexpr uint64_t kAccessCookie = uint64_t{1} << 31;
   // For frames that a source was asked for: it may be busy with those of others.
   static constexpr uint64_t kPatienceNs = 100000;

@@ -15,12 +15,12 @@ using wire::Kind;
 
 namespace {
 
-// What a target says of a request that it does not serve.
+// True for the answers of a target to a request that it does not serve.
 bool refusal(Status status) {
   return status == Status::dropped || status == Status::denied || status == Status::invalid;
 }
 
-// What the headers of messages for a tagged port have in common.
+// The fields that the headers of messages for a tagged port have in common.
 template <typename H>
 inline Arrival for_port(Peer& peer, Kind kind, const H& h, uint64_t length) {
   Arrival a;
@@ -143,7 +143,7 @@ void Protocol::on_request(Peer& peer, const wire::Frame& frame) {
   uint32_t units = 0;
   if (h.kind == Kind::put) {
     if (peer.inflow) return bad_frame(&peer, "eager message inside another one", "bytes", h.length);
-    // What goes to an export is never kept.
+    // Data for an export is never kept.
     if (!(h.flags & wire::kMemorySpace) && !take_window(peer, h.length, &units))
       return bad_frame(&peer, "eager message beyond the granted window", "bytes", h.length);
   } else if (h.kind == Kind::getput && h.length > kGetputMax) {

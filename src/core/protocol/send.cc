@@ -15,7 +15,7 @@ using choice::Way;
 
 namespace {
 
-// Of a key, without the words of zeros at its end.
+// The length of a key without the words of zeros at its end.
 uint16_t telling_bytes(const std::byte* key, uint32_t bytes) {
   uint64_t word = 0;
   for (; bytes > sizeof(word); bytes -= sizeof(word)) {
@@ -84,7 +84,7 @@ bool Protocol::keeps(const Peer& peer, const Data& data, uint64_t bytes, uint32_
   return peer.plan.can(kNeedsReg) && registrations_.keeps(*peer.driver, data.at(0), bytes, access);
 }
 
-// What of the operation the driver itself is to move from or to memory here.
+// The payload that the driver itself is to move from or to memory here.
 choice::Payload Protocol::local_payload(const Op* op) {
   choice::Payload payload;
   payload.bytes = op->accepted;

@@ -75,7 +75,7 @@ constexpr T little(T value) {
 
 // Eager bytes handed back to the sender travel in units of this many bytes.
 inline constexpr uint32_t kCreditUnit = 64;
-// What a message costs: its payload and a share of the receiver's bookkeeping.
+// The cost of a message: its payload and a share of the receiver's bookkeeping.
 constexpr uint64_t credit_units(uint64_t bytes) {
   return 1 + bytes / kCreditUnit + (bytes % kCreditUnit != 0);
 }

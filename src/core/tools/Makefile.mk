@@ -17,7 +17,7 @@ $(man_pages): src/core/tools/man-page
 	$(AM_V_GEN)$(SHELL) $(srcdir)/src/core/tools/man-page $(TEST_RUNNER) \
 		./$(filter-out %/man-page,$^) >$@.new && mv $@.new $@
 
-# What the tools and their tests are made of, beside the library.
+# The sources of the tools and their tests, beside the library.
 noinst_LIBRARIES += libtorii_tools.a
 libtorii_tools_a_SOURCES = \
 	src/core/tools/check/check_data.cc \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What this machine and container allow, as far as it bears on the choice of paths.
+// The permissions of this machine and container, as far as they bear on the choice of paths.
 #pragma once
 
 #include <string>

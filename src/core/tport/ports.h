@@ -64,7 +64,7 @@ struct Port {
   ArrivalList arrivals;
 };
 
-// What a receive asks for.
+// The messages that a receive matches.
 struct MatchSpec {
   Peer* source;  // null: anyone
   uint64_t tag;

@@ -26,8 +26,8 @@ constexpr size_t kSecretBytes = 32;  // of both curves
 constexpr size_t kPointBytes = 1 + kPublicKeyBytes;
 constexpr size_t kWholePointBytes = 1 + 2 * kPublicKeyBytes;
 constexpr unsigned char kEvenPoint = 2;  // SEC 1, section 2.3.3: compressed, y is even
-// Of the last byte of a public key: an X25519 one never has it (RFC 7748, section 5), so those of
-// P-256 are drawn until theirs has.
+// A bit in the last byte of a public key: an X25519 one never has it (RFC 7748, section 5), so
+// those of P-256 are drawn until theirs has.
 constexpr std::byte kP256Bit{0x80};
 
 // A public key of P-256 is the x of a point, big-endian. A point and its opposite have the same x,

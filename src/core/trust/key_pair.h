@@ -22,7 +22,7 @@ class KeyPair : public Keys {
   static std::unique_ptr<KeyPair> draw(Curve curve, std::string* why);
   virtual ~KeyPair() = default;
 
-  // What a public key is a key of.
+  // The curve of a public key.
   static Curve curve_of(const PublicKey& key);
 };
 

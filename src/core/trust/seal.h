@@ -33,13 +33,13 @@ struct EndCipherKey {
   void operator()(CipherKey* key) const;
 };
 
-// Of one direction between two processes.
+// The keys of one direction between two processes.
 struct SealKey {
   TagKey tag{};
   std::unique_ptr<CipherKey, EndCipherKey> cipher;  // null: its frames are only tagged
 };
 
-// A frame that leaves. Of its head 24 bytes travel readable, with 8 of the seal behind them.
+// A frame that leaves. 24 bytes of its head travel readable, with 8 of the seal behind them.
 struct Sealing {
   std::byte* head = nullptr;  // 32 bytes, the last 8 are written
   uint64_t unsent = 0;        // under the seal, too: both ends know it, and it does not travel

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What the cards of one fabric share. Private to drivers/fabric.
+// The state that the cards of one fabric share. Private to drivers/fabric.
 //
 // Each endpoint has an inbox, a heap of items ordered by time. A frame lies in the inbox of its
 // target, which takes it out, and puts `done` into the inbox of the sender. All that one endpoint

@@ -126,7 +126,7 @@ bool FaultDriver::open(const OpenBelow& open_below, const DriverEnv& env) {
       return false;
     }
   }
-  // What is held back for one peer is not held back for a group, and the other way round.
+  // A frame held back for one peer is not held back for a group, and the other way round.
   if (plan_.uses(Fault::delay)) caps_.flags &= ~kMulticast;
   // Different faults in different processes, the same in every run.
   std::vector<std::byte> address(caps_.address_bytes);

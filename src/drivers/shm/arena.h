@@ -149,7 +149,7 @@ class ArenaView {
   // map it, use other ways.
   Status find(const Address& owner, const ArenaKey& key, uint64_t base, uint64_t bytes,
               std::byte** at);
-  // What the owner says of a guarded region, but for `at`; results as of find().
+  // Everything of a guarded region as its owner describes it, but for `at`; results as of find().
   Status guarded(const Address& owner, const ArenaKey& key, Guarded* out);
 
  private:
@@ -185,7 +185,7 @@ class Exports {
  public:
   // `self`: this process's address.
   explicit Exports(const Address& self) : self_(self) {}
-  // What is handed out of the arena stays usable for ever.
+  // Memory that was handed out of the arena stays usable for ever.
   ~Exports() {
     if (arena_ && !arena_->empty()) std::ignore = arena_.release();
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What lies in a segment. Every process owns one; peers write frames
+// The layout of a segment. Every process owns one; peers write frames
 // into their rings, and the few words below that say so.
 //
 //   +--------+---------------------------+----------+----------+----------
@@ -163,7 +163,7 @@ struct Claim {
   // that it carried out, but for gets, which it answers; the last that it has begun with, and is
   // through with, one way or another.
   std::atomic<uint64_t> applied;
-  // Of atomic operations, here because their initiator polls `applied`.
+  // The results of atomic operations, here because their initiator polls `applied`.
   std::atomic<uint64_t> results[kResults];
   alignas(kLine) std::atomic<uint64_t> taking;
   std::atomic<uint64_t> seen;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// Who is there, who has gone, and the rings between us. Nothing here is on the path of a frame.
+// Arrival and end of peers, and the rings between us. Nothing here is on the path of a frame.
 #include <errno.h>
 #include <unistd.h>
 

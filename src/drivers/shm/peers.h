@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// Who is there, who has gone, and the rings between us (peers.cc); sleeping and waking (wait.cc).
+// Arrival and end of peers, and the rings between us (peers.cc); sleeping and waking (wait.cc).
 #pragma once
 
 #include <poll.h>
@@ -61,7 +61,7 @@ struct OpenRequest {
   }
 };
 
-// Of one peer, in the order of their numbers, in which they end.
+// The requests to one peer, in the order of their numbers, in which they end.
 struct RequestQueue {
   explicit RequestQueue(Claim& c) : claim(c), posted(c.seen.load(acquire)), applied(posted) {}
   OpenRequest& operator[](uint32_t i) { return open[(head + i) % kRequests]; }
@@ -97,7 +97,7 @@ struct AnswerBatch {
 inline constexpr uint32_t kNoClaim = ~0u;
 inline constexpr unsigned kClosingYields = 1u << 20;  // some hundred ms, or time slices
 
-// What is not needed to move a frame.
+// The state of a peer that is not needed to move a frame.
 struct PeerDetails {
   Segment segment;       // the peer's; not mapped if it could not be opened or is awaited
   bool given = false;    // the peer handed it over: it cannot be opened again

@@ -99,7 +99,7 @@ Status RemoteMemory::reach(uint32_t remote, Reach* out) const {
     status = attach(peer, write, {rma.pieces, rma.piece_count}, {&remote, 1}, rma.bytes);
   }
   if (write || status != Status::ok || !import.guarded) return status;
-  // What was read may be somebody else's by now if the export ended meanwhile.
+  // The bytes read may be somebody else's by now if the export ended meanwhile.
   std::atomic_thread_fence(acquire);
   return import.guarded->word.ended(relaxed) ? Status::invalid : Status::ok;
 }
@@ -169,7 +169,7 @@ void Coalescer::make() {
   }
   const Status together = remote_.attach(*peer_, write_, {local, ranges}, {remote, ranges}, bytes);
   if (together == Status::ok) counters_.gathered_accesses += ranges;
-  // What one of them lacks, the others need not: each by itself.
+  // One may fail where the others need not: each goes by itself.
   for (unsigned i = 0; i < count_ && together != Status::ok; i++)
     if (status[i] == Status::ok)
       status[i] = remote_.attach(*peer_, write_, all_[i].piece, all_[i].remote);

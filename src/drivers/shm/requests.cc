@@ -212,7 +212,7 @@ void Requests::take_arrived(Peer& peer) {
   if (peer.in.consume() && peer.there) peers_.wake_if_sleeping(peer);
 }
 
-// What came of the only one that is outstanding, or `pending`.
+// The result of the sole outstanding request, or `pending`.
 Status Requests::complete_sole(Peer& peer) {
   RequestQueue& queue = *peer.requests;
   if (!read_applied(peer) || !queue.carried_out(queue[0])) return Status::pending;
@@ -303,7 +303,7 @@ unsigned Requests::make_cancelled(Peer& peer) {
   return count;
 }
 
-// What is left of it.
+// Carries out the rest of a request that the target has not completed.
 Status Requests::make(Peer& peer, const OpenRequest& one) {
   const RequestQueue& queue = *peer.requests;
   if (queue.carried_out(one)) return result(queue, one);
@@ -362,7 +362,7 @@ void Requests::end(Peer& peer) {
       answer_get(peer, request, more);
     } else {
       carry_out(peer, request, bytes + sizeof(request));
-      // Of gets the answer tells, and the initiator polls this line.
+      // A get is over by its answer, so only this path stores to the line that the initiator polls.
       claim.applied.store(number, release);
     }
   }

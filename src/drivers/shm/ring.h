@@ -212,7 +212,7 @@ struct RingReceiver {
   static constexpr uint32_t kShortSpan = 2;   // lines of a frame
   static constexpr uint32_t kFetchAhead = 3;  // lines
 
-  // What comes with a frame is its kind.
+  // The kind of the frame that was found.
   enum class Found : uint8_t {
     nothing,
     frame = kKindFrame,

@@ -100,7 +100,7 @@ struct Given {
 // ask at once. `unreachable`: *why holds the reason and the remedy.
 Status ask(const Address& address, Descriptor* request, std::string* why);
 
-// What came in answer: `ok`; `again`: nothing yet; `io_error`: nothing will come, ask again.
+// Takes the answer: `ok`; `again`: nothing yet; `io_error`: nothing will come, ask again.
 Status receive(const Descriptor& request, Given* out);
 
 }  // namespace torii::shm

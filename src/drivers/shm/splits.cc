@@ -163,8 +163,8 @@ void Splits::end(const Peer& peer) {
   }
 }
 
-// What was taken is written within microseconds, unless the process that took it has no processor,
-// or is dead.
+// Pages that were taken are written within microseconds, unless the process that took them has no
+// processor, or is dead.
 void Splits::await() {
   for (OpenSplit& open : all_)
     for (unsigned n = 0; open.peer && n < kClosingYields && !over(open); n++) sched_yield();

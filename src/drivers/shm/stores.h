@@ -64,7 +64,7 @@ class StoreChoice {
 
  private:
   static constexpr uint32_t kPastFrom = 2048;  // bytes; of shorter ones the fence costs more
-  // Of so many of these one is measured, for reading the counter takes time; one more rarely by the
+  // One in so many bodies is measured, for reading the counter takes time; one more rarely by the
   // stores that are not in use, and while neither of the ordinary ones are.
   static constexpr uint32_t kMeasureOne = 8;
   static constexpr uint32_t kRetry = 256;
@@ -72,8 +72,8 @@ class StoreChoice {
   // Ticks of an ordinary store of a line: about 5 between the threads of one core, 10 to 20 between
   // cores with a common cache, 40 to 70 between others.
   static constexpr uint32_t kFarLine = 32 * kPart;
-  // What costs more may have been interrupted: once, that moves no average between near lines and
-  // far ones.
+  // A store that costs more may have been interrupted: once, that moves no average between near
+  // lines and far ones.
   static constexpr uint32_t kMost = 2 * kFarLine;
   static constexpr uint32_t kMemory = 8;  // a new cost is so large a part of the average
 

@@ -55,7 +55,7 @@ SwitchPoints switch_points(const Params& params, const Hardware& machine, bool t
   points.eager_limit = static_cast<uint32_t>(chosen(params.shm_eager_limit, eager));
   points.eager_least =
       static_cast<uint32_t>(chosen(params.shm_eager_limit, fast ? eager : cache / 16));
-  // What is longer goes through the ring as well where attach is slow and each process has a
+  // A longer message goes through the ring as well where attach is slow and each process has a
   // processor: both copy at the same time, while the kernel looks up pages.
   points.remote_min = chosen(params.shm_remote_min, fast         ? kFastRemote
                                                     : take_turns ? cache / 16
@@ -85,7 +85,7 @@ SwitchPoints switch_points(const Params& params, const Hardware& machine, bool t
   return points;
 }
 
-// What does not fit waits until the sender looks again, and could be read if it were announced.
+// A message that does not fit waits until the sender polls again; announced, it could be read.
 uint32_t eager_limit_for(const SwitchPoints& points, uint64_t ring_bytes) {
   const uint64_t quarter = std::max<uint64_t>(ring_bytes / 4, points.eager_least);
   return static_cast<uint32_t>(std::min<uint64_t>(quarter, points.eager_limit));

@@ -16,7 +16,7 @@ namespace torii::shm {
 inline constexpr unsigned kGatherMost = 32;
 inline constexpr uint64_t kGatherBytes = 256 << 10;
 inline constexpr uint64_t kGatherLongest = 128 << 10;
-// Of several between two polls, those from and up to so many bytes; no longer get is requested.
+// The shortest and longest to be coalesced between two polls; no longer get is requested.
 inline constexpr uint64_t kCoalescePutMin = 512;
 inline constexpr uint64_t kCoalesceGetMin = 1 << 10;
 inline constexpr uint64_t kCoalesceMost = 8 << 10;
@@ -24,8 +24,8 @@ inline constexpr uint64_t kCoalesceMost = 8 << 10;
 struct SwitchPoints {
   uint32_t eager_limit;  // longest message to be sent eagerly
   uint32_t eager_least;  // the same if not even four of those fit a ring
-  // Of the messages announced, the shortest to go by cross-memory attach, and the shortest to do so
-  // if the sender, which is asked to send it through the ring, does not look.
+  // The shortest announced message to go by cross-memory attach, and the shortest to do so if the
+  // sender, which is asked to send it through the ring, does not poll.
   uint64_t remote_min;
   uint64_t offer_min;
   uint64_t split_min;  // shortest get that both processes work at
@@ -38,8 +38,8 @@ struct SwitchPoints {
   bool choose_stores;       // how long bodies are written is measured (stores.h)
 };
 
-// What the parameters say, and for those that leave it open what fits the machine. `take_turns`:
-// the node has more processes of the job than processors.
+// The values of the parameters, and for those that leave it open what fits the machine.
+// `take_turns`: the node has more processes of the job than processors.
 SwitchPoints switch_points(const Params& params, const Hardware& machine, bool take_turns);
 
 // Longest message to be sent eagerly, with rings of that size.

@@ -176,7 +176,7 @@ void Peers::check_peers(uint64_t now_ns) {
     looks++;
     if (has_ended(peer.details->segment.address)) dead.push_back(peer.id);
   }
-  // What a dead process wrote is complete now: the rings it claimed, the frames in them, and
+  // All that a dead process wrote is complete now: the rings it claimed, the frames in them, and
   // whether it closed in good order.
   read_news();
   for (const PeerId id : dead) end(all_[id], Status::peer_dead);

@@ -351,7 +351,7 @@ class UcxDriver final : public Driver, private Paths, private Advice {
 
   // --- messages ----------------------------------------------------------------------------------
 
-  // Of an operation on memory that is no GPU's.
+  // The parameters of an operation on memory that is no GPU's.
   static ucp_request_param_t request_param(ucp_send_nbx_callback_t callback, void* user_data) {
     ucp_request_param_t param{};
     param.op_attr_mask =
@@ -511,7 +511,7 @@ class UcxDriver final : public Driver, private Paths, private Advice {
     }
   }
 
-  // Who was never heard took no frame, and may be reached otherwise.
+  // A peer that was never heard took no frame, and may be reached otherwise.
   static Status verdict(const Peer& peer) { return peer.heard ? peer.end : Status::unreachable; }
 
   static void close_endpoint(Peer& peer) {

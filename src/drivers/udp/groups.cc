@@ -68,7 +68,7 @@ void UdpDriver::prefer_interface(unsigned index) {
   for (const PeerId id : groups_) set_multicast_interface(peers_[id].group_socket, index);
 }
 
-// What came to the group's socket. True: it is to be handed up.
+// Takes a frame that came to the group's socket. True: it is to be handed up.
 bool UdpDriver::take_group(std::span<const std::byte> frame, const Header& header) {
   const PeerId id = inbox_.group();
   if (header.from == own_.number) {

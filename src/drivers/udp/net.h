@@ -54,9 +54,9 @@ Socket accept_stream(const Socket& listener);  // fd -1: nobody has connected
 
 // Takes only what comes by these interfaces, or from this node. False and errno: the system cannot.
 bool keep_to(const Socket& socket, const std::vector<Interface>& interfaces);
-// What goes to groups leaves by this interface.
+// Datagrams to groups leave by this interface.
 void set_multicast_interface(const Socket& socket, unsigned index);
-// And arrives on this node, too, or not.
+// They arrive on this node, too, or not.
 void set_multicast_loop(const Socket& socket, bool on);
 // The kernel puts datagrams that arrive together into one buffer. False: it cannot.
 bool enable_gro(const Socket& socket);

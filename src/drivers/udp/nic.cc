@@ -75,7 +75,7 @@ bool UdpDriver::open_sockets(std::string* why) {
   return true;
 }
 
-// Who names interfaces wants no others used.
+// A user who names interfaces wants no others used.
 void UdpDriver::keep_to_interfaces(const Socket& socket) const {
   if (params().udp_interfaces.empty() || keep_to(socket, interfaces_)) return;
   TORII_WARN(

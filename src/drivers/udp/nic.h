@@ -29,7 +29,7 @@ namespace torii::udp {
 inline constexpr uint32_t kBatchMax = 64;      // frames of one system call, and of one buffer
 inline constexpr uint32_t kBufferMax = 65000;  // bytes that the kernel cuts into datagrams
 
-// What datagrams are taken from.
+// A socket that datagrams are taken from.
 struct Source {
   Socket socket;
   bool connected = false;

@@ -110,7 +110,7 @@ void UdpDriver::ping(PeerId id) {
   peer.pinged_ns = now_ns_;
 }
 
-// Of all lengths up to that. One that the system would cut into several packets proves nothing.
+// Tries all lengths up to that. One that the system would cut into several packets proves nothing.
 void UdpDriver::send_pings(PeerId id, size_t candidate, uint32_t most) {
   Peer& peer = peers_[id];
   const sockaddr_in6& where = peer.candidates[candidate].where;
@@ -383,7 +383,7 @@ size_t UdpDriver::interface_to(const sockaddr_in6& path, uint32_t* path_mtu) con
   });
 }
 
-// Who names interfaces wants no others used.
+// A user who names interfaces wants no others used.
 bool UdpDriver::may_use(const sockaddr_in6& path) const {
   return params().udp_interfaces.empty() || interface_to(path, nullptr) != kNoInterface;
 }

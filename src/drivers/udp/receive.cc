@@ -107,7 +107,7 @@ bool Inbox::extend(std::span<const std::byte>* datagram, size_t bytes) {
   if (empty() || offset_ == 0) return false;
   const size_t begin = offset_ - had, total = messages_[index_].msg_len;
   const bool there = had == one_ && bytes <= total - begin;
-  // What is joined behind it begins behind a whole datagram.
+  // Bytes that are joined to it begin behind a whole datagram.
   const bool ends = begin + bytes == total;
   if (there) *datagram = {datagram->data(), bytes};
   offset_ = begin + bytes;

@@ -57,7 +57,7 @@ void UdpDriver::consider_direct(PeerId id, uint8_t number) {
   list_sources();
 }
 
-// What has arrived at the socket already is still received.
+// Datagrams that have arrived at the socket already are still received.
 void UdpDriver::retire_direct(Rail& rail) {
   rail.sends = 0;
   if (rail.direct.fd < 0) return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What the driver puts on the wire, all fields little-endian. Each datagram begins with
+// The driver's datagrams, all fields little-endian. Each datagram begins with
 //
 //    0       2      3      4        8                16
 //    +-------+------+------+--------+----------------+

@@ -17,7 +17,7 @@
 
 enum { kRanks = 2, kBytes = 200000 };
 
-/* What threads of the parent had is lost to its children: no leak of theirs. */
+/* Memory that threads of the parent had is lost to its children: no leak of theirs. */
 const char* __asan_default_options(void);
 const char* __asan_default_options(void) { return "detect_leaks=0"; }
 

@@ -105,7 +105,7 @@ constexpr size_t kBytes = 40;
 constexpr uint64_t kLookNs = 50'000'000;
 constexpr int kNoFilter = 3;  // exit status: the machine does not allow the filter
 
-// What the test and its two players share.
+// The memory that the test and its two players share.
 struct Shared {
   std::atomic<int> ready;
   std::atomic<int> finished;
@@ -309,7 +309,7 @@ class HotPath : public ::testing::Test {
   }
   void TearDown() override { munmap(shared_, sizeof(Shared)); }
 
-  // What a child counts in `section`.
+  // The counts of a child in `section`.
   template <typename Section>
   Counts counted(Section section) {
     const pid_t child = fork();

@@ -308,7 +308,7 @@ TEST(Param, ATuneFileAppliesAsAWholeOrNotAtAll) {
                          ":5: shm_remote_min = 12q: expected bytes with an optional suffix k, m or "
                          "g, from 0 to 1024g" +
                          remedy));
-  // What the environment sets is checked all the same.
+  // A value that the environment sets is checked all the same.
   expect_output(
       {{"TORII_TUNE_FILE", bad.path()}, {"TORII_SHM_REMOTE_MIN", "1k"}},
       [] { return is_automatic("shm_split_min") && params().shm_remote_min == 1024; },

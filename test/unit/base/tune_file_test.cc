@@ -206,7 +206,7 @@ TEST_F(TuneFile, SignaturesTellMachinesApart) {
             "Big (1) Chip family 25 model 17, 1 processor, caches 32k 1m 32m, no attach");
   cache(3, "3", "Unified", "48M");
   EXPECT_NE(signature_of(read_hardware(folder_, 2, true)), signature_of(machine));
-  // What a signature says survives the file.
+  // The content of a signature survives the file.
   EXPECT_EQ(parsed(tune_file_text({{signature_of(machine), "", {}}}))[0].signature,
             signature_of(machine));
 }

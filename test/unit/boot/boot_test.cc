@@ -150,7 +150,7 @@ TEST(Pmi1, PublishesAndLooksUpInPieces) {
   EXPECT_TRUE(launcher.finalized);
 }
 
-// What happens if the launcher's answer to `command` is replaced by `answer`.
+// The complaint if the launcher's answer to `command` is replaced by `answer`.
 struct Misbehaviour {
   const char* command;
   const char* answer;

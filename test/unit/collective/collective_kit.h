@@ -45,7 +45,7 @@ struct Call {
   bool scattered = false;  // bcast: in two pieces
 };
 
-// What all members give: alltoall has a part for each of them.
+// The input of all members: alltoall has a part for each of them.
 inline std::vector<Bytes> inputs_of(const Call& call, uint32_t members, std::mt19937_64& random) {
   const uint64_t bytes = call.kind == Kind::alltoall ? call.bytes * members : call.bytes;
   std::vector<Bytes> all(members, Bytes(bytes));
@@ -57,7 +57,7 @@ inline std::vector<Bytes> inputs_of(const Call& call, uint32_t members, std::mt1
   return all;
 }
 
-// What this member has at the end.
+// The result of this member at the end.
 inline Bytes result_of(const Call& call, uint32_t self, const std::vector<Bytes>& inputs) {
   Bytes out;
   switch (call.kind) {

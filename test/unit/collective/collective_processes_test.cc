@@ -28,7 +28,7 @@ using test::Side;
 
 constexpr uint32_t kMost = 16;
 
-// What the processes of a job share beside Torii.
+// The memory that the processes of a job share beside Torii.
 struct Board {
   std::atomic<uint32_t> arrived;
   std::atomic<uint32_t> bereft;  // have got the error
@@ -205,7 +205,7 @@ TEST(CollectiveProcesses, AMemberThatStopsForAWhileIsWaitedFor) {
   }
 }
 
-// Who is killed: the member that made the segment, the root, and another one.
+// The victims: the member that made the segment, the root, and another one.
 TEST(CollectiveProcesses, ADeadMemberIsNamedToAll) {
   for (unsigned kind = 0; kind < test::kKinds; ++kind)
     for (const uint32_t victim : {0u, 1u, 3u}) {

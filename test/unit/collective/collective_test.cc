@@ -75,7 +75,7 @@ struct Team {
   void progress(uint32_t member) { torii_progress(ni(member)); }
   bool may_refuse(const Call&) const { return size() == 2; }
   bool has_to_refuse(const Call&) const { return false; }
-  // What all are told.
+  // The codes that all members get.
   std::vector<int> prepare() {
     std::vector<int> codes(size());
     std::vector<torii_flag_t> flags(size());

@@ -108,7 +108,7 @@ class Cluster {
     env.clock = config.clock;
     env.clock_context = config.clock_context;
     env.sink = protocol.next_sink();
-    // Of another name on each node: no other one finds an address for it.
+    // The name differs on each node: no other one finds an address for it.
     protocol.add_driver("node" + std::to_string(node_of_[rank]),
                         open_sim(*fabrics_[node_of_[rank]], env));
     env.sink = protocol.next_sink();
@@ -183,7 +183,7 @@ class Clan {
     }
   }
 
-  // What all are told of an operation that each begins by start(member, done flag).
+  // The codes that all get for an operation that each begins by start(member, done flag).
   template <typename Start>
   std::vector<int> all(Start start, unsigned rounds) {
     std::vector<int> codes(size());
@@ -205,7 +205,7 @@ class Clan {
                    torii_flag_t* flag) { return torii_group_barrier(groups[i], torii_flag, flag); },
                rounds);
   }
-  // Of the last operation.
+  // The result of the last operation.
   const torii_result_t& result(uint32_t member) const { return flags_[member].result; }
 
   std::vector<torii_group_t*> groups;

@@ -237,7 +237,7 @@ TEST(NodesTeam, SeveralGroupsAtATime) {
     }
 }
 
-// What others have lost they still get from those that have closed the group.
+// Members that lost something still get it from those that have closed the group.
 TEST(NodesTeam, ClosingKeepsNothingFromTheOthers) {
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

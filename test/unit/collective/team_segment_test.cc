@@ -46,7 +46,7 @@ struct Fixture {
   }
 };
 
-// What a member may find: a plausible number of a step more often than noise.
+// Garbage that a member may find: a plausible number of a step more often than noise.
 void scribble(Fixture& fixture, std::mt19937_64& random, uint64_t step) {
   switch (random() % 10) {
     case 0:

@@ -84,8 +84,8 @@ TEST_P(LinkAckTest, FramesThatArriveTogether) {
   EXPECT_EQ(a->counters.link_retransmits, 4u);
 }
 
-// Who answers every frame acknowledges with the answers: no frame goes for that alone. Nor after
-// timeouts, which have left room for hardly more than one frame.
+// A peer that answers every frame acknowledges with the answers: no frame goes for that alone.
+// That holds after timeouts, too, which have left room for hardly more than one frame.
 TEST_P(LinkAckTest, AnAnswerCarriesTheAcknowledgement) {
   const auto a = linked(), b = linked();
   const PeerId to_b = a->connect(*b), to_a = b->connect(*a);
@@ -114,7 +114,7 @@ TEST_P(LinkAckTest, AnAnswerCarriesTheAcknowledgement) {
   EXPECT_EQ(a->sink.packets.size(), 201u);
 }
 
-// What poll() is told may stand still for milliseconds and then jump, while a round trip takes
+// The clock of poll() may stand still for milliseconds and then jump, while a round trip takes
 // microseconds: that is no timeout, and a loss is still repaired after the timeout.
 TEST_P(LinkAckTest, TimeThatPollIsToldMayBeCoarse) {
   FaultPlan plan;
@@ -148,8 +148,8 @@ TEST_P(LinkAckTest, TimeThatPollIsToldMayBeCoarse) {
   EXPECT_EQ(b->sink.packets.size(), 5000u);
 }
 
-// Who has nothing to answer acknowledges after a while; who was late with that does it at once from
-// then on.
+// A peer with nothing to answer acknowledges after a while; one that was late with that does it at
+// once from then on.
 TEST_P(LinkAckTest, AnAcknowledgementWaitsForCompanyNotForLong) {
   const auto a = linked(), b = linked();
   const PeerId to_b = a->connect(*b), to_a = b->connect(*a);
@@ -222,7 +222,7 @@ TEST_P(LinkLendTest, DoneComesBeforeThePeersNextWords) {
   EXPECT_EQ(dones_before, 1u);
 }
 
-// What came out of order is not the receiver's before it has what was sent before.
+// A frame that came out of order is not the receiver's before it has all that was sent before.
 TEST_P(LinkLendTest, DoneWaitsForFramesThatWereSentBefore) {
   const auto a = lender("drop#2"), b = lender();
   const PeerId to_b = a->connect(*b);
@@ -361,7 +361,7 @@ TEST_P(LinkAckTest, LentBodiesThatChangeAllTheTimeArrive) {
   run({&a, &b}, now_ns + 20 * kMs);
   ASSERT_EQ(b.sink.packets.size(), 1u);
   EXPECT_EQ(b.sink.packets[0].bytes.substr(5), std::string(999, 'a'));
-  // What is encrypted was read once.
+  // A body that is encrypted was read once.
   EXPECT_EQ(b.counters.link_corrupt, encrypted() ? 0u : 1u);
   EXPECT_EQ(a.counters.link_retransmits, encrypted() ? 0u : 1u);
   ASSERT_EQ(a.sink.dones.size(), 1u);
@@ -451,7 +451,7 @@ TEST_P(LinkAckTest, AWideWindowIsUsedInWholeBatches) {
   EXPECT_EQ(a.counters.link_retransmits, 0u);
 }
 
-// Who sleeps on the driver hears an answer when it comes: such a round trip is measured.
+// A process asleep on the driver hears an answer when it comes: such a round trip is measured.
 TEST_P(LinkAckTest, TimeAsleepIsPartOfTheRoundTrip) {
   constexpr uint64_t kWay = 20 * kMs;
   SimFabric far(

@@ -157,7 +157,7 @@ TEST_P(LinkCipherTest, UnequalSettingsAreAnError) {
   }
 }
 
-// Of a member, with the right keys, but not as the cipher wants it.
+// Frames of a member, with the right keys, but not as the cipher wants them.
 TEST_P(LinkCipherTest, FramesThatAreNotEncryptedAsTheyOughtToBeAreRefused) {
   const auto a = linked();
   const auto evil = bare();

@@ -35,7 +35,7 @@ class WithCipher : public testing::TestWithParam<const char*> {
   static bool encrypted() { return cipher_in_use() != Cipher::none; }
   // Bytes that the link adds to a frame.
   static size_t overhead() { return link::kHeaderBytes + (encrypted() ? kCipherGrowth : 0); }
-  // Of networks: with a cipher the link needs those that copy frames.
+  // A property of networks: with a cipher the link needs those that copy frames.
   static uint32_t inline_max() { return encrypted() ? 4096 : 1024; }
 };
 

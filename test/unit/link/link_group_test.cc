@@ -212,7 +212,7 @@ TEST_P(LinkGroupTest, WhatIsForgedOrRepeatedIsDroppedAndCounted) {
   EXPECT_EQ(b->heard.size(), 2u);
 }
 
-// What is under the tag as a whole is copied.
+// A frame that is under the tag as a whole is copied.
 TEST_P(LinkGroupTest, TagsMayCoverPayloads) {
   std::string why;
   ASSERT_EQ(param_set("link_tag_payload", "yes", "test", &why), Status::ok) << why;

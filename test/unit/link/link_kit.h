@@ -26,7 +26,7 @@ inline Cipher cipher_in_use() {
   return cipher;
 }
 
-// Of one direction: what frames are tagged with, and what those with a payload are encrypted with.
+// The keys of one direction: one tags frames, the other encrypts those with a payload.
 struct FrameKey {
   FrameKey(const TagKey& of_tags) : tag(of_tags) {}
   TagKey tag;
@@ -96,7 +96,7 @@ inline bool parses(const std::string& frame, link::Header* header) {
   return link::parse_header(std::as_bytes(std::span(frame)), header);
 }
 
-// Of a frame that was parsed.
+// Checks the tag of a frame that was parsed.
 inline bool tag_is_right(const std::string& frame, const link::Header& header, const TagKey& key) {
   SealKey tag_only;
   tag_only.tag = key;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What the link is made of: checksum, tag, header, timer and window.
+// The parts of the link: checksum, tag, header, timer and window.
 #include <gtest/gtest.h>
 
 #include "core/base/random.h"

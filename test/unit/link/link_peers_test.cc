@@ -62,9 +62,9 @@ TEST_P(LinkPeers, OfTenThousandAreKeptInLittleMemory) {
   EXPECT_GE(acknowledged + silent, 2 * quiet);
 }
 
-// Of 2000 times 16 frames three in ten get lost, and as many of those that go again. What later
-// frames have overtaken goes again after a round trip; only for the last ones nothing else tells,
-// and their timeout doubles.
+// Three in ten of 2000 times 16 frames get lost, and as many of those that go again. A frame that
+// later ones have overtaken goes again after a round trip; only the last ones depend on a timeout,
+// which doubles.
 TEST_P(LinkPeers, LossesAreRepairedSoonAndTheirMemoryIsGivenBack) {
   const int count = test::in_short() ? 500 : 2000;
   connect(static_cast<size_t>(count), "drop=30%");

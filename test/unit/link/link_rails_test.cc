@@ -33,7 +33,7 @@ class Railed final : public Decorator, private Paths {
   size_t send(std::span<const Tx> batch) override {
     for (const Tx& tx : batch) {
       const bool named = tx.rail < ways_.size() && ways_[tx.rail].answers;
-      // What arrives comes by a way that is not cut.
+      // A frame that arrives comes by a way that is not cut.
       const bool second = tx.rail == kHeardRail ? ways_[0].cut : !ways_[0].answers;
       Way& way = ways_[named ? tx.rail : second];
       way.taken += tx.head_bytes + tx.body_bytes > link::kHeaderBytes + link::kSackMoreBytes;

@@ -347,7 +347,7 @@ TEST_P(LinkTest, ClosingIsHeardThroughLoss) {
   EXPECT_EQ(a->sink.downs[0].status, Status::peer_closed);
 }
 
-// Who has the key, but is wrong about what was said.
+// The sender has the key, but is wrong about what was said.
 TEST_P(LinkTest, FramesOutOfPlaceAreCountedAndHaveNoEffect) {
   const auto a = linked();
   const auto evil = bare();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// Who is heard: members of the job, by frames that were never heard before.
+// The link hears members of the job, by frames that were never heard before.
 #include <gtest/gtest.h>
 
 #include "unit/link/link_fixture.h"
@@ -76,7 +76,7 @@ TEST_P(LinkTrustTest, WhoWasConnectedIsHeard) {
   EXPECT_EQ(b->sink.packets[0].bytes, "not yet");
 }
 
-// What was recorded on its way, from where it came or from elsewhere.
+// Frames are recorded on their way, and sent again from where they came or from elsewhere.
 TEST_P(LinkTrustTest, RecordedFramesHaveNoEffect) {
   const auto good = bare();
   const PeerId to_a_of_good = connect(*good);

@@ -160,7 +160,7 @@ TEST_F(ShortWrites, ToAProcessThatDiesAreToldByTheFlush) {
   torii_import_drop(std::exchange(p.import, nullptr));
 }
 
-// What says of its parts what cannot be is refused, as far as it goes.
+// A frame whose description of its parts cannot be true is refused, as far as it goes.
 TEST_F(ShortWrites, ThatDoNotFitTheirFrameAreRefused) {
   ExportKey key;
   const std::string text = p.key();

@@ -103,7 +103,7 @@ TEST_P(Memory, PostedAccessesThatAreRefused) {
   EXPECT_EQ(p.counters(1).exports_refused, 2u);
 }
 
-// What the driver refuses after it took it is asked of the target, which refuses and says so.
+// An access that the driver took and then refuses is asked of the target, which refuses, too.
 TEST_P(Memory, PostedAccessesToWhatHasEnded) {
   Posted p(GetParam());
   std::vector<char> data(1000, 'x');
@@ -161,7 +161,7 @@ TEST(Posted, WritesShareFrames) {
   EXPECT_EQ(p.counters(1).exports_written, 100u);
 }
 
-// Of one flush of all: what went to the living is there, and the death is told once.
+// After one flush of all, the data for the living is there, and the death is told once.
 TEST(Posted, AFlushOfAllWhileOneOfThemDies) {
   for (const Network& network : kNetworks) {
     if (network.mapped) continue;

@@ -2,8 +2,8 @@
 // Copyright (c) 2026, the Torii authors
 //
 // Remote memory through torii.h over simulated networks: by frames alone, by drivers that read and
-// write, and where the memory is mapped. What is right looks the same over all of them, and so does
-// what is refused.
+// write, and where the memory is mapped. A right access looks the same over all of them, and so
+// does one that is refused.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -155,8 +155,8 @@ TEST_P(Memory, InventedKeysOpenNothing) {
     if (torii_import(p.world.handle(0), pub(p.world.peer(0, 1)), forged.data(), forged.size(), kTag,
                      &import) != TORII_OK)
       continue;
-    // What the key says of rights and length is not believed. The handle is for the target, the
-    // driver's key for the short way: one of them is enough, the nonce must be right for both.
+    // The rights and length in the key are not believed. The handle is for the target, the driver's
+    // key for the short way: one of them is enough, the nonce must be right for both.
     const bool nonce = bit / 8 >= 16 && bit / 8 < 24, handle = bit / 8 >= 8 && bit / 8 < 16;
     const int code = p.write(4088, &word, 8, import);
     if (code == TORII_OK) {
@@ -228,7 +228,7 @@ TEST_P(Memory, AFlushTellsOfWhatFailedSilently) {
   EXPECT_EQ(torii_flush(p.world.handle(0), pub(p.world.peer(0, 1)), note, &flushed), TORII_OK);
 }
 
-// What fails is told by the flush that waits for it, not by one before.
+// A failure is told by the flush that waits for the operation, not by one before.
 TEST_P(Memory, EachFlushTellsOfWhatWasBegunBeforeIt) {
   Pair good(GetParam());
   torii_export_t* sealed = nullptr;

@@ -345,7 +345,7 @@ class Network {
     static_cast<void>(node.member->begin(call, now_));
   }
 
-  // What node `number` contributes to a step.
+  // The contribution of node `number` to a step.
   Bytes part_of(uint32_t step, uint32_t number) const {
     Bytes bytes(program_[step].bytes);
     Random random(shape_.seed * 31 + step * 1000003ull + number);

@@ -97,7 +97,7 @@ TEST(MulticastPaths, BarriersAloneFindADeafNode) {
   EXPECT_LT(network.now() - now, 200 * kUs);
 }
 
-// The root computes after its broadcast. What its multicast lost comes from others.
+// The root computes after its broadcast. Datagrams that its multicast lost come from others.
 TEST(MulticastPaths, ARootThatComputesDoesNotHoldUpRepair) {
   NetworkShape shape = shape_with(8);
   Network network(shape);

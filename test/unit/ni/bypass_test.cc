@@ -344,7 +344,7 @@ TEST_P(Bypass, SmallMessagesAreTakenOutOfTheWay) {
   for (const Outcome& outcome : received) EXPECT_EQ(outcome.calls, 1);
 }
 
-// What ends receives at once is the application's as well.
+// A prompt, which ends receives at once, is the application's as well.
 TEST_P(Bypass, PromptsWaitForTheApplication) {
   ASSERT_EQ(torii_port_prompt(port_[1], note,
                               [](void* arg, const torii_result_t*) {

@@ -422,7 +422,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, NiStrangers,
                          testing::Values(Heard::by_directory, Heard::as_stranger,
                                          Heard::not_with_another_address));
 
-// What a process has sent arrives, though the network loses frames and the process is closing.
+// All that a process has sent arrives, though the network loses frames and the process is closing.
 TEST(Ni, ClosingWaitsForWhatIsUnderWay) {
   constexpr int kMessages = 20;
   std::string why;

@@ -114,7 +114,7 @@ TEST_F(Together, ASleeperWakesForWhatArrivesBeside) {
   });
 }
 
-// Of an interface at which somebody else makes progress.
+// The callbacks are of an interface at which somebody else makes progress.
 TEST_F(Together, WhoWaitsForAnyIsToldOfCallbacks) {
   Own here(5), beside(6);
   torii_ni_t* const both[] = {here.ni, beside.ni};

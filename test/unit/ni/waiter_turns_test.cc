@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What a waiting thread does where jobs poll in turns.
+// The conduct of a waiting thread where jobs poll in turns.
 #include <gtest/gtest.h>
 
 #include "core/ni/turns.h"

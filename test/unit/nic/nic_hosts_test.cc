@@ -85,7 +85,7 @@ TEST(NicHosts, SixtyFourSendToAllOthersInLessThanAMinute) {
   std::string why;
   EXPECT_FALSE(hosts.run(&why)) << "whoever listens waits until nothing happens any more";
   for (const auto& talker : all) EXPECT_EQ(talker->received(), kEach);
-  // Of processor time: others may have the machine, too.
+  // The limit is of processor time: others may have the machine, too.
   EXPECT_LT((std::clock() - begin) / CLOCKS_PER_SEC, kSanitized ? 300 : 60);
 }
 

@@ -30,7 +30,7 @@ std::unique_ptr<Fabric> make_qsnet(uint32_t nodes, const char* topology, const c
   return fabric;
 }
 
-// Of lent memory: where blocks are copied to, the slots of the queue, and data.
+// Places in lent memory: where blocks are copied to, the slots of the queue, and data.
 constexpr uint32_t kBlocks = 0, kSlotsAt = 64 << 10, kData = 256 << 10;
 constexpr uint32_t kQueueBlock = 4096;
 constexpr uint32_t kSlots = 4, kSlotBytes = 2048;

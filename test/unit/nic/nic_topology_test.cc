@@ -19,7 +19,7 @@ Topology make(const char* text, uint32_t hosts, uint32_t ports) {
   return out;
 }
 
-// What is at the other end of a switch's port; null: nothing that works.
+// The other end of the cable at a switch's port; null: nothing that works.
 const Cable::End* other_end(const Topology& topology, const std::vector<bool>& works,
                             uint32_t crossbar, uint32_t port) {
   for (size_t i = 0; i < topology.cables.size(); i++) {

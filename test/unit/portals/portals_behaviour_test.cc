@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What lies between the calls: updates and posts, polling and waiting, event handlers,
+// Behaviour between the calls: updates and posts, polling and waiting, event handlers,
 // flow control, death of a process, closing with operations under way.
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// Who is who: the ids that processes agree on, and the maps that programs set and read.
+// Identity of processes: the ids that processes agree on, and the maps that programs set and read.
 #include <gtest/gtest.h>
 
 #include <set>

@@ -214,7 +214,7 @@ inline unsigned Node::progress() {
 }
 inline uint64_t Node::now_ns() { return world_.fabric().now_ns(); }
 
-// What other processes do while this one sleeps.
+// Other processes run while this one sleeps.
 inline bool Node::sleep(int) {
   unlock();
   world_.step();

@@ -69,7 +69,7 @@ static void set_rank_of_the_next(void) {
   }
 }
 
-/* What a child calls is not the end of its parent's part in the job. */
+/* A child's calls do not end its parent's part in the job. */
 static void fork_a_child(void) {
   int status = 0, interfaces;
   ptl_handle_ni_t ni;

@@ -202,7 +202,7 @@ inline AccessOwner access_owner(Notes* notes) {
   return {note, notes, 0};
 }
 
-// Of `bytes` bytes at the begin; now or later, as there is room in the driver.
+// Accesses the first `bytes` bytes, now or later, as there is room in the driver.
 inline Status access_any(Protocol& protocol, Peer& peer, uint32_t remote, void* base,
                          uint64_t bytes, bool reading, Notes* notes) {
   const AccessOwner owner = access_owner(notes);

@@ -45,8 +45,7 @@ TEST_F(ProtocolMemory, AnAtomicOperationIsOneShortFrameEachWay) {
   expect_cut(encoded(answer), "answer to no atomic operation (operation " + number + ")");
 }
 
-// What is no answer to an atomic operation is not taken for one, nor an answer to one for that to
-// a get.
+// An atomic operation takes only an answer to an atomic operation, and a get takes none of those.
 TEST_F(ProtocolMemory, AnAtomicOperationTakesNoOtherAnswer) {
   uint64_t old = 1;
   for (unsigned i = 0; i < 4; ++i) {
@@ -78,7 +77,7 @@ TEST_F(ProtocolMemory, AnAtomicOperationTakesNoOtherAnswer) {
   }
 }
 
-// What it says of its lock goes behind it, and the answer may be that it was not free.
+// The words for its lock go behind it, and the answer may be that the lock was not free.
 TEST_F(ProtocolMemory, AnAtomicOperationUnderALockIsOneFrameEachWay) {
   open(0);
   wire::Update asked{};
@@ -154,7 +153,7 @@ TEST_F(ProtocolMemory, AnAtomicOperationIsAnsweredInItsTurn) {
   EXPECT_EQ(protocol_->ops().used(), 0u);
 }
 
-// Of exported memory a getput is not known any more, and none is let through.
+// A getput of exported memory is not known any more, and none is let through.
 TEST_F(ProtocolMemory, AGetputOfExportedMemoryIsMalformed) {
   open(0);
   expect_cut(request(wire::Kind::getput, 8, wire::kMemorySpace) + "8 bytes!",
@@ -294,7 +293,7 @@ TEST_F(ProtocolMemory, PutsToAnExportAreNotAnnounced) {
   }
 }
 
-// What does not leave at once goes before all else to that peer: then no long put is pushed.
+// Frames that do not leave at once go before all else to that peer: then no long put is pushed.
 TEST_F(ProtocolMemory, LongPutsAreNotPushedIntoABacklog) {
   open(0);
   std::vector<char> memory(256 << 10);
@@ -381,7 +380,8 @@ TEST_F(ProtocolMemory, ManyThatWaitForRoomAreNotAllOfferedAgain) {
   driver_->drop(remote);
 }
 
-// What the driver takes in one piece is no operation; what is longer is. Either is told of once.
+// An access that the driver takes in one piece is no operation; a longer one is. Either is told
+// of once.
 TEST_F(ProtocolMemory, AccessesInOnePieceAndInSeveral) {
   open(kGet | kPut);
   const std::byte key[FakeDriver::kKeyBytes] = {};

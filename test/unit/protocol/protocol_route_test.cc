@@ -73,7 +73,7 @@ TEST_F(ProtocolRoute, WhatHasWaitedGoesByTheNextDriver) {
   EXPECT_EQ(peer_->path_note, " ucx: no contact was made by it;");
 }
 
-// Who comes by another driver has given up the first one.
+// A peer that comes by another driver has given up the first one.
 TEST_F(ProtocolRoute, WhoComesByTheNextDriverIsAnsweredByIt) {
   open_two();
   connect_by({"ucx", "udp"});

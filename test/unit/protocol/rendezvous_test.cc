@@ -70,7 +70,7 @@ class Rendezvous : public ProtocolFrames {
     ASSERT_EQ(put(1, false), Status::ok);  // the hello has left with it
     driver_->sent.clear();
   }
-  // What has become of it since the state was reached; then its peer dies.
+  // The fate of the message since the state was reached; then its peer dies.
   char outcome() {
     char result = '-';
     if (counters_.bad_frames) {

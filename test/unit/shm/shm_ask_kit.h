@@ -24,7 +24,7 @@ inline constexpr uint32_t kAll = kRemoteRead | kRemoteWrite | kRemoteUpdate | kG
 inline constexpr size_t kBytes = 3 << 20;
 inline constexpr unsigned kLooks = 1000;  // more than anybody's patience
 
-// Of drivers that are opened from now on; 0: as fits the machine.
+// Holds for drivers that are opened from now on; 0: as fits the machine.
 inline void set_points(const char* ask_alone_most) {
   std::string why;
   ASSERT_EQ(param_set("shm_ask_alone_most", ask_alone_most, "test", &why), Status::ok) << why;

@@ -22,7 +22,7 @@ void forge(const Mapping& ring, uint32_t lines, uint32_t at, const Request& ask,
       shm::control_word(shm::kKindRequest, length, at), std::memory_order_release);
 }
 
-// What a hostile user may write into its ring: never touches anything outside of the region.
+// A hostile user may write these into its ring; they never touch anything outside of the region.
 TEST_F(ShmAsk, InventedAsks) {
   ::testing::internal::CaptureStderr();
   uint64_t valid = 0;

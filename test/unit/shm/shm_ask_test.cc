@@ -72,7 +72,7 @@ TEST_F(ShmAsk, WhoLooksSeesTheEnd) {
   EXPECT_EQ(user.counters.helped_accesses, cookie);
 }
 
-// Who looks in vain loses its patience no later than who polls.
+// A process that looks in vain loses its patience no later than one that polls.
 TEST_F(ShmAsk, LooksInVainEnd) {
   ASSERT_EQ(put(0, 0, 8, 1), Status::pending);
   unsigned looks = 0;
@@ -90,7 +90,7 @@ class ShmAskFew : public ShmAsk {
   static void SetUpTestSuite() { set_points("1000"); }
 };
 
-// Who gives no cookie wants no help: `again`, unless the owner is not asked anyhow.
+// A caller that gives no cookie wants no help: `again`, unless the owner is not asked anyhow.
 TEST_F(ShmAskFew, WithoutACookieNothingFollows) {
   std::vector<std::byte> back(1001);
   EXPECT_EQ(put(0, 0, 1000, 0), Status::again) << "it is short";
@@ -109,7 +109,7 @@ TEST_F(ShmAskFew, WithoutACookieNothingFollows) {
   EXPECT_EQ(std::memcmp(back.data(), local.data() + 7, 1001), 0);
 }
 
-// Who had several the last time has several again, until there was one.
+// A user with several the last time has several again, until there was one.
 TEST_F(ShmAskFew, TheFirstOfSeveralIsAskedForTheNextTime) {
   EXPECT_EQ(put(0, 0, 1001, 0), Status::ok);
   user.driver->poll(1, 64);
@@ -213,7 +213,7 @@ TEST_F(ShmAskShortRings, NoFrameIsLong) { count(8, 8); }
 TEST_F(ShmAskLongRings, ManyAtATime) { many_at_a_time(); }
 TEST_F(ShmAskShortRings, ManyAtATime) { many_at_a_time(); }
 
-// What has come is not read once more, and what is left is not all read by one poll.
+// Bytes that have come are not read once more, and the rest is not all read by one poll.
 TEST_F(ShmAsk, AnOwnerThatStopsOnTheWayOfGets) {
   std::vector<std::byte> got(2 * kBytes);
   std::memcpy(memory.data(), local.data(), kBytes);

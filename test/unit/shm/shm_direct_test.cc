@@ -319,7 +319,7 @@ TEST_F(ShmDirect, MoreIsMappedWhenItIsUsed) {
   for (const Block& block : blocks) owner.driver->dealloc(block.base);
 }
 
-// What memory is used for while its driver closes and afterwards.
+// Memory is used while its driver closes and afterwards.
 TEST_F(ShmDirect, MemoryOutlivesItsDriver) {
   owner.driver.reset();
   EXPECT_EQ(std::string(base, kBytes), content);

@@ -147,7 +147,7 @@ TEST_F(Gather, ManyOtherFramesDoNotKeepThePoll) {
   EXPECT_TRUE(has(0));
 }
 
-// What is long lets the other frames pass first.
+// A long one lets the other frames pass first.
 TEST_F(Gather, ALongOneIsPutOffWhileFramesWait) {
   bytes_ = kLongest;
   offer(0);
@@ -299,7 +299,7 @@ TEST_F(PutOff, OneThatComesAgainIsStillTheFirst) {
   EXPECT_EQ(user_.counters.helped_accesses, 0u);
 }
 
-// What its owner took back in the meantime is neither read nor written, by the one call or alone.
+// Memory that its owner took back meanwhile is neither read nor written, by the one call or alone.
 TEST_F(PutOff, AnEndedExportIsLeftAlone) {
   (void)put(0, 1);
   EXPECT_EQ(put(1, 1), Status::pending);
@@ -325,7 +325,7 @@ TEST_F(PutOff, TheOwnerEnds) {
   EXPECT_EQ(there(1), 'm');
 }
 
-// What the owner of the memory sent before it was killed still asks for gets: each fails once.
+// Messages that the owner of the memory sent before it was killed ask for gets: each fails once.
 TEST(GatherEnd, OfTheOwner) {
   End reader(open_shm_end);
   const std::vector<std::byte> address = reader.address();

@@ -320,7 +320,7 @@ TEST_F(ShmHandover, DescriptorsArriveAndNoneIsLeft) {
     EXPECT_EQ(write(given.pipe.get(), "x", 1), 1);
     EXPECT_TRUE(readable(ends[0], 0));
     EXPECT_EQ(shm::receive(first, &given), Status::io_error) << "one answer is all";
-    // What is no segment is found out when it is proved.
+    // A file that is no segment is found out when it is proved.
     shm::Segment segment;
     EXPECT_EQ(shm::adopt_segment(address_of(pid, 1), std::move(given.segment), &segment, &why),
               Status::invalid);

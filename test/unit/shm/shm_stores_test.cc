@@ -65,7 +65,7 @@ struct Place {
   }
 };
 
-// What most of so many long bodies are written by, once the choice has got used to the place.
+// The stores that write most of so many long bodies, once the choice has got used to the place.
 Store settled(StoreChoice& choice, const Place& place, uint32_t bytes = kLong, int bodies = 4000) {
   int count[3] = {};
   for (int i = 0; i < 2 * bodies; i++) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What the conformance kit cannot ask of every driver: many processes at once, sudden death in the
-// middle of traffic, forged memory, refused system calls, sleep.
+// Cases that the conformance kit cannot ask of every driver: many processes at once, sudden death
+// in the middle of traffic, forged memory, refused system calls, sleep.
 #include "drivers/shm/shm.h"
 
 #include <fcntl.h>

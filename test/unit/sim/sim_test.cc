@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What the conformance kit cannot ask of every driver: the virtual clock, repeatability, back-
-// pressure at a known depth, sudden death, and endpoints that were never opened.
+// Cases that the conformance kit cannot ask of every driver: the virtual clock, repeatability,
+// back-pressure at a known depth, sudden death, and endpoints that were never opened.
 #include "drivers/sim/sim.h"
 
 #include <gtest/gtest.h>

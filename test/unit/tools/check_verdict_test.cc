@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What torii-check makes of what was seen: every finding from one thing that is wrong.
+// The verdict of torii-check on what was seen: every finding from one thing that is wrong.
 #include <gtest/gtest.h>
 
 #include "unit/tools/check_kit.h"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# What tests of the tools share; sourced after `tool` is set. The output of the last run is in
+# A kit for the tests of tools; sourced after `tool` is set. The output of the last run is in
 # $work/out and $work/err; a test ends with exit status $failed.
 work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT

@@ -60,8 +60,8 @@ TORII_SHM_RING_MOST=32k ./torii-info --params --md |
 TORII_TUNE_FILE='' ./torii-info --params --md |
   grep -q '^| TORII_SHM_RING_MOST | 0 | 0 | default |' || fail "an empty name does not disable"
 
-# Values that no machine likes are noticed, and the gain is shown. What hangs on times is asked up to
-# three times, and is not judged if the tool itself says in the end that its times are of no use.
+# Values that no machine likes are noticed, and the gain is shown. A case that hangs on times is
+# tried up to three times, and is not judged if the tool itself finds its times of no use.
 machine=$(sed -n 's/^\[\(.*\)\]$/\1/p' "$file")
 cat >"$work/bad.conf" <<END
 torii-tune 1

@@ -2,7 +2,7 @@
 // Copyright (c) 2026, the Torii authors
 //
 // In which order receives from any source are complete if the messages were there before the
-// receiver looked: in theirs. Of receives from one peer the long ones may be read together, later.
+// receiver polled: in theirs. Long receives from one peer may be read together, later.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -171,7 +171,7 @@ TEST_P(InOrder, EachPeerHasAnOrderOfItsOwn) {
   EXPECT_EQ(tags(1).size(), 1u);
 }
 
-// What is held when the port is closed is given up like any other receive.
+// A receive that is held when the port is closed is given up like any other.
 TEST_P(InOrder, ClosingEndsIt) {
   if (GetParam().first & kGet) GTEST_SKIP() << "what is read needs nobody";
   post(3);

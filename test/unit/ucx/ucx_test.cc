@@ -270,7 +270,7 @@ TEST(Ucx, FramesOfStrangersAreNotHandedUp) {
       std::memcpy(message.data(), &to_peer, sizeof(to_peer));
     stranger.send(message);
   }
-  // What is only announced is not fetched.
+  // A message that is only announced is not fetched.
   stranger.send(Bytes(100000), UCP_AM_SEND_FLAG_RNDV);
   sent++;
   EXPECT_TRUE(wait_until([&] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What ucx publishes and sends: nothing that was changed is taken.
+// The bytes that ucx publishes and sends: nothing that was changed is taken.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -94,7 +94,7 @@ TEST_F(Udp, FramesToAGroupComeFromIt) {
   EXPECT_EQ(a.counters.udp_foreign + b.counters.udp_foreign, 0u);
 }
 
-// What is for a group comes to its socket, what is for a process to the other one.
+// A datagram for a group comes to its socket, one for a process to the other one.
 TEST_F(Udp, GroupsAndProcessesHearNothingOfEachOthers) {
   End a(open);
   const uint64_t number = parsed(a).number;
@@ -272,7 +272,7 @@ TEST_F(Udp, ManyPeersTakeTurnsWithConnectedSockets) {
   };
   for (int round = 0; round < 3; round++) {
     for (size_t i = 0; i < others.size(); i++) {
-      // What has come by the socket that is given away is not lost.
+      // A frame that has come by the socket that is given away is not lost.
       const size_t oldest = (i + 12) % others.size();
       ASSERT_TRUE(others[oldest]->send(back[oldest], "kept"));
       send_many(a, to[i]);
@@ -364,7 +364,7 @@ TEST_F(UdpLife, SixteenPeersAreWatchedInTurn) {
   EXPECT_EQ(a.driver->paths()->life(peers[1]), Life::there);
 }
 
-// What a peer sent before it went is received, whatever the system tells of it afterwards.
+// Frames that a peer sent before it went are received, whatever the system tells afterwards.
 TEST_F(Udp, LastWordsOfAPeerThatHasGoneAreReceived) {
   End a(open);
   auto b = std::make_unique<End>(open);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What others on the network can do to the udp driver, who know all addresses and numbers and hear
-// everything, but have no key: nothing.
+// Others on the network, who know all addresses and numbers and hear everything, but have no key,
+// can do nothing to the udp driver.
 #include <algorithm>
 
 #include "core/base/numbers.h"
@@ -116,7 +116,7 @@ class UdpTrust : public Udp {
     pong.size = static_cast<uint32_t>(datagram.size());
     return tagged(pong);
   }
-  // What has arrived there of a kind.
+  // The datagrams of a kind that have arrived there.
   static std::vector<Bytes> received(Stranger& at, Kind kind) {
     std::vector<Bytes> out = at.received();
     std::erase_if(out, [&](const Bytes& one) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What the udp driver writes and believes.
+// The bytes that the udp driver writes, and those that it believes.
 #include "unit/udp/udp_kit.h"
 
 namespace torii::udp {

@@ -60,7 +60,7 @@ class Reader {
       value = static_cast<T>(sum);
     }
   }
-  // What is shown to people has no control characters.
+  // Text that is shown to people has no control characters.
   void text(std::string& value) {
     const std::span<const std::byte> from = sized(kTextMax);
     value.assign(reinterpret_cast<const char*>(from.data()), from.size());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What the processes of torii-check tell each other: before the check where each of them is
+// The data that the processes of torii-check exchange: before the check where each of them is
 // (Facts), after it what each of them saw of the others (Observations).
 #pragma once
 
@@ -98,7 +98,7 @@ struct Observations {
   std::vector<uint32_t> multicast_heard;  // ranks whose datagrams to all came here
 };
 
-// What one process contributed. What is missing has a reason.
+// The contribution of one process. A part that is missing has a reason.
 struct Participant {
   std::string name;  // the host that was asked for; empty under a launcher
   std::string why;   // why facts or observations are missing

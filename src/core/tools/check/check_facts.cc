@@ -32,7 +32,7 @@ std::string link_of(const char* path) {
   return readlink(path, text, sizeof text - 1) < 0 ? "?" : text;
 }
 
-// Of one start of one machine, one network, one numbering of processes, and one user.
+// The name of one start of one machine, one network, one numbering of processes, and one user.
 std::string name_of_place() {
   std::string boot;
   if (!read_beginning("/proc/sys/kernel/random/boot_id", 36, &boot)) boot = host_name();

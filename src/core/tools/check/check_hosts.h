@@ -25,7 +25,7 @@ struct HostsOptions {
 // reason.
 std::vector<Participant> check_hosts(const HostsOptions& options);
 
-// Of "n1,n2:2": n1 n2 n2. False with the reason in *why.
+// Reads a list of hosts; "n1,n2:2" is n1 n2 n2. False with the reason in *why.
 bool parse_hosts(const std::string& text, std::vector<std::string>* out, std::string* why);
 
 // The other side: this process is a part. Takes its orders from standard input, and the variables

@@ -14,7 +14,7 @@
 
 namespace torii::check {
 
-// What a process gave, or why it did not.
+// The bytes that a process gave, or why it did not.
 struct Given {
   bool there = false;
   Bytes bytes;

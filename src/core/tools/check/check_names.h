@@ -23,7 +23,7 @@ class Names {
   Names(const std::vector<Participant>& all, const Plan& plan);
   const std::string& place(uint32_t number) const { return places_[number]; }
   const std::string& process(uint32_t rank) const { return processes_[rank]; }
-  // What the nodes are like.
+  // The properties of the nodes.
   Table table() const;
   // "a, b and 7 more"
   static std::string list(const std::vector<std::string>& words, size_t most);

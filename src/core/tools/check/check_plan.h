@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// Who is checked with whom, and when. Every process makes the same plan from the same facts, so
+// The pairs that are checked, and when. Every process makes the same plan from the same facts, so
 // nobody has to be told: pairs meet in rounds in which each process has at most one partner, and
 // the rounds are slots of time that begin when the facts are known.
 #pragma once

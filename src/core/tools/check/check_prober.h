@@ -38,7 +38,7 @@ class Prober final : public Sink {
  public:
   static constexpr uint32_t kNumberMax = 1 << 16;  // questions to one process
 
-  // What came from another process, or went there and back.
+  // The messages that came from another process, or went there and back.
   struct Rail {
     uint32_t sent = 0;
     uint32_t heard = 0;

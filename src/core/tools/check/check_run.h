@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What one process does in a check: open the drivers, meet the others as the plan says, and answer
-// whoever asks.
+// The part of one process in a check: it opens the drivers, meets the others as the plan says, and
+// answers whoever asks.
 #pragma once
 
 #include <memory>

@@ -44,7 +44,7 @@ inline bool take_block(std::span<const std::byte>* from, std::span<const std::by
   return true;
 }
 
-// What a part is told first.
+// The first message to a part.
 struct Orders {
   uint32_t rank = 0;
   uint32_t size = 0;
@@ -53,7 +53,7 @@ struct Orders {
 };
 Bytes encode(const Orders& orders);
 bool decode(std::span<const std::byte> bytes, Orders* out);
-// What all gave. False: these bytes do not hold `count`.
+// The contributions of all. False: these bytes do not hold `count`.
 Bytes encode(const std::vector<Bytes>& given);
 bool decode(std::span<const std::byte> bytes, size_t count, std::vector<Bytes>* out);
 

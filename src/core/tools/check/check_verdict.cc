@@ -285,7 +285,7 @@ void Judge::lengths(uint32_t from, uint32_t to, const RailSeen& rail) {
   }
 }
 
-// Of a process that is reached otherwise.
+// Notes the silent addresses of a process that is reached otherwise.
 void Judge::silent(uint32_t from, uint32_t to, const PairSeen& pair) {
   for (const SilentAddress& one : pair.silent) {
     const Interface* far = owner(to, one.address);

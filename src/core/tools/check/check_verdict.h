@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What the observations mean: tables of nodes and ways, and findings with remedies.
+// The meaning of the observations: tables of nodes and paths, and findings with remedies.
 #pragma once
 
 #include <string>

@@ -116,7 +116,7 @@ std::string limit_text(uint64_t value) {
   return value >= UINT32_MAX ? "unlimited" : std::to_string(value);
 }
 
-// What a driver says of itself when it is opened here.
+// The properties that a driver reports when it is opened here.
 struct Look {
   const DriverInfo* info;
   bool wanted = false;
@@ -228,7 +228,7 @@ Table driver_table(const std::vector<Look>& looks) {
   return table;
 }
 
-// What the matrix has no room for: what each driver is for, and why it does not open.
+// Facts that the matrix has no room for: what each driver is for, and why it does not open.
 Table purpose_table(const std::vector<Look>& looks) {
   Table table;
   table.name = "purposes";

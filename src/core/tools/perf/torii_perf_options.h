@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What the user of torii-perf asked for.
+// The options that the user of torii-perf gave.
 #pragma once
 
 #include <algorithm>

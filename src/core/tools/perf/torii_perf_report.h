@@ -29,7 +29,7 @@ class Report {
   // `show` is false in all processes but one: it says nothing there.
   Report(Format format, bool show) : format_(format), show_(show) {}
 
-  // Who is measured and how, before all else; `path` leads to the partner of this process.
+  // Says before all else who is measured and how; `path` leads to this process's partner.
   void begin(uint32_t processes, const std::string& launcher, const std::string& host,
              const std::string& path, uint32_t repetitions);
   void add(const Figure& figure);

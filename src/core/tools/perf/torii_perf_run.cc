@@ -77,7 +77,7 @@ double Run::repetition() {
   return job_.slowest(job_.leads() ? each : 0);
 }
 
-// What the first messages of the other end will find.
+// Prepares for the first messages of the other end.
 void Run::prepare() {
   if (!late() && (two_way() || (!gets() && !job_.leads())))
     channel_.expect(Lane::data, window_, bytes_);

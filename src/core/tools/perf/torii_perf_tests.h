@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What torii-perf measures.
+// The tests of torii-perf.
 #pragma once
 
 #include "core/tools/perf/torii_perf_options.h"

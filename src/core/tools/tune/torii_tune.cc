@@ -61,7 +61,7 @@ struct Options {
   bool system = false, dry_run = false, quick = false, details = false;
 };
 
-// What all steps share.
+// The state that all steps share.
 struct Session {
   Options options;
   Job* job = nullptr;
@@ -229,7 +229,7 @@ int conclude(const Session& s, const Values& found) {
   return 0;
 }
 
-// Of both processes.
+// Both processes run this.
 int tune_machine(Session& s) {
   Job job(false);
   s.job = &job;
@@ -293,7 +293,7 @@ bool parse(int argc, char** argv, Options* o) {
   return true;
 }
 
-// What the user has set for other runs would win over what is to be measured.
+// Settings that the user made for other runs would win over those to be measured.
 void leave_aside() {
   for (const char* name :
        {"TORII_DRIVERS", "TORII_EAGER_LIMIT", "TORII_EAGER_WINDOW", "TORII_REPORT",

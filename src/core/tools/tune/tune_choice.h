@@ -29,7 +29,7 @@ struct Switches {
 };
 Way way_of(const Switches& switches, uint64_t bytes);
 
-// What one size costs by each way: the mean over all figures of the logarithm of the time, up to a
+// The cost of a size by each path: the mean over all figures of the logarithm of the time, up to a
 // constant of the size. Infinite: not possible, or not measured.
 struct SizeCost {
   uint64_t bytes = 0;

@@ -64,7 +64,7 @@ bool replace_file(const std::string& path, const std::string& text) {
   return good;
 }
 
-// What the second of two times gains, as people say it.
+// The gain of the second of two times, as people say it.
 std::string gain_text(double log_ratio) {
   const double percent = 100 * std::expm1(-log_ratio);
   return std::abs(percent) < 0.5 ? "0 %" : format_text("%+.0f %%", percent);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What torii-tune leaves: the file, and the tables that it prints.
+// The results of torii-tune: the file, and the tables that it prints.
 #pragma once
 
 #include <string>
