@@ -240,9 +240,9 @@ TORII_PUBLIC int torii_memory_alloc(torii_ni_t* ni, size_t bytes, size_t alignme
 /* Gives it back; no operation of this process may use it any more, and exports in it end. It is
  * kept until operations of peers that this process serves are over; for what a peer has begun by
  * itself torii_unexport's word holds. In the child of a fork it does nothing. Memory that is not
- * given back before torii_close stays usable as ordinary memory until the process ends. Anything but
- * an address that torii_memory_alloc gave and that was not given back yet is INVALID and changes
- * nothing. */
+ * given back before torii_close stays usable as ordinary memory until the process ends. Anything
+ * but an address that torii_memory_alloc gave and that was not given back yet is INVALID and
+ * changes nothing. */
 TORII_PUBLIC int torii_memory_free(torii_ni_t* ni, void* address);
 /* The interface that torii_open has open in this process, the first one if there are several, or
  * null: for a face that allocates for another one. It is not counted as opened once more. */
