@@ -76,7 +76,7 @@ int main(void) {
         PtlMDBind(ni, describe(greeting, 0, PTL_MD_THRESH_INF, queue), PTL_RETAIN, &source));
 
   /* A target that has no entry yet drops a put, and does not tell: so it is put until the target
-   * acknowledges it. Of several that arrive the entry accepts one. */
+   * acknowledges it. The entry accepts one of several that arrive. */
   while (!received || !acknowledged) {
     if (!acknowledged) check("PtlPut", PtlPut(source, PTL_ACK_REQ, next, kPortal, 0, 0, 0, 0));
     while ((!received || !acknowledged) && next_event(ni, queue, &event)) {

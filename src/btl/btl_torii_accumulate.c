@@ -13,12 +13,12 @@
  * To say so of other locks would be wrong: their holder may do things that the target knows nothing
  * of. This one is known by what was done with it before: swap, updates of the same peer's memory
  * and addition follow each other in one thread. osc/rdma flushes before it gives back the lock of
- * an epoch, and under the lock of a dynamic window's regions it updates nothing. What else comes
+ * an epoch, and under the lock of a dynamic window's regions it updates nothing. Another call
  * between, at whatever peer, ends the recognition: the integers may lie at another process than
  * their lock, and to that one nothing is put off. Nor on one node, where osc/rdma may go past this
  * component to what the lock guards.
  *
- * Each thread is in the middle of one accumulate at most. What it calls meanwhile is that
+ * Each thread is in the middle of one accumulate at most. A call that it makes meanwhile is that
  * accumulate's, or that of a callback that ran while it waited: an earlier accumulate may give its
  * own lock back there, and ob1 may put and get.
  */
@@ -79,7 +79,7 @@ static bool is_known(const lock_t* lock) {
   return same;
 }
 
-/* After a wait. What callbacks did meanwhile is not this accumulate's, so they saw none. */
+/* After a wait. Calls of callbacks meanwhile are not this accumulate's, so they saw none. */
 static void resume(const lock_t* lock, int code) {
   current = *lock;
   if (TORII_OK != code && TORII_ERR_NO_MEMORY != code) current.failed = code;

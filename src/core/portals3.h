@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026, the Torii authors
  *
- * portals3.h: the Portals 3.3 message passing interface, with the names of the standard. What is
- * Torii's own is marked "Extension".
+ * portals3.h: the Portals 3.3 message passing interface, with the names of the standard. Torii's
+ * own additions are marked "Extension".
  *
  * Errors: every function (unless it says otherwise) returns PTL_OK or one of the codes named at
  * it, and PTL_NO_INIT before PtlInit. A null pointer where a result belongs gives PTL_SEGV.
@@ -169,7 +169,7 @@ PTL_PUBLIC void PtlFini(void);
  * PTL_NO_SPACE, PTL_SEGV, PTL_FAIL (the log has the reason; or PtlSetNIDMap named another node). */
 PTL_PUBLIC int PtlNIInit(ptl_interface_t iface, ptl_pid_t pid, ptl_ni_limits_t* desired,
                          ptl_ni_limits_t* actual, ptl_handle_ni_t* ni);
-/* Releases the interface with its entries, descriptors and event queues. What becomes of pending
+/* Releases the interface with its entries, descriptors and event queues. The outcome of pending
  * operations is undefined; their memory is no longer written after it is closed for good. PtlNIInit
  * may open it again; all processes of the job do that equally often, to learn the new addresses.
  * Errors: PTL_NI_INVALID. */

@@ -239,10 +239,10 @@ typedef struct torii_data {
 TORII_PUBLIC int torii_memory_alloc(torii_ni_t* ni, size_t bytes, size_t alignment, void** address);
 /* Gives it back; no operation of this process may use it any more, and exports in it end. It is
  * kept until operations of peers that this process serves are over; for what a peer has begun by
- * itself torii_unexport's word holds. In the child of a fork it does nothing. What is not given
- * back before torii_close stays usable as ordinary memory until the process ends. Anything but an
- * address that torii_memory_alloc gave and that was not given back yet is INVALID and changes
- * nothing. */
+ * itself torii_unexport's word holds. In the child of a fork it does nothing. Memory that is not
+ * given back before torii_close stays usable as ordinary memory until the process ends. Anything
+ * but an address that torii_memory_alloc gave and that was not given back yet is INVALID and
+ * changes nothing. */
 TORII_PUBLIC int torii_memory_free(torii_ni_t* ni, void* address);
 /* The interface that torii_open has open in this process, the first one if there are several, or
  * null: for a face that allocates for another one. It is not counted as opened once more. */
@@ -398,8 +398,8 @@ typedef enum torii_completion {
 } torii_completion_t;
 
 /* Reads from and writes to `offset` of the peer's memory. TORII_OK: complete, no callback;
- * TORII_PENDING: `done` will run, and the local memory must stay until then; or an error. What the
- * target refuses ends with DENIED (key, tag or right) or INVALID (bounds), with nothing moved.
+ * TORII_PENDING: `done` will run, and the local memory must stay until then; or an error. An access
+ * that the target refuses ends with DENIED (key, tag or right) or INVALID (bounds), nothing moved.
  * Operations are carried out in any order, a flush apart; 4 and 8 bytes at an aligned address in
  * one piece. Where the target has to be asked, short writes with TORII_COMPLETE_LOCAL share frames:
  * they leave with the next other operation or flush, when a frame is full, or with the next round
@@ -474,9 +474,9 @@ TORII_PUBLIC int torii_flush(torii_ni_t* ni, torii_peer_t* peer, torii_done_t do
 TORII_PUBLIC int torii_group_open(torii_ni_t* ni, const void* name, size_t name_bytes,
                                   torii_peer_t* const* members, size_t count,
                                   torii_group_t** group);
-/* Gives the group back; sends that are pending go on. What others send to the group from now on
- * may not arrive here: before the first member closes it, all must have received what they expect
- * (a barrier does it). */
+/* Gives the group back; sends that are pending go on. Messages that others send to the group from
+ * now on may not arrive here: before the first member closes it, all must have received what they
+ * expect (a barrier does it). */
 TORII_PUBLIC int torii_group_close(torii_group_t* group);
 
 /* Sends the message to every member but this process, where it is received as if torii_send had

@@ -188,7 +188,7 @@ class LossyGroups {
   // all of each frame, whatever inline_max says, and takes no more than there is room for. Frames
   // reach the members that hear, but not this one; any of them may be lost, come twice or overtake
   // others, whatever kReliable says. They arrive from the group (Packet). A member on this node
-  // hears this process only if this one has connected to it. Who knows the key can send in any
+  // hears this process only if this one has connected to it. All who know the key can send in any
   // member's name; nobody else can.
   // `invalid`: a number is out of bounds, or this process is a member already; with the link also
   // if it has ever been one. `no_memory`: it is in kGroupsMax groups. `io_error`: the system

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026, the Torii authors
  *
- * torii_coll.h: collective operations. What Torii does not serve is MPICH's, over messages.
+ * torii_coll.h: collective operations. Those that Torii does not serve are MPICH's, over messages.
  */
 #ifndef TORII_COLL_H_INCLUDED
 #define TORII_COLL_H_INCLUDED

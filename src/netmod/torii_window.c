@@ -4,7 +4,7 @@
  * Windows: whose memory is reached how. MPI_Win_create exports the program's memory, which others
  * map if it is from MPI_Alloc_mem. On one node MPI_Win_allocate takes memory from Torii that every
  * member maps, with the mutex of accumulates behind it; MPI_Win_allocate_shared has memory of MPICH
- * that is mapped already. What is attached to a dynamic window is reached by MPICH's active
+ * that is mapped already. Memory in a dynamic window is reached by MPICH's active
  * messages only.
  */
 #include <mpidimpl.h>

@@ -17,8 +17,8 @@ namespace torii {
 class ProcessIds {
  public:
   // wanted[rank] is the pid that a process asks for, PTL_PID_ANY for any. Every process of the job
-  // computes the same ids from the same list. Of two ranks of a node that ask for one pid the lower
-  // one has it. A process without a wish has its local rank plus one or, if that is taken, the next
+  // computes the same ids from the same list. If two ranks of a node ask for one pid, the lower one
+  // has it. A process without a wish has its local rank plus one or, if that is taken, the next
   // free pid. `map` is used by the constructor only.
   ProcessIds(const ProcessMap& map, std::span<const uint32_t> wanted);
 

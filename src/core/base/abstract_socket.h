@@ -41,8 +41,8 @@ inline constexpr size_t kPassedMax = 5;  // descriptors in one message
 // False, with errno: it was not sent.
 bool send_message(int socket, const void* bytes, size_t count, std::span<const int> descriptors);
 // Receives one. Does not wait. -1, with errno; 0: the other end is closed; else its length.
-// `EBADMSG`: it was longer than `room`, or had more descriptors than fit. Of those that came the
-// first *count are in `descriptors`.
+// `EBADMSG`: it was longer than `room`, or had more descriptors than fit. The first *count of the
+// descriptors that came are in `descriptors`.
 ssize_t receive_message(int socket, void* bytes, size_t room, Descriptor (&descriptors)[kPassedMax],
                         size_t* count);
 

@@ -78,7 +78,7 @@ inline uint64_t apply_atomic(void* at, unsigned width, AtomicOp op, uint64_t ope
 }
 
 // The same while a lock is held, 8 bytes that are 0 when it is free. False: it was not, and nothing
-// was changed; *old is what it was. What others add to a held lock stays.
+// was changed; *old is what it was. A value that others add to a held lock stays.
 inline bool apply_locked(void* at, unsigned width, AtomicOp op, uint64_t operand, uint64_t compare,
                          void* lock, uint64_t held, uint64_t* old) {
   *old = apply_atomic(lock, 8, AtomicOp::compare_swap, held, 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// A vector with room for so many values inside of itself. What is not in it yet costs nothing:
+// A vector with room for so many values inside of itself. Values not in it yet cost nothing:
 // an array of values with initial values is written whole before the first is used.
 #pragma once
 

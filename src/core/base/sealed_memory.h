@@ -45,8 +45,8 @@ class Mapping {
 Descriptor make_memory(const char* name = "torii");
 // The same of a size that can neither shrink nor grow afterwards.
 Descriptor make_sealed(uint64_t bytes, const char* name = "torii");
-// Both, and maps it: nobody else can map it for writing, whoever has the descriptor. Of no bytes:
-// no descriptor.
+// Both, and maps it: nobody else can map it for writing, whoever has the descriptor. Without bytes
+// there is no descriptor.
 Descriptor make_sealed_for_readers(uint64_t bytes, const char* name, Mapping* writer);
 // Is the file one that these could have made? Fills in *about.
 bool sealed(int fd, struct stat* about);

@@ -128,7 +128,7 @@ bool LinkDriver::is_right(PeerId id, std::span<const std::byte> text, uint64_t t
 }
 
 // From now on the peer is this process, which process_of() knows. Null: one of the two is somebody
-// else's. Of who was never heard only an address is known, and it may have been a wrong one.
+// else's. For a peer never heard only an address is known, and it may have been a wrong one.
 Process* LinkDriver::join(PeerId id, const PublicKey& key) {
   Process& process = processes_.at(key);
   const Peer* const known = find(id);

@@ -67,7 +67,7 @@ void LinkDriver::leave(PeerId id) {
 
 // --- sending ----------------------------------------------------------------------------------
 
-// The frame as it leaves. What is only tagged is read by the driver below where it is, if it can.
+// The frame as it leaves. One only tagged is read by the driver below where it is, if it can.
 Sealing LinkDriver::prepare_lossy(const Tx& tx, const LossyGroup& group, uint64_t number, Tx* out) {
   LossyOutgoing& outgoing = *lossy_outgoing_;
   const size_t at = outgoing.batch.size() - 1, bytes = tx.head_bytes + tx.body_bytes;

@@ -415,8 +415,8 @@ void LinkDriver::has_left(Peer& peer, uint8_t number, const Group& group) {
 // A frame that goes to the peer tells it what has arrived.
 void LinkDriver::acknowledgement_left(Peer& peer) { peer.owes_ack = peer.ack_at_once = false; }
 
-// An ack tells of all frames that have arrived, also of those far behind a missing one. Who was
-// never heard may not know this process, but answers a hello as it does a probe.
+// An ack tells of all frames that have arrived, also of those far behind a missing one. A peer that
+// was never heard may not know this process, but answers a hello as it does a probe.
 bool LinkDriver::send_control(PeerId id, Peer& peer, Kind kind, uint8_t rail, bool ask) {
   if (!peer.process) return false;
   if (kind == Kind::probe && !peer.heard) kind = Kind::hello;

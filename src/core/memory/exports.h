@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// Memory of this process that peers may reach: the target's side. What a peer asks for by frames is
+// Memory of this process that peers may reach: the target's side. A request by frames is
 // checked here against the export itself; what a driver does without asking, it may do only with a
 // key that it guards (kGuard). The caller holds the interface's lock.
 #pragma once

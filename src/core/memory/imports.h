@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// Memory of peers that this process may reach: the initiator's side. What surely is allowed goes
-// the direct way: load, store and the processor's atomics where the memory is mapped here, else the
-// driver's put and get. Everything else is asked of the target by frames, and the target decides:
-// so a refusal is known at both ends. The caller holds the interface's lock.
+// Memory of peers that this process may reach: the initiator's side. An access that surely is
+// allowed goes the direct way: load, store and the processor's atomics where the memory is mapped
+// here, else the driver's put and get. Everything else is requested of the target by frames, and
+// the target decides: so a refusal is known at both ends. The caller holds the interface's lock.
 #pragma once
 
 #include <deque>
@@ -97,7 +97,7 @@ class Imports {
   ~Imports();
   Imports(const Imports&) = delete;
 
-  // `invalid`: no key. What is wrong with a key in good form shows when it is used.
+  // `invalid`: no key. A fault of a key in good form shows when it is used.
   Status make(Peer& peer, std::span<const std::byte> key, uint64_t tag, Import** out);
   // Operations that are pending go on.
   void end(Import* import);

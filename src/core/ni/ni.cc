@@ -208,8 +208,8 @@ bool Ni::missed(Waiter& waiter) {
   return moved;
 }
 
-// Since this thread last rested. What another thread's callback did meanwhile may be what this one
-// waits for.
+// Since this thread last backed off. The work of another thread's callback meanwhile may be what
+// this one waits for.
 bool Ni::changed(Waiter& waiter) {
   const bool called = waiter.seen_callbacks != callbacks_run_;
   waiter.seen_callbacks = callbacks_run_;

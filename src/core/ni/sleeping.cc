@@ -98,8 +98,9 @@ bool Ni::fall_asleep_elsewhere(Sleeper* sleeper) {
   return told;
 }
 
-// For a thread that sleeps in another interface. Who sleeps here looks after what arrives; and who
-// polls here later, without a word to the other thread, which comes back in some milliseconds.
+// For a thread that sleeps in another interface. One that sleeps here looks after arrivals, and so
+// does one that polls here later, without a word to the other, which comes back in some
+// milliseconds.
 bool Ni::fall_asleep_beside(Sleeper* sleeper) {
   if (callbacks_due()) return false;
   sleeper->changes += callbacks_run_ + visits_;

@@ -4,8 +4,8 @@
 // Jobs of one user that wait for the same processors poll in turns, so that the processes of one
 // job run together: by yields alone each message would cost a switch. Whose turn it is follows from
 // the clock and from a small table in shared memory, where each job says when it last waited;
-// nothing has to be handed on, so nobody who stops or dies holds the others up. What the table says
-// is not trusted: it can cost speed, but never more than waiting for the end of one turn.
+// nothing has to be handed on, so nobody who stops or dies holds the others up. The table is not
+// trusted: it can cost speed, but never more than waiting for the end of one turn.
 #pragma once
 
 #include <atomic>

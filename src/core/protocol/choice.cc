@@ -107,8 +107,8 @@ Choice put(const Plan& plan, Recent* recent, const Payload& payload, const Load&
   return {worth_copying(plan, payload, load) ? Way::copied : Way::eager};
 }
 
-// The place of what was asked of an export is known: nobody has to ask for the payload. What one
-// frame does not carry is lent to the driver, if that tells when it has arrived.
+// The place of what was asked of an export is known: nobody has to ask for the payload. A
+// payload that one frame does not carry is lent to the driver, if that tells when it has arrived.
 Choice reply(const Plan& plan, const Payload& payload) {
   const bool longer = payload.bytes > plan.eager_max;
   const bool lent =

@@ -337,7 +337,7 @@ inline Status Protocol::issue(Peer& peer, uint32_t remote, uint64_t offset, void
   return status;
 }
 
-// `again`: the driver has no room. What is to be remembered is written down after the call, for
+// `again`: the driver has no room. All that is to be remembered is noted after the call, for
 // nothing is told of the end before the next poll: it is on its way sooner.
 inline Status Protocol::access_whole(Peer& peer, uint32_t remote, uint64_t offset, void* base,
                                      uint64_t bytes, bool reading, const AccessOwner& owner) {
@@ -416,8 +416,8 @@ void Protocol::access_over(Op* op, Status status) {
   }
 }
 
-// The peers in turn; first the next time are those for which there was no room. Who has copied for
-// long looks first at what has arrived meanwhile.
+// The peers in turn; first the next time are those for which there was no room. A process that has
+// copied for long looks first at what has arrived meanwhile.
 unsigned Protocol::step_moves() {
   unsigned events = 0;
   moved_in_call_ = 0;

@@ -56,8 +56,8 @@ struct AccessOwner {
   uintptr_t words[2] = {0, 0};
 };
 
-// A remote read or write that the driver has taken in one piece. What is longer, or found no room,
-// is an operation.
+// A remote read or write that the driver has taken in one piece. A longer one, or one that found no
+// room, is an operation.
 struct RemoteAccess {
   Peer* peer;
   AccessOwner owner;

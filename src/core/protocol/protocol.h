@@ -201,8 +201,8 @@ class Protocol final {
                      const Data& source);
   // Tells the peer that this process has joined a group; `ask`: it shall answer with the same.
   void tell_joined(Peer& peer, uint64_t group, bool ask);
-  // Joins a lossy group of the driver with that index, as LossyGroups::join_lossy(). What arrives
-  // is handed to Upper::on_lossy(). `unsupported`: it has none.
+  // Joins a lossy group of the driver with that index, as LossyGroups::join_lossy(). Frames that
+  // arrive are handed to Upper::on_lossy(). `unsupported`: it has none.
   Status join_lossy(uint8_t rail, const LossyMember& membership, PeerId* group);
   void leave_lossy(uint8_t rail, PeerId group);
   // How many bytes puts that share a frame may have, with their places.

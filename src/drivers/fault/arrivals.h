@@ -78,7 +78,7 @@ class Arrivals {
     uint32_t overtakers;  // later frames still to arrive first
   };
 
-  // As bits. What is refused or killed is no fault of a frame that arrives.
+  // As bits. A refusal or a kill is no fault of a frame that arrives.
   uint32_t choose(PeerId group, std::span<const std::byte> frame) {
     uint32_t faults = 0;
     for (size_t i = 0; i < kFaultCount; i++)

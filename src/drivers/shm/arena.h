@@ -8,8 +8,8 @@
 //   | ArenaHeader | an alloc. | free: no page | ...
 //   +-------------+-----------+---------------+------------------------------
 //
-// The owner reserves addresses for all of it and maps what it hands out. What it takes back has no
-// page any more, in nobody's mapping, so peers need not be told: the slot that a key names has
+// The owner reserves addresses for all of it and maps what it hands out. Memory it takes back has
+// no page any more, in nobody's mapping, so peers need not be told: the slot that a key names has
 // another serial by then.
 #pragma once
 

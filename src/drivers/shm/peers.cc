@@ -179,7 +179,7 @@ bool Peers::use_segment(Peer& peer) {
 }
 
 // The peer may not be opened through /proc: it hands its segment over when it polls. Until then
-// nothing can be sent to it. What /proc refuses, cross-memory attach refuses as well.
+// nothing can be sent to it. If /proc refuses, cross-memory attach refuses as well.
 Status Peers::await_segment(Peer& peer, std::string* why) {
   PeerDetails& d = *peer.details;
   const Status status = ask(d.segment.address, &d.request, why);
@@ -373,7 +373,7 @@ Peer* Peers::adopt(uint32_t number) {
       return nullptr;
     }
     if (status != Status::ok) {
-      // Gone already, or hidden from us. What it sent is delivered, then its end is reported.
+      // Gone already, or hidden from us. Its frames are delivered, then its end is reported.
       // It may have closed since the caller looked.
       const bool closed =
           segment_.claim(number).state.load(acquire) == static_cast<uint32_t>(ClaimState::closed);
@@ -449,8 +449,8 @@ bool Peers::retire(Peer& peer) {
     if (peer.broken) {
       claim_rejected_[number] = true;  // somebody may still write there
     } else {
-      // The next claimant goes on where this one ended. What a sender that was killed left in
-      // the line may look like a control word.
+      // The next claimant goes on where this one ended. Bytes of a sender that was killed, left in
+      // the line, may look like a control word.
       Claim& claim = segment_.claim(number);
       claim_position_[number] = peer.in.position;
       const uint32_t start = peer.in.position - kFirstPosition;

@@ -186,7 +186,7 @@ unsigned Requests::progress() {
   return count;
 }
 
-// The end is seen sooner than by rounds of progress. What else has arrived comes first: somebody
+// The end is seen sooner than by rounds of progress. Other arrivals come first: somebody
 // may be waiting for this process in the same way.
 void Requests::poll_completion(Peer& peer) {
   if (!peer.requests) return;
@@ -385,8 +385,8 @@ inline std::byte* Requests::memory_of(Peer& peer, const Request& request, uint32
   return at;
 }
 
-// To `count` gets, the first of which has that number. What finds no room is not sent: the
-// initiator then reads.
+// To `count` gets, the first of which has that number. An answer that finds no room is not sent:
+// the initiator then reads.
 inline void Requests::answer(Peer& peer, uint32_t first, uint32_t count, const std::byte* data,
                              uint32_t bytes) {
   if (has_room(peer, bytes))

@@ -10,7 +10,7 @@
 //   control word:  | kind 8 | padding 8 | length 16 | position 32 |
 //
 // The position counts lines since the ring began, modulo 2^32; it tells the word of this lap from
-// a word of an earlier one, so nothing is cleared behind the receiver. What remains is a line
+// a word of an earlier one, so nothing is cleared behind the receiver. The exception is a line
 // that held the middle of a frame and is to hold a control word next: its bytes could look like
 // one. The sender remembers such lines (`stale`) and zeroes the word before the receiver gets
 // there: it is always the line behind the frame being published, of which the sender is about to
@@ -154,8 +154,8 @@ struct RingSender {
   }
 
   // The same for frames of some lines: those of the next one, if it is as long. Not the first,
-  // which the receiver looks at. Of longer ones so many stores wait that this would only hold them
-  // up.
+  // which the receiver looks at. With longer ones so many stores wait that this would only hold
+  // them up.
   void own_next(uint32_t count) const {
     if (count == 1) return own_ahead();
     if (count < kOwnNextFrom || count > kOwnNextMost || room <= kOwnNextMost) return;

@@ -57,8 +57,8 @@ Status adopt_segment(const Address& address, Descriptor fd, Segment* out, std::s
 // errno: it cannot be opened or is no pipe.
 Descriptor open_pipe(const std::string& path, SpareDescriptor* spare = nullptr);
 
-// The process of that address does not run any more, even if another one has its pid now. What
-// cannot be found out, for want of descriptors or because /proc hides it, is no end.
+// The process of that address does not run any more, even if another one has its pid now. It
+// is no end if that cannot be found out, for want of descriptors or because /proc hides it.
 bool has_ended(const Address& address);
 // Nothing can be opened at this address, of a process in this PID namespace. `peer_dead`: it has
 // ended. `peer_closed`: it runs, and has no segment there any more, as is known from

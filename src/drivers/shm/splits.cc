@@ -36,7 +36,7 @@ uint32_t pages_of(uint64_t bytes) { return static_cast<uint32_t>((bytes + kPage 
 
 uint64_t taken_word(uint32_t serial, uint32_t pages) { return uint64_t{serial} << 32 | pages; }
 
-// How many to take at least. Of a short get whoever comes first takes rather more than half: the
+// How many to take at least. The first to come takes rather more than half of a short get: the
 // other one has yet to see that it is asked.
 uint32_t least_taken(uint32_t pages, bool first) {
   if (pages > kShort) return std::min(pages / 2, kTakeMin);

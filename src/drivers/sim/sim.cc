@@ -2,7 +2,7 @@
 // Copyright (c) 2026, the Torii authors
 //
 // The template to copy from. The calls of `card_` are those to replace: they stand for the library
-// or the registers of a real card. What remains is what every driver does.
+// or the registers of a real card. The rest is common to all drivers.
 #include "drivers/sim/sim.h"
 
 #include <algorithm>

@@ -149,7 +149,7 @@ unsigned TnetDriver::poll(uint64_t now_ns, unsigned budget) {
 }
 
 // Interrupts stay on while the process sleeps now and then, as each load of a register is as long
-// as many frames. What comes after the descriptor has been read makes it readable again, and what
+// as many frames. An event after the read of the descriptor makes it readable again, and what
 // came before is in memory.
 Status TnetDriver::arm(int* fd) {
   *fd = card_->interrupt();

@@ -103,8 +103,8 @@ class UdpDriver::Outbox {
     return true;
   }
 
-  // Datagrams as long as this path carries, all of one length. What is sent again after its frame
-  // was made goes so, too, when the path has become worse.
+  // Datagrams as long as this path carries, all of one length. Retransmissions of a frame that was
+  // made before go so, too, when the path has become worse.
   bool add_pieces(const Tx& tx, uint8_t rail) {
     const Peer& peer = nic_.peers_[tx.peer];
     const size_t bytes = tx.head_bytes + tx.body_bytes;

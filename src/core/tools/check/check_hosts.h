@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// A check by hand: torii-check starts itself on each host by a remote shell. What the parts have to
-// know, secrets included, goes to their standard input, and what they found out comes from their
+// A check by hand: torii-check starts itself on each host by a remote shell. All data for its
+// parts, secrets included, goes to their standard input, and what they found out comes from their
 // standard output; nothing of it is on a command line.
 #pragma once
 
@@ -21,8 +21,8 @@ struct HostsOptions {
   uint64_t deadline_ms = 0;
 };
 
-// The whole check; returns before the deadline and a second have passed. What is missing has a
-// reason.
+// The whole check; returns before the deadline and a second have passed. A part that is missing has
+// a reason.
 std::vector<Participant> check_hosts(const HostsOptions& options);
 
 // Reads a list of hosts; "n1,n2:2" is n1 n2 n2. False with the reason in *why.
