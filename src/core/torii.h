@@ -505,7 +505,7 @@ TORII_PUBLIC const char* torii_group_text(const torii_group_t* group);
 /* Collective operations of a group: barrier, bcast, reduce, allreduce, allgather, alltoall, as MPI
  * defines them. For members that run on one node and share memory; and for members on several
  * nodes, where those of each node share memory, or are alone, and a driver with multicast reaches
- * the others. Between nodes only broadcasts of at least `multicast_min` bytes (a parameter).
+ * the others. Between nodes broadcasts of at least `multicast_min` bytes (a parameter) are served.
  *
  * A member's rank is its place in the list that torii_group_open was given. This process must be in
  * the list, and all members must have given it in the same order. All members call the same
@@ -530,8 +530,8 @@ TORII_PUBLIC const char* torii_group_text(const torii_group_t* group);
 
 /* Finds out whether the members can share memory or multicast, and makes them. Every member calls
  * it once, before the first operation. TORII_OK: operations are served. UNSUPPORTED: none will be;
- * the parameter `collectives` is off at one of the members, they run on different nodes without
- * multicast between them, it is in 16 multicast groups already, or there is no memory. */
+ * a member has `collectives` off, they run on different nodes without multicast between them or
+ * with `multicast_min` at its most, it is in 16 multicast groups already, or has no memory. */
 TORII_PUBLIC int torii_group_prepare(torii_group_t* group, torii_done_t done, void* arg);
 /* Names what serves the group's operations, or why nothing does; for reports. Valid until the next
  * call by this thread. */

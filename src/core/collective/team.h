@@ -46,8 +46,8 @@ class Team {
   bool serves(const CollectiveCall& call) const;
   // Begins an operation; its data stays until it is over.
   void begin(const CollectiveCall& call);
-  // Of the root of a broadcast whose data is still arriving: so many of its first bytes are there.
-  // After begin(); more may be told later.
+  // Tells the root of a broadcast whose data is still arriving how many of its first bytes are
+  // there. After begin(); more may be told later.
   void limit(uint64_t bytes) { limit_ = bytes; }
   // `ok`: it is over. `pending`: not yet, for others are to do something first. `invalid`: they
   // called another operation. `no_memory`: one of them has none for its part. Any other error is

@@ -82,7 +82,7 @@ class Member {
   State state(uint64_t now) const;
 
   const Outgoing& outgoing() const { return outgoing_; }
-  // Of a broadcast that this node receives: so many of its first bytes are in the caller's memory.
+  // The number of first bytes, of a broadcast that this node receives, in the caller's memory.
   uint64_t arrived() const {
     return std::min(done_ > interval_.start ? done_ - interval_.start : 0, call_.bytes);
   }

@@ -142,7 +142,7 @@ TEST(NodesTeam, DataLeavesOnceForAllNodes) {
   EXPECT_LT(cluster.sum(&Counters::bytes_sent) - before, 20000u) << "by messages";
 }
 
-// What members of a clan on two nodes get for a broadcast of so many bytes, and one byte less.
+// The members of a clan on two nodes are served broadcasts of `least` bytes, not of one byte less.
 void expect_broadcasts_from(Clan& clan, uint64_t least) {
   std::vector<Bytes> data(clan.size(), Bytes(least));
   data[0] = Bytes(least, 3);
