@@ -117,6 +117,7 @@ typedef struct btl_torii_module {
   btl_torii_endpoint_t* self; /* made when it is first asked for */
   opal_mutex_t lock;          /* endpoints and their imports */
   unsigned looks;             /* flushes that found nothing under way, since the last such round */
+  bool waits;                 /* an operation was not over at once, since the last flush */
   int failed;                 /* a Torii code, of what only a flush tells */
   int exports;                /* registrations that peers may use; atomic */
   char* receives;             /* memory in which messages arrive */

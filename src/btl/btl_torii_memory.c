@@ -5,8 +5,11 @@
  */
 #include "btl_torii.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "opal/runtime/opal_progress.h"
 
 OBJ_CLASS_INSTANCE(btl_torii_operation_t, opal_free_list_item_t, NULL, NULL);
 
@@ -158,7 +161,10 @@ static void over(void* arg, const torii_result_t* result) {
  * operations, but osc/rdma then stores eight bytes where four were asked for, and does not count
  * the end of some. So the callback runs here. */
 static int answer(int code, btl_torii_operation_t* operation) {
-  if (TORII_PENDING == code) return OPAL_SUCCESS;
+  if (TORII_PENDING == code) {
+    __atomic_store_n(&btl_torii.waits, true, __ATOMIC_RELAXED);
+    return OPAL_SUCCESS;
+  }
   if (OPAL_LIKELY(TORII_OK == code)) {
     const torii_result_t result = {.code = TORII_OK};
     over(operation, &result);
@@ -349,6 +355,16 @@ int btl_torii_atomic_cswap(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* 
 
 /* --- flush --------------------------------------------------------------------------------- */
 
+/* A program that asks for a lock again and again takes the lock of osc/rdma for each try. On shared
+ * processors a peer that wants that one, to give the program's lock back, finds it taken each time
+ * that it runs: it has to run while nobody has it, as now. */
+static void let_others_run(void) {
+  if (!opal_progress_yield_when_idle || !__atomic_load_n(&btl_torii.waits, __ATOMIC_RELAXED))
+    return;
+  __atomic_store_n(&btl_torii.waits, false, __ATOMIC_RELAXED);
+  sched_yield();
+}
+
 int btl_torii_flush(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* endpoint) {
   torii_flag_t flag = {.done = 0};
   int code;
@@ -364,6 +380,7 @@ int btl_torii_flush(mca_btl_base_module_t* btl, mca_btl_base_endpoint_t* endpoin
     const unsigned looks = __atomic_load_n(&btl_torii.looks, __ATOMIC_RELAXED) + 1;
     __atomic_store_n(&btl_torii.looks, looks % BTL_TORII_LOOKS, __ATOMIC_RELAXED);
     if (BTL_TORII_LOOKS == looks) torii_progress(btl_torii.ni);
+    let_others_run();
   }
   if (OPAL_UNLIKELY(TORII_OK != btl_torii.failed)) {
     const int failed = __atomic_exchange_n(&btl_torii.failed, TORII_OK, __ATOMIC_RELAXED);
