@@ -28,8 +28,8 @@ EXTRA_DIST += \
 	contrib/rpm-package \
 	contrib/rpm/torii.spec \
 	contrib/setup \
-	contrib/spack/packages/torii/package.py \
-	contrib/spack/repo.yaml \
+	contrib/spack/spack_repo/torii/packages/torii/package.py \
+	contrib/spack/spack_repo/torii/repo.yaml \
 	contrib/system \
 	src/README.md \
 	src/core/README.md

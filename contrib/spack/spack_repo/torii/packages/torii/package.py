@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026, the Torii authors
-"""Torii from the clone that this file is in: spack repo add contrib/spack; spack install torii"""
+"""Torii from the clone that this file is in, for Spack 1.0 and later:
+spack repo add contrib/spack/spack_repo/torii; spack install torii"""
 import os
+
+from spack_repo.builtin.build_systems.autotools import AutotoolsPackage
 
 from spack.package import *
 
@@ -10,7 +13,7 @@ class Torii(AutotoolsPackage):
     """Messages of MPI and Portals 3.3 programs: by shared memory between the processes of one node, by
     UDP over Ethernet or by UCX between nodes."""
 
-    git = "file://" + os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 4))
+    git = "file://" + os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 6))
 
     license("BSD-3-Clause")
 
