@@ -36,7 +36,7 @@ struct Outside {
 constexpr int kSteps = 20000;
 constexpr uint64_t kStepNs = 20000;
 constexpr uint64_t kRunNs = 20000000000;  // of real time
-constexpr uint64_t kQuietNs = 10000000;
+constexpr uint64_t kQuietNs = 10000000;   // of this thread's processor time
 
 // Without an RDMA device UCX is tried over sockets, and on this machine only.
 bool use_sockets(DriverEnv* env, std::string* why) {
@@ -47,6 +47,13 @@ bool use_sockets(DriverEnv* env, std::string* why) {
   }
   env->keys = pairs.emplace_back(KeyPair::draw(why)).get();
   return env->keys != nullptr;
+}
+
+// Processor time of this thread.
+uint64_t thread_ns() {
+  timespec time;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<uint64_t>(time.tv_sec) * 1000000000 + static_cast<uint64_t>(time.tv_nsec);
 }
 
 }  // namespace
@@ -264,12 +271,15 @@ bool Bed::run(const std::function<bool()>& until) {
 }
 
 void Bed::settle() {
-  uint64_t busy_ns = rig.own_clock ? real_ns() : 0;
-  const auto waits = [&] { return rig.own_clock && real_ns() - busy_ns < kQuietNs; };
-  for (int i = 0, quiet = 0; i < kSteps && (quiet < 500 || waits()); i++) {
-    quiet = step() ? 0 : quiet + 1;
-    if (rig.own_clock && quiet == 0) busy_ns = real_ns();
+  if (!rig.own_clock) {
+    for (int i = 0, quiet = 0; i < kSteps && quiet < 500; i++) quiet = step() ? 0 : quiet + 1;
+    return;
   }
+  // Frames may travel by another process. Where the processors are busy it has had its share of
+  // time once this thread has had its own.
+  const uint64_t end = real_ns() + kRunNs;
+  for (uint64_t busy_ns = thread_ns(); thread_ns() - busy_ns < kQuietNs && real_ns() < end;)
+    if (step()) busy_ns = thread_ns();
 }
 
 void Bed::send(Node& from, PeerId to, std::string_view head, std::string_view body,
