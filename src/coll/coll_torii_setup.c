@@ -11,6 +11,7 @@
 #include "ompi/group/group.h"
 #include "ompi/mca/bml/bml.h"
 #include "ompi/mca/mtl/base/base.h"
+#include "ompi/mca/pml/pml.h"
 #include "ompi/op/op.h"
 #include "ompi/proc/proc.h"
 #include "opal/runtime/opal_progress.h"
@@ -18,11 +19,6 @@
 #define CALLS_BEFORE 3
 #define STEPS_ALONE 4 /* of progress, before Open MPI's other parts have theirs */
 
-/* The components under whose names processes publish their addresses. */
-static const mca_base_component_t mtl = {
-    .mca_type_name = "mtl",
-    .mca_component_name = "torii",
-    MCA_BASE_MAKE_VERSION(component, TORII_VERSION_MAJOR, TORII_VERSION_MINOR, 0)};
 static const mca_base_component_t btl = {MCA_BTL_DEFAULT_VERSION("torii")};
 
 static bool has_torii(const mca_bml_base_btl_array_t* ways) {
@@ -33,28 +29,27 @@ static bool has_torii(const mca_bml_base_btl_array_t* ways) {
   return false;
 }
 
-/* Under which of them this process has found the address of the other one already; null: under
- * none. To ask the launcher for what nobody has published takes many seconds. */
-static const mca_base_component_t* found_by(const struct ompi_proc_t* proc) {
+static bool mtl_is_torii(void) {
   const mca_mtl_base_component_t* const selected = ompi_mtl_base_selected_component;
-  const mca_bml_base_endpoint_t* const ways = proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_BML];
-  if (NULL != selected && 0 == strcmp("torii", selected->mtl_version.mca_component_name))
-    return &mtl;
-  return NULL != ways && (has_torii(&ways->btl_send) || has_torii(&ways->btl_rdma)) ? &btl : NULL;
+  return NULL != selected && 0 == strcmp("torii", selected->mtl_version.mca_component_name);
 }
 
-/* Null: Torii's other components do not talk to it. */
+/* Null: Torii's other components do not talk to it. To ask the launcher for an address that nobody
+ * has published takes many seconds. */
 static torii_peer_t* find_peer(torii_ni_t* ni, struct ompi_proc_t* proc) {
   torii_peer_t* peer = NULL;
   char address[OMPI_TORII_ADDRESS];
-  const mca_base_component_t* publisher;
   if (ompi_proc_local() == proc) { /* up to 4.1 btl/torii leaves it to btl/self */
     const size_t bytes = torii_address(ni, address, sizeof address);
     return TORII_OK == torii_connect(ni, address, bytes, &peer) ? peer : NULL;
   }
-  publisher = found_by(proc);
-  if (NULL == publisher ||
-      OPAL_SUCCESS != ompi_torii_connect(publisher, ni, &proc->super.proc_name, &peer))
+  if (mtl_is_torii()) {
+    void* const* const known = &proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_MTL];
+    return NULL != *known || OMPI_SUCCESS == MCA_PML_CALL(add_procs(&proc, 1)) ? *known : NULL;
+  }
+  const mca_bml_base_endpoint_t* const ways = proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_BML];
+  if (NULL == ways || !(has_torii(&ways->btl_send) || has_torii(&ways->btl_rdma)) ||
+      OPAL_SUCCESS != ompi_torii_connect(&btl, ni, &proc->super.proc_name, &peer))
     return NULL;
   return peer;
 }

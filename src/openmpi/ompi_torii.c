@@ -3,6 +3,7 @@
  */
 #include "ompi_torii.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,16 +59,28 @@ const char* ompi_torii_leave(const char* selection, torii_ni_t* ni) {
   return ompi_torii_named(selection) ? NULL : torii_missed_network(ni);
 }
 
+/* The address that a process published; the caller frees it. Threads ask one after another: of
+ * several that ask PMIx for the same value at once some may never get an answer (Open MPI 5.0.7,
+ * PMIx of Debian 13). */
+static int ask(const mca_base_component_t* component, const opal_process_name_t* name,
+               void** address, size_t* bytes) {
+  static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
+  int code;
+  pthread_mutex_lock(&asking);
+  OPAL_MODEX_RECV(code, component, name, address, bytes);
+  pthread_mutex_unlock(&asking);
+  return code;
+}
+
 /* The first words of a process. Those of other jobs are known when a communicator joins them. */
 static size_t find(void* component, uint64_t job, uint32_t rank, void* out, size_t capacity) {
   const opal_process_name_t name = {.jobid = (opal_jobid_t)job, .vpid = rank};
   void* address = NULL;
   size_t bytes = 0;
-  int code;
   if (JOB_OF(name) != job) return 0;
   if (name.jobid != OPAL_PROC_MY_NAME.jobid && NULL == ompi_proc_lookup(name)) return 0;
-  OPAL_MODEX_RECV(code, (const mca_base_component_t*)component, &name, &address, &bytes);
-  if (OPAL_SUCCESS != code) return 0;
+  if (OPAL_SUCCESS != ask((const mca_base_component_t*)component, &name, &address, &bytes))
+    return 0;
   if (bytes <= capacity) memcpy(out, address, bytes);
   free(address);
   return bytes;
@@ -97,8 +110,7 @@ int ompi_torii_connect(const mca_base_component_t* component, torii_ni_t* ni,
   void* address = NULL;
   size_t bytes = 0;
   int code;
-  OPAL_MODEX_RECV(code, component, name, &address, &bytes);
-  if (OPAL_SUCCESS != code) return OPAL_ERR_NOT_FOUND;
+  if (OPAL_SUCCESS != ask(component, name, &address, &bytes)) return OPAL_ERR_NOT_FOUND;
   code = torii_connect(ni, address, bytes, peer);
   free(address);
   if (TORII_OK == code) return OPAL_SUCCESS;
