@@ -28,6 +28,7 @@ constexpr double kStays = 0.02;  // and no row moves by more than that
 
 constexpr Software kBullDogSoftware{.frame_ns = 3970, .dma_ns = 46440, .message_ns = 22000};
 constexpr Software kMyricomSoftware{.frame_ns = 56650};
+constexpr Software kNectarSoftware{.frame_ns = 82500};
 constexpr Software kTnetSoftware{.message_ns = 5580};
 
 constexpr uint32_t kPioOnly = nic::myrinet::kFrameMax, kDmaOnly = 0, kBullFrog = 512;
@@ -35,6 +36,7 @@ constexpr uint32_t kPioOnly = nic::myrinet::kFrameMax, kDmaOnly = 0, kBullFrog =
 Setup bulldog(uint32_t pio_max) { return {"myrinet", pio_max, kBullDogSoftware, {}}; }
 Setup myricom() { return {"myrinet/raw", 0, kMyricomSoftware, {}}; }
 Setup tnet() { return {"tnet", 0, kTnetSoftware, {}}; }
+Setup nectar() { return {"nectar", 0, kNectarSoftware, {}}; }
 Setup qsnet() { return {"qsnet", 0, {}, {}}; }
 
 double us(double ns) { return ns / 1e3; }
