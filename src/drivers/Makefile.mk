@@ -29,6 +29,7 @@ include src/drivers/sim/Makefile.mk
 include src/drivers/fabric/Makefile.mk
 include src/drivers/fault/Makefile.mk
 include src/drivers/myrinet/Makefile.mk
+include src/drivers/nectar/Makefile.mk
 include src/drivers/process/Makefile.mk
 include src/drivers/qsnet/Makefile.mk
 include src/drivers/skeleton/Makefile.mk

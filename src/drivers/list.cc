@@ -9,6 +9,7 @@
 #include "drivers/driver.h"
 #include "drivers/fault/fault.h"
 #include "drivers/myrinet/myrinet.h"
+#include "drivers/nectar/nectar.h"
 #include "drivers/process/process_card.h"
 #include "drivers/qsnet/qsnet.h"
 #include "drivers/self/self.h"
@@ -58,6 +59,7 @@ constexpr DriverInfo kDrivers[] = {
     emulated<open_myrinet, "myrinet">(),
     emulated<open_tnet, "tnet">(),
     emulated<open_qsnet, "qsnet">(),
+    emulated<open_nectar, "nectar">(),
 };
 // Those of emulated cards come last.
 constexpr size_t kRealDrivers = 5;

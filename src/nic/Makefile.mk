@@ -38,6 +38,7 @@ bin_PROGRAMS += torii-fabric
 torii_fabric_SOURCES = src/nic/torii_fabric.cc
 torii_fabric_LDADD = libtorii_nic.la $(LDADD)
 include src/nic/myrinet/Makefile.mk
+include src/nic/nectar/Makefile.mk
 include src/nic/qsnet/Makefile.mk
 include src/nic/skeleton/Makefile.mk
 include src/nic/tnet/Makefile.mk

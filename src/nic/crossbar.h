@@ -36,25 +36,38 @@ struct CrossbarOptions {
   bool cut_through = true;
 };
 
-class Crossbar final : public LinkSource, public LinkTarget {
+// A switch, as the fabric sees it.
+class Switch : public LinkSource, public LinkTarget {
+ public:
+  virtual ~Switch() = default;
+  // `in` and `out` are connected to this with that port.
+  virtual void connect(unsigned port, Link* in, Link* out) = 0;
+  // Appends all packets that wait here, if new routes of the fabric are not theirs.
+  virtual void take_all(std::vector<Packet>*) {}
+  // Packets that were taken from the fabric, in the order in which they are to go on: before all
+  // others. Where routes are by destination only.
+  virtual void give_back(Packet&&) {}
+  virtual uint64_t packets() const = 0;
+  virtual uint64_t dropped() const = 0;  // they had no way
+  // Called when an output is down. Packets for it wait.
+  std::function<void(Link& link, std::vector<Packet>&& unsent)> on_down;
+};
+
+class Crossbar final : public Switch {
  public:
   Crossbar(Engine& engine, unsigned number, const CrossbarOptions& options, RoutePolicy& policy);
-  // `in` and `out` are connected to this with that port.
-  void connect(unsigned port, Link* in, Link* out);
-  // Appends all packets that wait here.
-  void take_all(std::vector<Packet>* out);
-  // Packets that were taken from the fabric, in the order in which they are to go on: before all
-  // others.
-  void give_back(Packet&& packet) { add(static_cast<unsigned>(options_.ports), std::move(packet)); }
-  // What happens when an output is down. Packets for it wait.
-  std::function<void(Link& link, std::vector<Packet>&& unsent)> on_down;
+  void connect(unsigned port, Link* in, Link* out) override;
+  void take_all(std::vector<Packet>* out) override;
+  void give_back(Packet&& packet) override {
+    add(static_cast<unsigned>(options_.ports), std::move(packet));
+  }
 
   void link_arrive(Link& link, Packet&& packet) override;
   void link_ready(Link& link) override;
   void link_down(Link& link, std::vector<Packet>&& unsent) override;
 
-  uint64_t packets() const { return packets_; }
-  uint64_t dropped() const { return dropped_; }  // they had no way
+  uint64_t packets() const override { return packets_; }
+  uint64_t dropped() const override { return dropped_; }
 
  private:
   struct Waiting {

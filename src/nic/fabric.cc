@@ -71,7 +71,9 @@ Fabric::Fabric(const FabricOptions& options, const CardKind& kind, const FaultPl
   if (!policy && kind_.source_routed) policy = &source_route_;
   if (!policy) policy = &destination_route_;
   for (uint32_t i = 0; i < topology_.switches(); i++) {
-    crossbars_.push_back(std::make_unique<Crossbar>(engine_, i, kind_.crossbar, *policy));
+    crossbars_.push_back(kind_.make_switch
+                             ? kind_.make_switch(engine_, i, kind_.crossbar)
+                             : std::make_unique<Crossbar>(engine_, i, kind_.crossbar, *policy));
     crossbars_.back()->on_down = [this](Link& link, std::vector<Packet>&& unsent) {
       link_down(link, std::move(unsent));
     };
@@ -305,12 +307,17 @@ std::vector<Hop> Fabric::hops(uint32_t from, uint32_t to) {
   return to < nodes() ? routes_.hops(from, to) : std::vector<Hop>{};
 }
 
+std::vector<SwitchOutput> Fabric::way(uint32_t from, uint32_t to, uint32_t choice) {
+  return to < nodes() ? routes_.way(from, to, choice) : std::vector<SwitchOutput>{};
+}
+
 Life Fabric::life(uint32_t node, Name name) {
   return endpoint_of(name) < endpoints() ? nodes_[node]->life(name) : Life::never;
 }
 
 Status Fabric::join(std::span<const std::byte> name, uint32_t endpoint, uint32_t* group) {
-  if (name.empty() || endpoint >= endpoints() || (kind_.source_routed && !card_route_))
+  if (name.empty() || endpoint >= endpoints() ||
+      (kind_.source_routed && !card_route_ && !kind_.make_switch))
     return Status::invalid;
   // The one of that name; else one that nobody is in any more; else another one.
   const auto find = [&](auto is_it) {

@@ -84,7 +84,7 @@ class Fabric final : private Manager {
   // Cables as faults.h counts them; the first of the two links leads away from the host.
   size_t cables() const { return links_.size() / 2; }
   Link& link(size_t cable, bool back) { return *links_[2 * cable + back]; }
-  Crossbar& crossbar(uint32_t number) { return *crossbars_[number]; }
+  Switch& crossbar(uint32_t number) { return *crossbars_[number]; }
   Bus& bus(uint32_t node);
   Model& model(uint32_t node);
   // What each card, switch and link did, a line each.
@@ -113,6 +113,7 @@ class Fabric final : private Manager {
 
   std::vector<uint8_t> route(uint32_t from, uint32_t to) override;
   std::vector<Hop> hops(uint32_t from, uint32_t to) override;
+  std::vector<SwitchOutput> way(uint32_t from, uint32_t to, uint32_t choice) override;
   Life life(uint32_t node, Name name) override;
   Status join(std::span<const std::byte> name, uint32_t endpoint, uint32_t* group) override;
   void leave(uint32_t group, uint32_t endpoint) override;
@@ -130,7 +131,7 @@ class Fabric final : private Manager {
   DestinationRoute destination_route_;
   const std::unique_ptr<RoutePolicy> card_route_;  // null: one of these two
   std::vector<std::unique_ptr<Link>> links_;       // two a cable
-  std::vector<std::unique_ptr<Crossbar>> crossbars_;
+  std::vector<std::unique_ptr<Switch>> crossbars_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<Group> groups_;
   std::vector<Packet> lost_;  // what dead links have given back

@@ -7,6 +7,7 @@
 #include "core/base/log.h"
 #include "nic/model.h"
 #include "nic/myrinet/model.h"
+#include "nic/nectar/model.h"
 #include "nic/qsnet/model.h"
 #include "nic/skeleton/model.h"
 #include "nic/tnet/model.h"
@@ -14,7 +15,8 @@
 namespace torii::nic {
 namespace {
 
-constexpr CardKind kKinds[] = {skeleton::kKind, tnet::kKind, myrinet::kKind, qsnet::kKind};
+constexpr CardKind kKinds[] = {skeleton::kKind, tnet::kKind, myrinet::kKind, qsnet::kKind,
+                               nectar::kKind};
 
 struct Parameter {
   const char* name;

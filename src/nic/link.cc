@@ -40,7 +40,7 @@ uint32_t crc32(std::span<const std::byte> bytes) {
 Link::Link(Engine& engine, const LinkOptions& options, std::string name)
     : engine_(engine), options_(options), name_(std::move(name)) {
   TORII_ASSERT(!options_.channels || options_.window == 0);
-  credits_.fill(options_.buffers);
+  credits_.fill(static_cast<int64_t>(options_.buffers));
 }
 
 void Link::connect(LinkSource* source, unsigned source_port, LinkTarget* target,
@@ -79,7 +79,7 @@ void Link::pump() {
     sent_ = 0;
     source_->link_ready(*this);
   }
-  if (sent_ == queue_.size() || credits_[queue_[sent_].packet.channel] == 0) return;
+  if (sent_ == queue_.size() || credits_[queue_[sent_].packet.channel] <= 0) return;
   if (busy_until_ns_ <= engine_.now_ns()) transmit(queue_[sent_++]);
   if (sent_ < queue_.size() || !keeps()) pump_at(busy_until_ns_);
 }
@@ -90,9 +90,30 @@ void Link::transmit(Item& item) {
   // A packet that is still coming in cannot leave before it is there.
   busy_until_ns_ = std::max(now + transfer_ns(bytes), item.packet.tail_ns);
   credits_[item.packet.channel]--;
+  counts_.busy_ns += busy_until_ns_ - now;
+  wire_.push_back(
+      fly(keeps() ? Packet(item.packet) : std::move(item.packet), item.serial, busy_until_ns_));
+  const uint64_t head_ns = now + transfer_ns(std::min<uint64_t>(bytes, options_.head));
+  engine_.at((cut_through_ ? head_ns : busy_until_ns_) + options_.delay_ns,
+             [this] { land(wire_); });
+  if (!keeps()) return;
+  if (sent_ <= 1) deadline_ns_ = busy_until_ns_ + 2 * options_.delay_ns + options_.timeout_ns;
+  watch();
+}
+
+void Link::steal(Packet&& packet) {
+  const uint64_t until_ns = engine_.now_ns() + transfer_ns(packet.bytes.size());
+  credits_[packet.channel]--;
+  stolen_.push_back(fly(std::move(packet), 0, until_ns));
+  engine_.at(until_ns + options_.delay_ns, [this] { land(stolen_); });
+}
+
+// The packet, as it is on the wire until that time.
+Link::Item Link::fly(Packet&& packet, uint64_t serial, uint64_t until_ns) {
+  const uint64_t now = engine_.now_ns();
+  const size_t bytes = packet.bytes.size();
   counts_.packets++;
   counts_.bytes += bytes;
-  counts_.busy_ns += busy_until_ns_ - now;
   for (const Cut& cut : cuts_) {
     if (cut.nth != counts_.packets) continue;
     for (Link* const link : {this, cut.back}) {
@@ -101,16 +122,11 @@ void Link::transmit(Item& item) {
     }
   }
   if (engine_.trace)
-    engine_.trace->record(now, busy_until_ns_ - now, name_, format_text("packet %zu bytes", bytes));
-  Item flying{keeps() ? item.packet : std::move(item.packet), item.serial, cut_ || drops()};
-  flying.packet.tail_ns = busy_until_ns_ + options_.delay_ns;
+    engine_.trace->record(now, until_ns - now, name_, format_text("packet %zu bytes", bytes));
+  Item flying{std::move(packet), serial, cut_ || drops()};
+  flying.packet.tail_ns = until_ns + options_.delay_ns;
   if (ber_ > 0) spoil(flying.packet);
-  const uint64_t head_ns = now + transfer_ns(std::min<uint64_t>(bytes, options_.head));
-  wire_.push_back(std::move(flying));
-  engine_.at((cut_through_ ? head_ns : busy_until_ns_) + options_.delay_ns, [this] { land(); });
-  if (!keeps()) return;
-  if (sent_ <= 1) deadline_ns_ = busy_until_ns_ + 2 * options_.delay_ns + options_.timeout_ns;
-  watch();
+  return flying;
 }
 
 void Link::set_drop(double rate, uint64_t seed) {
@@ -235,13 +251,14 @@ void Link::give_credit(unsigned channel) {
 
 void Link::release(unsigned channel) { give_credit(channel); }
 
-void Link::land() {
-  Item item = std::move(wire_.front());
-  wire_.pop_front();
+// The first packet there has come in.
+void Link::land(std::deque<Item>& wire) {
+  Item item = std::move(wire.front());
+  wire.pop_front();
   if (item.lost || down_) {
     counts_.lost++;
     give_credit(item.packet.channel);
-  } else if (!keeps()) {
+  } else if (!keeps() || item.serial == 0) {  // 0: its cycles are stolen
     target_->link_arrive(*this, std::move(item.packet));
   } else if (item.serial != expected_) {  // follows a bad one, or has arrived before
     give_credit(item.packet.channel);

@@ -77,6 +77,9 @@ class Link {
     return !down_ && queue_.size() < std::max<uint64_t>(options_.window, 1);
   }
   void send(Packet&& packet);  // if ready(); its CRC is as it shall be
+  // Sends a few bytes at once, between those of other packets: they take no time from these, and
+  // wait for no buffer. The target releases them as it does others. Lost ones are not sent again.
+  void steal(Packet&& packet);
   void release(unsigned channel = 0);
   // Appends what has not arrived; with a window only. It never will.
   void take_all(std::vector<Packet>* out);
@@ -118,9 +121,10 @@ class Link {
   void pump();
   void pump_at(uint64_t ns);
   void transmit(Item& item);
+  Item fly(Packet&& packet, uint64_t serial, uint64_t until_ns);
   void spoil(Packet& packet);
   bool drops();
-  void land();
+  void land(std::deque<Item>& wire);
   void give_credit(unsigned channel);
   void acknowledge(uint64_t serial);
   void go_back(uint64_t serial);
@@ -140,7 +144,8 @@ class Link {
   std::deque<Item> queue_;  // with a window until acknowledged, else until the tail has left
   size_t sent_ = 0;         // of the queue: transmitted
   uint64_t next_serial_ = 1;
-  std::array<uint64_t, kChannels> credits_;  // by channel
+  std::array<int64_t, kChannels>
+      credits_;  // by channel; stolen cycles may take more than there are
   uint64_t busy_until_ns_ = 0;
   uint64_t deadline_ns_ = 0;  // of the oldest in the queue
   uint64_t tries_ = 0;
@@ -148,7 +153,7 @@ class Link {
   bool watching_ = false;
   bool down_ = false;
   // The wire and the receiving end.
-  std::deque<Item> wire_;
+  std::deque<Item> wire_, stolen_;
   uint64_t expected_ = 1;
   // Faults.
   bool cut_ = false;

@@ -33,6 +33,8 @@ class Port {
   // If ready() on the packet's channel; the CRC becomes right. On behalf of a context: its process
   // counts as open until all its packets are gone.
   virtual void send(unsigned context, Packet&& packet) = 0;
+  // Between the bytes of other packets, as Link::steal(); on behalf of no process.
+  virtual void steal(std::vector<std::byte> bytes) = 0;
   virtual void release(unsigned channel) = 0;  // the buffer of a packet that came in, once for each
 
   // For cards that know no channels.
@@ -54,6 +56,7 @@ class Manager {
   // The outputs of the switches on the way to a node; empty: there is none.
   virtual std::vector<uint8_t> route(uint32_t from, uint32_t to) = 0;
   virtual std::vector<Hop> hops(uint32_t from, uint32_t to) = 0;  // the same, with a choice
+  virtual std::vector<SwitchOutput> way(uint32_t from, uint32_t to, uint32_t choice) = 0;
   // As the processes of that node see it.
   virtual Life life(uint32_t node, Name name) = 0;
   // Makes an endpoint a member of the group, which has a number on the fabric; leave() or its end
@@ -125,6 +128,9 @@ struct CardKind {
   // What its switches do with packets, if that is neither of the above; null: it is. The routes
   // outlive it, and change.
   std::unique_ptr<RoutePolicy> (*make_switches)(const Routes& routes) = nullptr;
+  // Its switches themselves, if they are no crossbars of that kind; null: they are.
+  std::unique_ptr<Switch> (*make_switch)(Engine& engine, unsigned number,
+                                         const CrossbarOptions& options) = nullptr;
 };
 
 std::span<const CardKind> card_kinds();

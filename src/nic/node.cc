@@ -242,6 +242,15 @@ void Node::send(unsigned context, Packet&& packet) {
   out_->send(std::move(packet));
 }
 
+void Node::steal(std::vector<std::byte> bytes) {
+  Packet packet;
+  packet.bytes = std::move(bytes);
+  packet.number = fabric.packets_sent_++;
+  packet.node = number;
+  seal(packet);
+  out_->steal(std::move(packet));
+}
+
 void Node::link_down(Link& link, std::vector<Packet>&&) {
   model->port_down();
   fabric.link_down(link, {});  // there is one way out only

@@ -79,6 +79,7 @@ class Node final : public HostMemory, public Port, public LinkSource, public Lin
   using Port::send;
   bool ready(unsigned channel) const override { return out_->ready(channel); }
   void send(unsigned context, Packet&& packet) override;
+  void steal(std::vector<std::byte> bytes) override;
   void release(unsigned channel) override { in_->release(channel); }
 
   void link_ready(Link&) override { model->port_ready(); }

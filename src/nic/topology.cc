@@ -49,6 +49,13 @@ void build_ring(Builder& build, uint32_t switches) {
   if (switches > 2) build.connect(switches - 1, 0);
 }
 
+void build_pair(Builder& build, uint32_t cables) {
+  build.add_switch(0);
+  build.add_switch(1);
+  build.add_hosts(0, 2);
+  for (uint32_t i = 0; i < cables; i++) build.connect(0, 1);
+}
+
 void build_mesh(Builder& build, uint32_t width, uint32_t height) {
   for (uint32_t y = 0; y < height; y++)
     for (uint32_t x = 0; x < width; x++) build.add_switch(x + y);
@@ -121,12 +128,14 @@ Status make_topology(std::string_view text, uint32_t hosts, uint32_t ports, Topo
     build_fat_tree(build, hosts, ports);
   } else if (name == "ring" && parse_size(size, &x, nullptr)) {
     build_ring(build, x);
+  } else if (name == "pair" && parse_size(size, &x, nullptr)) {
+    build_pair(build, x);
   } else if (name == "mesh" && parse_size(size, &x, &y)) {
     build_mesh(build, x, y);
   } else {
     *why = format_text(
-        "topology: '%.*s' is not known; use star, fattree, ring:SWITCHES or "
-        "mesh:XxY",
+        "topology: '%.*s' is not known; use star, fattree, ring:SWITCHES, "
+        "pair:CABLES or mesh:XxY",
         static_cast<int>(text.size()), text.data());
     return Status::invalid;
   }
@@ -276,6 +285,16 @@ std::vector<uint8_t> Routes::path(uint32_t from, uint32_t to) const {
     at = static_cast<int>(next(static_cast<uint32_t>(at), static_cast<uint32_t>(port)));
   }
   return {};
+}
+
+std::vector<SwitchOutput> Routes::way(uint32_t from, uint32_t to, uint32_t choice) const {
+  std::vector<SwitchOutput> out;
+  auto at = static_cast<uint32_t>(hosts_[from].crossbar);
+  for (const Hop& hop : hops(from, to)) {
+    if (!out.empty()) at = next(at, out.back().port);
+    out.push_back({at, hop.first + choice % (hop.last - hop.first + 1u)});
+  }
+  return out;
 }
 
 std::vector<uint64_t> Routes::tree(uint32_t from, const std::vector<uint32_t>& members) const {

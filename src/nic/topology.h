@@ -37,8 +37,8 @@ struct Topology {
 
 // "star": one switch. "ring:N": N switches in a ring. "fattree": a switch for half as many hosts as
 // it has ports, and as many above as it has ports left; for more hosts than that as many levels as
-// it takes, each with the same number of switches. "mesh:XxY". Hosts are spread over the switches
-// in blocks. `invalid` with the reason in *why.
+// it takes, each with the same number of switches. "mesh:XxY". "pair:N": two switches with N cables
+// between them. Hosts are spread over the switches in blocks. `invalid` with the reason in *why.
 Status make_topology(std::string_view text, uint32_t hosts, uint32_t ports, Topology* out,
                      std::string* why);
 
@@ -46,6 +46,11 @@ Status make_topology(std::string_view text, uint32_t hosts, uint32_t ports, Topo
 struct Hop {
   uint8_t first, last;
   bool operator==(const Hop&) const = default;
+};
+
+struct SwitchOutput {
+  uint32_t crossbar, port;
+  bool operator==(const SwitchOutput&) const = default;
 };
 
 class Routes {
@@ -59,6 +64,8 @@ class Routes {
   std::vector<uint8_t> path(uint32_t from, uint32_t to) const;
   // The same with a choice, wherever all of its outputs are followed by the same steps.
   std::vector<Hop> hops(uint32_t from, uint32_t to) const;
+  // One of these ways, with the switches: another number may give another one.
+  std::vector<SwitchOutput> way(uint32_t from, uint32_t to, uint32_t choice) const;
   bool reaches(uint32_t from, uint32_t to) const { return !path(from, to).empty(); }
   // By which up and down are told apart: those of the topology, unless too much of it is cut.
   const std::vector<uint32_t>& ranks() const { return ranks_; }

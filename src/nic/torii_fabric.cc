@@ -38,7 +38,7 @@ constexpr char kUsage[] =
 constexpr char kMoreUsage[] =
     "  --nodes N         nodes of the emulated cluster (default 2); the ranks of a job are spread\n"
     "                    over them in blocks\n"
-    "  --topology SHAPE  star (default), fattree, ring:N or mesh:XxY\n"
+    "  --topology SHAPE  star (default), fattree, ring:N, pair:N or mesh:XxY\n"
     "  --faults PLAN     what goes wrong, such as ber=1e-8 or cut#5/cable=2\n"
     "  --set NAME=VALUE  a parameter of the network, such as link.rate=2e9; may be repeated:\n";
 constexpr char kRestOfUsage[] =

@@ -9,6 +9,7 @@
 #include "core/link/link.h"
 #include "drivers/decorator.h"
 #include "drivers/myrinet/myrinet.h"
+#include "drivers/nectar/nectar.h"
 #include "drivers/qsnet/qsnet.h"
 #include "drivers/skeleton/skeleton.h"
 #include "drivers/tnet/tnet.h"
@@ -127,6 +128,18 @@ std::vector<Rig> nic_rigs(uint64_t seed) {
               seed, open_qsnet),
       nic_rig("qsnet/cut", with(8, "ring:8", "cut#30/cable=8,cut#500/cable=10/for=100us"), seed,
               open_qsnet),
+      nic_rig("nectar", with(12, "star", ""), seed, open_nectar),
+      nic_rig("nectar/two-hubs", with(16, "pair:2", ""), seed, open_nectar),
+      nic_rig("nectar/bit-errors", with(12, "star", "ber=3e-6"), seed, open_nectar),
+      nic_rig("nectar/lost-signals", with(16, "pair:2", "drop=1e-3"), seed, open_nectar),
+      nic_rig("nectar/cut", with(8, "pair:2", "cut#30/cable=8,cut#500/cable=9/for=100us"), seed,
+              open_nectar),
+      nic_rig("nectar/datagram", with(12, "star", ""), seed, open_nectar_datagram),
+      with_link(nic_rig("nectar/datagram-link-bit-errors", with(12, "star", "ber=1e-6"), seed,
+                        open_nectar_datagram)),
+      with_link(nic_rig("nectar/datagram-link-cut",
+                        with(8, "pair:2", "cut#30/cable=8,cut#500/cable=9/for=100us"), seed,
+                        open_nectar_datagram)),
   };
 }
 

@@ -19,8 +19,10 @@ constexpr uint64_t kDeadlineNs = 1000000000;  // then something is wrong
 constexpr size_t kRounds = 8;                 // that are counted; one before them is not
 constexpr size_t kShort = 4;                  // bytes of an acknowledgement
 
-// Cards whose completions are in the host's memory; those of Myrinet are on the card.
-bool polls_memory(const Setup& setup) { return !setup.card.starts_with("myrinet"); }
+// Cards whose completions are in the host's memory; those of Myrinet and Nectar are on the card.
+bool polls_memory(const Setup& setup) {
+  return !setup.card.starts_with("myrinet") && setup.card != "nectar";
+}
 
 class Sides {
  public:

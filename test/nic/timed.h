@@ -12,6 +12,7 @@
 
 #include "drivers/decorator.h"
 #include "drivers/myrinet/myrinet.h"
+#include "drivers/nectar/nectar.h"
 #include "drivers/qsnet/qsnet.h"
 #include "drivers/skeleton/skeleton.h"
 #include "drivers/tnet/tnet.h"
@@ -24,6 +25,7 @@ namespace torii::figures {
 inline std::unique_ptr<Driver> open_on(std::unique_ptr<nic::Card> card, const Setup& setup,
                                        const DriverEnv& env, std::string* why) {
   if (setup.card == "skeleton") return open_skeleton(std::move(card), env, why);
+  if (setup.card == "nectar") return open_nectar(std::move(card), env, why);
   if (setup.card == "qsnet") return open_qsnet(std::move(card), env, why);
   if (setup.card == "tnet") return open_tnet(std::move(card), env, why);
   if (setup.card == "myrinet/raw") return open_myrinet_raw(std::move(card), env, why);

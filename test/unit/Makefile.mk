@@ -123,6 +123,7 @@ test_unit_nic_tests_SOURCES = \
 	test/unit/nic/nic_hosts_test.cc \
 	test/unit/nic/nic_link_test.cc \
 	test/unit/nic/nic_myrinet_test.cc \
+	test/unit/nic/nic_nectar_test.cc \
 	test/unit/nic/nic_qsnet_test.cc \
 	test/unit/nic/nic_tnet_test.cc \
 	test/unit/nic/nic_topology_test.cc

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "drivers/myrinet/myrinet.h"
+#include "drivers/nectar/nectar.h"
 #include "drivers/qsnet/qsnet.h"
 #include "drivers/skeleton/skeleton.h"
 #include "drivers/tnet/tnet.h"
@@ -20,7 +21,7 @@
 
 namespace torii::test {
 
-// The card is the part of the name before "/raw".
+// The card is the part of the name before a slash.
 inline std::unique_ptr<nic::Fabric> make_cards(const std::string& name,
                                                nic::FabricOptions options) {
   options.card = name.substr(0, name.find('/'));
@@ -40,6 +41,8 @@ inline std::unique_ptr<Driver> open_card(const std::string& name, nic::Fabric& f
   if (card && name == "skeleton") driver = open_skeleton(std::move(card), env, &why);
   if (card && name == "myrinet") driver = open_myrinet(std::move(card), env, &why);
   if (card && name == "myrinet/raw") driver = open_myrinet_raw(std::move(card), env, &why);
+  if (card && name == "nectar") driver = open_nectar(std::move(card), env, &why);
+  if (card && name == "nectar/datagram") driver = open_nectar_datagram(std::move(card), env, &why);
   EXPECT_TRUE(driver) << why;
   return driver;
 }

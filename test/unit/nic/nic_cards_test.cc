@@ -4,6 +4,8 @@
 // Cases for the driver of every emulated card.
 #include "nic_cards.h"
 
+#include <algorithm>
+
 #include "core/base/random.h"
 #include "nic/trace.h"
 
@@ -64,10 +66,12 @@ TEST_P(NicCards, ACutWithoutASecondRouteIsReported) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, NicCards,
-                         testing::Values("skeleton", "tnet", "myrinet", "myrinet/raw", "qsnet"),
+                         testing::Values("skeleton", "tnet", "myrinet", "myrinet/raw", "qsnet",
+                                         "nectar", "nectar/datagram"),
                          [](const auto& info) {
                            std::string name = info.param;
-                           return name == "myrinet/raw" ? std::string("myrinet_raw") : name;
+                           std::ranges::replace(name, '/', '_');
+                           return name;
                          });
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "core/base/log.h"
 #include "core/base/sealed_memory.h"
 #include "drivers/myrinet/myrinet.h"
+#include "drivers/nectar/nectar.h"
 #include "drivers/process/process_card.h"
 #include "drivers/qsnet/qsnet.h"
 #include "drivers/skeleton/skeleton.h"
@@ -95,6 +96,7 @@ End::Open on(uint32_t node, const std::string& name = "skeleton") {
     if (name == "qsnet") return open_qsnet(std::move(card), env, &why);
     if (name == "tnet") return open_tnet(std::move(card), env, &why);
     if (name == "myrinet") return open_myrinet(std::move(card), env, &why);
+    if (name == "nectar") return open_nectar(std::move(card), env, &why);
     return open_skeleton(std::move(card), env, &why);
   };
 }
@@ -223,7 +225,7 @@ TEST(NicEmulator, ProcessesAndTheEmulatorSleep) {
 
 // Each frame wakes who sleeps, however the two sides are interleaved.
 TEST(NicEmulator, NoFrameIsMissedByWhoSleeps) {
-  for (const char* card : {"skeleton", "tnet", "myrinet", "qsnet"}) {
+  for (const char* card : {"skeleton", "tnet", "myrinet", "qsnet", "nectar"}) {
     Fixture fixture(2, card);
     End a(on(0, card)), b(on(1, card));
     const PeerId to_b = a.connect(b);

@@ -118,6 +118,12 @@ TEST(NicTopology, EveryChoiceLeadsThere) {
           EXPECT_EQ(hops.size(), routes.path(from, to).size());
           if (hops.empty()) continue;
           EXPECT_EQ(follow_hops(topology, works, from, hops, random), to) << from;
+          const std::vector<SwitchOutput> way =
+              routes.way(from, to, static_cast<uint32_t>(random.between(0, 99)));
+          for (size_t i = 0; i + 1 < way.size(); i++)
+            EXPECT_EQ(other_end(topology, works, way[i].crossbar, way[i].port)->index,
+                      way[i + 1].crossbar);
+          EXPECT_EQ(way.size(), hops.size());
         }
       works[random.between(topology.hosts, topology.cables.size() - 1)] = false;
     }
