@@ -25,7 +25,7 @@
 
 namespace torii {
 
-// What groups need of the interface.
+// The parts of the interface that groups need.
 struct TeamParts {
   Protocol& protocol;
   Ports& ports;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What members of a group tell each other while they set up a team: messages to a tagged port that
-// no user can open.
+// The letters by which members of a group set up a team: messages to a tagged port that no user can
+// open.
 #pragma once
 
 #include <array>

@@ -249,7 +249,7 @@ Status NodesTeam::make_plan() {
   return Status::pending;
 }
 
-// Of the leaders of the other nodes.
+// The leaders of the other nodes have to answer.
 Status NodesTeam::take_answers() {
   for (uint32_t node = 1; node < nodes(); ++node)
     if (!letters_.arrived(leaders_[node])) return Status::pending;

@@ -63,14 +63,14 @@ class NodesTeam {
   Status advance(uint64_t now);
   const CollectiveCall& call() const { return call_; }
 
-  // Whom an error is about, a member's index; none: team::Team::kNobody.
+  // The member that an error is about, by its index; none: team::Team::kNobody.
   uint32_t culprit() const { return culprit_; }
   Status failure() const { return failure_; }
   void on_peer_down(uint32_t member, Status why, uint64_t now);
 
   // The members of this node; null: there is no other one, or it was not set up.
   GroupTeam* node_team() const { return node_team_.get(); }
-  // Of a leader, once all have joined; else null.
+  // A leader has one once all have joined; else null.
   multicast::GroupNode* group_node() const { return group_node_.get(); }
   // Does what is due; once it returns true there is something to tell the members of this node.
   bool poll(uint64_t now);
