@@ -17,17 +17,6 @@ namespace {
 
 void ignore_end(void*, const torii_result_t*) {}
 
-uint64_t order_of(std::span<Peer* const> members) {
-  uint64_t hash = members.size();
-  for (const Peer* peer : members) {
-    hash = (hash ^ peer->id.job) * 0x9e3779b97f4a7c15ull;
-    hash ^= hash >> 29;
-    hash = (hash ^ (uint64_t{peer->id.rank} << 32 | peer->id.os_pid)) * 0x9e3779b97f4a7c15ull;
-    hash ^= hash >> 29;
-  }
-  return hash;
-}
-
 }  // namespace
 
 // A peer that is gone counts as one that may: its end is to be told, not this.
@@ -37,6 +26,17 @@ bool may_share(const Peer& peer) {
 
 bool may_join(const Peer& peer) {
   return may_share(peer) || (peer.driver && peer.driver->lossy_groups());
+}
+
+uint64_t order_of(std::span<Peer* const> members) {
+  uint64_t hash = members.size();
+  for (const Peer* peer : members) {
+    hash = (hash ^ peer->id.job) * 0x9e3779b97f4a7c15ull;
+    hash ^= hash >> 29;
+    hash = (hash ^ (uint64_t{peer->id.rank} << 32 | peer->id.os_pid)) * 0x9e3779b97f4a7c15ull;
+    hash ^= hash >> 29;
+  }
+  return hash;
 }
 
 GroupTeam::GroupTeam(TeamParts& parts, const Group& group)
