@@ -4,4 +4,4 @@ include test/bench/shm.mk
 include test/bench/queue.mk
 include test/bench/multicast.mk
 include test/bench/trust.mk
-EXTRA_DIST += test/bench/README.md
+EXTRA_DIST += test/bench/README.md test/bench/multicast_scale.gp

@@ -144,6 +144,15 @@ bad_networks() {
     '^  remedy: let 239\.192\.0\.0/14 pass'
   for rail in 0 1; do unfilter n2 $rail; done
 
+  # A switch that forgets who has joined: a moment is enough for a check to look well.
+  case="torii-check: multicast stops"
+  (sleep 3; for rail in 0 1; do filter n2 $rail egress "$no_multicast"; done) &
+  by_hand "$case" 0 20 n1,n2 --multicast 8
+  wait $!
+  says "$case" '^warning: multicast between nodes: after [0-9] s n2 does not hear n1 any more$' \
+    '^  remedy: most likely a switch snoops IGMP without a querier'
+  for rail in 0 1; do unfilter n2 $rail; done
+
   case="torii-check: loss"
   for rail in 0 1; do cluster impair n2 $rail --loss 5; done
   by_hand "$case" 0 12 n1,n2 --json

@@ -2,7 +2,7 @@
 # Targets for libFuzzer. With the sanitizers of clang:
 #   CC=clang CXX=clang++ ./configure --with-sanitizer=address,undefined --enable-fuzzers
 # test/fuzz/run does all of it.
-EXTRA_DIST += test/fuzz/README.md test/fuzz/below.h test/fuzz/input.h test/fuzz/world.h
+EXTRA_DIST += test/fuzz/README.md test/fuzz/below.h test/fuzz/calling.h test/fuzz/input.h test/fuzz/world.h
 dist_check_SCRIPTS += test/fuzz/run
 if FUZZERS
 fuzz_programs = \
@@ -14,7 +14,9 @@ fuzz_programs = \
 	test/fuzz/multicast_fuzz \
 	test/fuzz/param_fuzz \
 	test/fuzz/protocol_fuzz \
+	test/fuzz/segment_fuzz \
 	test/fuzz/shm_fuzz \
+	test/fuzz/team_fuzz \
 	test/fuzz/tune_fuzz \
 	test/fuzz/ucx_fuzz \
 	test/fuzz/udp_fuzz \

@@ -13,6 +13,7 @@
 
 #include "core/base/param.h"
 #include "core/base/tune_file.h"
+#include "core/collective/letter.h"
 #include "core/ni/ni.h"
 #include "core/protocol/wire.h"
 #include "drivers/ucx/wire.h"
@@ -107,7 +108,7 @@ void wire_seeds() {
 }
 
 // Steps of protocol_fuzz (every kind of them often, over every kind of driver), link_fuzz,
-// group_fuzz, card_fuzz, multicast_fuzz.
+// group_fuzz, card_fuzz, multicast_fuzz, team_fuzz, segment_fuzz.
 void step_seeds(const std::string& target) {
   uint64_t random = 1;
   for (unsigned shape = 0; shape < 64; ++shape) {
@@ -118,6 +119,30 @@ void step_seeds(const std::string& target) {
       bytes += char(value & 0x100 ? value & 0xff : value & 0xf);  // small numbers are frequent
     }
     write_seed(target, bytes);
+  }
+}
+
+// A letter of each kind, and what is in two of them.
+void letter_seeds() {
+  const auto write = [](const std::vector<std::byte>& bytes) {
+    write_seed("team", std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  };
+  team::Report report;
+  report.frame = 1400;
+  team::Plan plan;
+  plan.frame = 1400;
+  plan.homes = {0, 0, 2, 0, 2};
+  const auto report_bytes = team::write_report(report), plan_bytes = team::write_plan(plan);
+  write(report_bytes);
+  write(plan_bytes);
+  for (uint8_t kind = 1; kind <= team::kLetterKinds; ++kind) {
+    team::Letter letter;
+    letter.kind = team::LetterKind(kind);
+    letter.member = 1;
+    letter.order = 77;
+    if (letter.kind == team::LetterKind::report) letter.body = report_bytes;
+    if (letter.kind == team::LetterKind::plan) letter.body = plan_bytes;
+    write(team::write_letter(letter));
   }
 }
 
@@ -216,6 +241,9 @@ int main(int argc, char** argv) {
   step_seeds("card");
   step_seeds("attach");
   step_seeds("multicast");
+  step_seeds("team");
+  step_seeds("segment");
+  letter_seeds();
   address_seeds();
   shm_seeds();
   udp_seeds();

@@ -25,7 +25,7 @@ Collectives::Collectives(const TeamParts& parts) : parts_(parts) {
   parts_.ports.set_datagrams(take_datagram, this);
 }
 
-// What others may still read stays.
+// Memory that others may still read stays.
 Collectives::~Collectives() = default;
 
 Status Collectives::prepare(Group& group, torii_done_t done, void* arg) {

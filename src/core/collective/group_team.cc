@@ -17,6 +17,17 @@ namespace {
 
 void ignore_end(void*, const torii_result_t*) {}
 
+}  // namespace
+
+// A peer that is gone counts as one that may: its end is to be told, not this.
+bool may_share(const Peer& peer) {
+  return peer.state != PeerState::up || (peer.driver && peer.driver->mapped_memory());
+}
+
+bool may_join(const Peer& peer) {
+  return may_share(peer) || (peer.driver && peer.driver->lossy_groups());
+}
+
 uint64_t order_of(std::span<Peer* const> members) {
   uint64_t hash = members.size();
   for (const Peer* peer : members) {
@@ -26,17 +37,6 @@ uint64_t order_of(std::span<Peer* const> members) {
     hash ^= hash >> 29;
   }
   return hash;
-}
-
-}  // namespace
-
-// Of one that is gone the end is to be told, not this.
-bool may_share(const Peer& peer) {
-  return peer.state != PeerState::up || (peer.driver && peer.driver->mapped_memory());
-}
-
-bool may_join(const Peer& peer) {
-  return may_share(peer) || (peer.driver && peer.driver->lossy_groups());
 }
 
 GroupTeam::GroupTeam(TeamParts& parts, const Group& group)
@@ -131,7 +131,7 @@ Status GroupTeam::lose(Peer& peer, Status why) {
   return why;
 }
 
-// What this process knows by itself; empty: nothing is in the way.
+// The obstacle that this process knows by itself; empty: there is none.
 std::string GroupTeam::why_not() const {
   if (!params().collectives) return "TORII_COLLECTIVES=off";
   if (members_.size() > team::kMembersMax)
@@ -164,7 +164,7 @@ std::string GroupTeam::make_segment(Letter* offer) {
   return {};
 }
 
-// Of the leader: until all have answered.
+// The leader waits until all have answered.
 Status GroupTeam::lead() {
   for (uint32_t i = 1; i < members_.size(); ++i)
     if (!letters_.arrived(i)) return Status::pending;

@@ -25,7 +25,7 @@
 
 namespace torii {
 
-// What groups need of the interface.
+// The parts of the interface that groups need.
 struct TeamParts {
   Protocol& protocol;
   Ports& ports;
@@ -45,6 +45,8 @@ struct TeamParts {
 bool may_share(const Peer& peer);
 // Can a group with it be prepared, as far as its driver tells?
 bool may_join(const Peer& peer);
+// A number made of the members and their order, the same at all of them.
+uint64_t order_of(std::span<Peer* const> members);
 
 class GroupTeam {
  public:

@@ -12,6 +12,15 @@ namespace {
 
 constexpr uint8_t kLetterVersion = 4;  // changes with the layout of the segment, too
 
+// A set-up ends so, or goes on with `ok`. Any other status would end it at some members only: for
+// instance, they would wait for a completion after `pending`.
+bool is_outcome(uint8_t number) {
+  for (const Status status :
+       {Status::ok, Status::unsupported, Status::peer_dead, Status::peer_closed})
+    if (number == uint8_t(status)) return true;
+  return false;
+}
+
 template <size_t N>
 void put_bytes(const std::array<std::byte, N>& from, std::byte* to) {
   std::copy(from.begin(), from.end(), to);
@@ -41,9 +50,8 @@ bool read_letter(std::span<const std::byte> bytes, Letter* out) {
   const auto first = load_little<uint64_t>(bytes.data());
   const auto kind = uint8_t(first >> 8), status = uint8_t(first >> 16),
              scarce = uint8_t(first >> 24);
-  if (uint8_t(first) != kLetterVersion || kind < 1 || kind > kLetterKinds ||
-      status > uint8_t(Status::io_error) || scarce > 1 ||
-      load_little<uint64_t>(bytes.data() + 16) != bytes.size() - kLetterHead)
+  if (uint8_t(first) != kLetterVersion || kind < 1 || kind > kLetterKinds || !is_outcome(status) ||
+      scarce > 1 || load_little<uint64_t>(bytes.data() + 16) != bytes.size() - kLetterHead)
     return false;
   out->kind = LetterKind(kind);
   out->status = Status(status);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What members of a group tell each other while they set up a team: messages to a tagged port that
-// no user can open.
+// The letters by which members of a group set up a team: messages to a tagged port that no user can
+// open.
 #pragma once
 
 #include <array>
@@ -33,7 +33,7 @@ inline constexpr uint8_t kLetterKinds = 6;
 
 struct Letter {
   LetterKind kind = LetterKind::offer;
-  Status status = Status::ok;
+  Status status = Status::ok;  // `ok`, `unsupported`, `peer_dead` or `peer_closed`
   bool scarce = false;
   uint32_t member = 0;  // whom the status is about
   uint64_t order = 0;   // a number made of the members in their order

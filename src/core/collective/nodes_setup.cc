@@ -39,7 +39,7 @@ NodesTeam::NodesTeam(TeamParts& parts, team::Letters& letters, const Members& me
       order_(members.order) {}
 
 // The first member that this process shares memory with; itself, if there is none before it.
-uint32_t NodesTeam::home() const {
+uint32_t NodesTeam::find_home() const {
   uint32_t i = 0;
   while (i != self_ && !may_share(*members_[i])) ++i;
   return i;
@@ -85,7 +85,11 @@ Status NodesTeam::tell_all(LetterKind kind, Status status, uint32_t about) {
   return status;
 }
 
+// Home and driver are found once. When a member dies later, the set-up goes on by the plan of all,
+// and ends with that death.
 void NodesTeam::begin_setup() {
+  home_ = find_home();
+  if (const Peer* const other = other_node_peer()) rail_ = other->rail;
   if (first()) {
     call_roll();
   } else {
@@ -105,12 +109,11 @@ void NodesTeam::report() {
   stage_ = Stage::plan;
   mine_ = why_not();
   team::Report own;
-  own.home = home();
+  own.home = home_;
   own.least = parts_.multicast_min;
   if (mine_.empty()) {
-    const uint8_t rail = other_node_peer()->rail;
-    own.frame = uint32_t(GroupNode::frame_of(parts_.protocol, rail));
-    own.driver = fnv1a(parts_.protocol.driver_name(rail));
+    own.frame = uint32_t(GroupNode::frame_of(parts_.protocol, rail_));
+    own.driver = fnv1a(parts_.protocol.driver_name(rail_));
   }
   if (mine_.empty() && own.home == self_ && (keys_ = KeyPair::draw(&mine_))) own.key = keys_->own();
   const std::vector<std::byte> body = team::write_report(own);
@@ -190,10 +193,9 @@ Status NodesTeam::take_reports() {
 // Empty, or what is in the way, and at whom.
 std::string NodesTeam::check_reports(uint32_t* about) {
   if (!mine_.empty()) return mine_;
-  const uint8_t rail = other_node_peer()->rail;
   reports_.assign(members_.size(), {});
-  reports_[0].frame = uint32_t(GroupNode::frame_of(parts_.protocol, rail));
-  reports_[0].driver = fnv1a(parts_.protocol.driver_name(rail));
+  reports_[0].frame = uint32_t(GroupNode::frame_of(parts_.protocol, rail_));
+  reports_[0].driver = fnv1a(parts_.protocol.driver_name(rail_));
   reports_[0].least = parts_.multicast_min;
   std::vector<uint32_t> sizes(members_.size());
   for (uint32_t i = 0; i < members_.size(); ++i) {
@@ -210,7 +212,7 @@ std::string NodesTeam::check_reports(uint32_t* about) {
       return format_text("there are more than %u members on a node", team::kMembersMax);
     if (report.home == i && (report.driver != reports_[0].driver || report.frame == 0))
       return parts_.protocol.describe(*members_[i]) + " is not reached by " +
-             parts_.protocol.driver_name(rail) + " from all nodes";
+             parts_.protocol.driver_name(rail_) + " from all nodes";
   }
   return {};
 }
@@ -249,7 +251,7 @@ Status NodesTeam::make_plan() {
   return Status::pending;
 }
 
-// Of the leaders of the other nodes.
+// The leaders of the other nodes have to answer.
 Status NodesTeam::take_answers() {
   for (uint32_t node = 1; node < nodes(); ++node)
     if (!letters_.arrived(leaders_[node])) return Status::pending;
@@ -291,7 +293,7 @@ Status NodesTeam::take_plan() {
   if (!read || said.status != Status::ok || !mine_.empty())
     return end_setup(Status::unsupported, 0,
                      mine_.empty() ? "another member cannot take part" : mine_);
-  if (!team::read_plan(said.body, members_.size(), &plan) || plan.homes[self_] != home())
+  if (!team::read_plan(said.body, members_.size(), &plan) || plan.homes[self_] != home_)
     return end_setup(Status::unsupported, 0, "the plan of the first member makes no sense");
   adopt(plan);
   if (leads() && !unseal_key(plan)) mine_ = "the key of the group cannot be read";
@@ -327,7 +329,6 @@ uint32_t NodesTeam::index_of(const Peer* peer) const {
 
 void NodesTeam::adopt(const team::Plan& plan) {
   stage_ = Stage::node;
-  rail_ = other_node_peer()->rail;
   frame_ = plan.frame;
   least_ = plan.least;
   std::vector<uint32_t> sizes;

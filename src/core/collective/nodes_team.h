@@ -63,14 +63,14 @@ class NodesTeam {
   Status advance(uint64_t now);
   const CollectiveCall& call() const { return call_; }
 
-  // Whom an error is about, a member's index; none: team::Team::kNobody.
+  // The member that an error is about, by its index; none: team::Team::kNobody.
   uint32_t culprit() const { return culprit_; }
   Status failure() const { return failure_; }
   void on_peer_down(uint32_t member, Status why, uint64_t now);
 
   // The members of this node; null: there is no other one, or it was not set up.
   GroupTeam* node_team() const { return node_team_.get(); }
-  // Of a leader, once all have joined; else null.
+  // A leader has one once all have joined; else null.
   multicast::GroupNode* group_node() const { return group_node_.get(); }
   // Does what is due; once it returns true there is something to tell the members of this node.
   bool poll(uint64_t now);
@@ -98,7 +98,7 @@ class NodesTeam {
 
   // nodes_setup.cc
   bool first() const { return self_ == 0; }
-  uint32_t home() const;
+  uint32_t find_home() const;
   Peer* other_node_peer() const;
   void call_roll();
   void report();
@@ -145,6 +145,8 @@ class NodesTeam {
   Stage stage_ = Stage::reports;
   Status outcome_ = Status::pending;
   std::string reason_;
+  uint32_t home_ = 0;  // the leader of this node, a member
+  uint8_t rail_ = 0;   // index of the driver that reaches the other nodes
   std::unique_ptr<KeyPair> keys_;
   std::vector<team::Report> reports_;  // of the first member
   SecretKey key_{};                    // of the group
@@ -163,7 +165,6 @@ class NodesTeam {
   uint32_t node_ = 0;
   uint32_t node_self_ = 0;
   std::vector<Peer*> node_members_;
-  uint8_t rail_ = 0;
   std::unique_ptr<GroupTeam> node_team_;
   std::unique_ptr<multicast::GroupNode> group_node_;
   bool started_ = false;

@@ -21,7 +21,7 @@ constexpr uint64_t kPairMost = 4 << 10;
 
 uint64_t whole_lines(uint64_t bytes) { return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes; }
 
-// What must be the same at all members.
+// A digest of what must be the same at all members.
 uint32_t text_of(const CollectiveCall& call) {
   uint64_t hash = uint64_t(call.what) + 1;
   for (const uint64_t word : {uint64_t{call.root}, call.bytes, call.reduction.element}) {
@@ -111,7 +111,7 @@ Status Team::go_on() {
 
 void Team::plan() {
   bytes_ = std::min(piece_of(call_), call_.bytes - offset_);
-  // What is for several members lies side by side.
+  // The parts for several members lie side by side.
   const uint64_t part = call_.what == Collective::alltoall ? members_ * bytes_ : bytes_;
   range_ = {};
   shares_ = 0;
@@ -188,7 +188,7 @@ void Team::copy_own_part() {
   if (from != call_.out + mine) copy_bytes(call_.out + mine, from, bytes_);
 }
 
-// Of those that this member needs; each begins with its neighbour's.
+// Takes the parts that this member needs; each begins with its neighbour's.
 Status Team::take_parts() {
   if (call_.what == Collective::bcast) {
     return self_ == call_.root ? Status::ok : take_part(call_.root);
@@ -199,7 +199,7 @@ Status Team::take_parts() {
     const Status status = take_part(next < members_ ? next : next - members_);
     if (status != Status::ok) return status;
   }
-  // Who has come to this step has read all before.
+  // A member that has come to this step has read all before.
   if (synchronizes()) least_read_ = std::max(least_read_, step_);
   return Status::ok;
 }

@@ -2,9 +2,9 @@
 // Copyright (c) 2026, the Torii authors
 //
 // The needs of reliable multicast, of the layer below: datagrams to all other nodes of a group, and
-// to one of them. Both may be lost, doubled or overtaken. What arrives is given to
-// Member::receive() by the owner of both, with the number of the node that sent it, which the layer
-// below has checked. The owner makes all calls on one thread, or under its lock.
+// to one of them. Both may be lost, doubled or overtaken. The owner of both gives what arrives to
+// Member::receive(), with the number of the node that sent it, which the layer below has checked.
+// The owner makes all calls on one thread, or under its lock.
 #pragma once
 
 #include <cstddef>

@@ -32,7 +32,7 @@ std::span<const std::byte> Gathering::result() const {
 }
 
 // The slot of an operation that may be known here: the last one begun, the one before, or the next
-// one. Who is in the next one has seen that all are in the last one, so the one before is over.
+// one. A node in the next one has seen that all are in the last one, so the one before is over.
 Gathering::Slot* Gathering::slot_of(uint32_t op) {
   Slot& slot = slots_[op % 2];
   if (slot.used && slot.op == op) return &slot;
@@ -135,7 +135,7 @@ void Gathering::fold(Slot* slot) {
     reduction_.combine(reduction_.context, part(*slot, i), to, slot->bytes);
 }
 
-// What all nodes up to `owner`'s subtree have contributed, or `owner` has.
+// Sends what all nodes up to `owner`'s subtree have contributed, or what `owner` has.
 bool Gathering::send_contribution(const Slot& slot, uint32_t node, uint32_t owner, uint16_t flags) {
   Header header = header_of(slot, Kind::contribution);
   header.flags = flags | kUnicast;

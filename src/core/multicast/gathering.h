@@ -36,7 +36,7 @@ class Gathering {
   void begin(uint32_t check, std::span<const std::byte> in, const Reduction& reduction,
              uint64_t now);
   bool complete() const { return complete_; }
-  // Of the last operation, once it is complete.
+  // The result of the last operation, once it is complete.
   std::span<const std::byte> result() const;
   // Nodes have called different operations.
   bool mismatch() const { return mismatch_; }

@@ -21,7 +21,8 @@ void mix(uint64_t* hash, uint64_t value) {
   *hash ^= *hash >> 29;
 }
 
-// What all members make of the same name and members. Another seed gives an independent number.
+// All members make the same number of the same name and members. Another seed gives an independent
+// one.
 uint64_t group_number(uint64_t seed, std::string_view name, std::span<const Identity> members) {
   uint64_t hash = seed;
   mix(&hash, name.size());

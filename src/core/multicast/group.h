@@ -6,8 +6,8 @@
 // for each member. The members see no difference.
 //
 // A frame to the group arrives only where the driver has joined it. So every member that has
-// joined tells the others, and nobody sends such a frame before all have. What a driver knows a
-// group by is made of its name, its members and how often this process has opened it: processes
+// joined tells the others, and nobody sends such a frame before all have. A driver knows a group
+// by its name, its members and how often this process has opened it, all in a number: processes
 // that disagree are not in the same group, and none of them waits for a frame that never comes.
 // The caller holds the interface's lock.
 #pragma once

@@ -2,9 +2,9 @@
 // Copyright (c) 2026, the Torii authors
 //
 // A node of a group as the process that acts for it, the node's leader, has it: the Member with its
-// ring, and a channel to the leaders of the other nodes. What is for all leaves to a lossy group of
-// the driver, what is for one as a message to kDatagramPort. The caller holds the interface's lock
-// and calls poll() at deadline().
+// ring, and a channel to the leaders of the other nodes. Datagrams for all leave to a lossy group
+// of the driver, those for one node as messages to kDatagramPort. The caller holds the interface's
+// lock and calls poll() at deadline().
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ namespace torii::multicast {
 
 class GroupNode final : private Channel {
  public:
-  // What the leaders have agreed on; alike at all of them, but for `self` and `rail`.
+  // The leaders have agreed on this; it is alike at all of them, but for `self` and `rail`.
   struct Shape {
     uint64_t number = 0;       // of the group; tag of messages to one node
     uint32_t self = 0;         // this node's number
@@ -39,7 +39,7 @@ class GroupNode final : private Channel {
   ~GroupNode() override;
   GroupNode(const GroupNode&) = delete;
 
-  // All leaders have joined: operations may begin. What arrives before is lost.
+  // All leaders have joined: operations may begin. Earlier datagrams are lost.
   void start(uint64_t now);
   Member& member() { return *member_; }
 

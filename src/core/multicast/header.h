@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What reliable multicast puts before each datagram, 40 bytes, all fields little-endian:
+// The header of each datagram of reliable multicast, 40 bytes, all fields little-endian:
 //
 //    0       2      3      4          8       12     14      16    20   24      28    32    40
 //    +-------+------+------+----------+-------+------+-------+-----+----+-------+-----+-----+
@@ -77,7 +77,7 @@ struct Header {
   uint32_t arg = 0;
 };
 
-// What the nodes of a group have in common, and others do not know.
+// The nodes of a group have this in common; others do not know it.
 struct Secret {
   uint32_t group = 0;
   TagKey key{};
@@ -93,7 +93,7 @@ bool decode(std::span<const std::byte> datagram, const Secret& secret, uint64_t 
 
 // The writer of a datagram, as it says of itself. It has at least kHeaderBytes.
 uint32_t writer_of(std::span<const std::byte> datagram);
-// Of a header that encode() has written.
+// The kind of a header that encode() has written.
 Kind kind_of(std::span<const std::byte> header);
 
 // The position nearest to `near` whose granule has this low half; 0 at the least.

@@ -18,7 +18,7 @@ uint32_t digest_of(const Call& call) {
   return static_cast<uint32_t>(hash >> 16);
 }
 
-// Of random choices: different at each node.
+// The seed of random choices, different at each node.
 uint64_t seed_of(const Identity& identity) {
   return uint64_t{identity.secret.group} << 32 | identity.self;
 }
@@ -184,7 +184,7 @@ bool Member::stream(uint64_t now) {
 
 void Member::consume() {
   uint64_t to = std::min(ring_.placed(), interval_.end);
-  // What the channel has not taken yet is needed.
+  // The bytes that the channel has not taken yet are needed.
   if (writing_ && !sender_.written()) to = std::min(to, sender_.sent());
   if (to <= done_) return;
   if (call_.what == What::allgather || !writes()) copy_parts(to);

@@ -58,8 +58,8 @@ class Member {
   // not `pending`. `unsupported`, alike at all nodes: an allreduce of more than kSmallMax bytes.
   // `invalid`: no such root. After a failure: its status.
   Status begin(const Call& call, uint64_t now);
-  // Of the last operation. `invalid`: failed_node() has called another operation than others. Any
-  // other error is what the owner of a node has told give_up().
+  // How the last operation goes. `invalid`: failed_node() has called another operation than others.
+  // Any other error is what the owner of a node has told give_up().
   Status status() const { return status_; }
   uint32_t failed_node() const { return failed_node_; }
   uint32_t failed_detail() const { return failed_detail_; }

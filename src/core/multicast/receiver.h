@@ -15,7 +15,7 @@
 
 namespace torii::multicast {
 
-// Who writes a part of the stream: `root`, or each node in turn `stride` bytes.
+// A part of the stream and its writers: `root`, or each node in turn `stride` bytes.
 struct Interval {
   uint64_t start = 0;
   uint64_t end = 0;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// Who needs nothing any more before which position. A sender asks for a release by marking a
+// The position up to which nobody needs anything any more. A sender asks for a release by marking a
 // piece or by a heartbeat. Each node tells its parent in a tree of 16 branches when all under it
-// are done up to there. Node 0, the coordinator, tells all by multicast. What is lost is made good
-// when the sender asks again. A silent node of the tree is not bypassed: as a member it would hold
-// up the release anyway.
+// are done up to there. Node 0, the coordinator, tells all by multicast. Losses are made good when
+// the sender asks again. A silent node of the tree is not bypassed: as a member it would hold up
+// the release anyway.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +40,7 @@ class Releases {
   uint64_t released() const { return released_; }
   // A release up to here has been asked for, by whomever.
   uint64_t asked() const { return std::max(last_asked_, released_); }
-  // Of the last release: what one node had to ask for.
+  // The most that one node had to ask for before the last release.
   uint32_t lost() const { return released_lost_; }
 
  private:

@@ -27,8 +27,8 @@ class Ring {
   // All bytes before it have been placed.
   uint64_t placed() const { return placed_; }
 
-  // Puts bytes at a position, a multiple of kGranule. What lies before `done` is not needed by this
-  // node. `outside`: there is no place for them, and nothing was changed.
+  // Puts bytes at a position, a multiple of kGranule. This node needs nothing that lies before
+  // `done`. `outside`: there is no place for them, and nothing was changed.
   Place place(uint64_t pos, std::span<const std::byte> bytes, uint64_t done);
 
   // Whether the granule at this position is here.

@@ -10,7 +10,7 @@
 
 namespace torii::multicast {
 
-// Of the tree under node 0.
+// Children of a node, at most, in the tree under node 0.
 inline constexpr uint32_t kTreeArity = 16;
 
 class Tree {
@@ -27,7 +27,7 @@ class Tree {
     share_ = share_of(end_ - self - 1, arity);
   }
 
-  // Of node 0: 0.
+  // Node 0 has none, and says 0.
   uint32_t parent() const { return parent_; }
   uint32_t children() const { return share_ ? (end_ - self_ - 1 + share_ - 1) / share_ : 0; }
   uint32_t child(uint32_t index) const { return self_ + 1 + index * share_; }

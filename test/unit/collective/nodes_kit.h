@@ -54,8 +54,7 @@ class Cluster {
   Peer* known(uint32_t from, uint32_t to) { return peers_[from][to]; }
   // One of them works for some time.
   void progress(uint32_t rank) {
-    network_.advance(kStepNs);
-    for (auto& fabric : fabrics_) fabric->advance(kStepNs);
+    pass(kStepNs);
     torii_progress(handle(rank));
   }
   void run(unsigned rounds) {
@@ -69,6 +68,16 @@ class Cluster {
     ni(rank).protocol().drivers()[0]->address(address);
     fabrics_[node_of_[rank]]->kill({address, kSimAddressBytes});
     dead_.insert(rank);
+  }
+  // The process closes its interface. Those that know it hear of it behind all that it has sent.
+  void leave(uint32_t rank) {
+    dead_.insert(rank);
+    nis_[rank].reset();
+  }
+  // Virtual time, in which nobody does anything.
+  void pass(uint64_t ns) {
+    network_.advance(ns);
+    for (auto& fabric : fabrics_) fabric->advance(ns);
   }
   uint64_t sum(uint64_t Counters::*counter) {
     uint64_t all = 0;
@@ -146,21 +155,25 @@ class Cluster {
 // A group of some ranks of a cluster.
 class Clan {
  public:
-  Clan(Cluster& cluster, std::vector<uint32_t> ranks, const char* name = "c")
-      : groups(ranks.size()), cluster_(cluster), ranks_(std::move(ranks)) {
-    for (uint32_t i = 0; i < size(); ++i) {
-      std::vector<torii_peer_t*> peers;
-      for (const uint32_t other : ranks_) peers.push_back(pub(cluster.known(ranks_[i], other)));
-      EXPECT_EQ(torii_group_open(cluster.handle(ranks_[i]), name, 1, peers.data(), peers.size(),
-                                 &groups[i]),
-                TORII_OK)
-          << torii_error();
-    }
+  // All but the members `late` open it.
+  Clan(Cluster& cluster, std::vector<uint32_t> ranks, const char* name = "c",
+       const std::set<uint32_t>& late = {})
+      : groups(ranks.size()), cluster_(cluster), ranks_(std::move(ranks)), name_(name) {
+    for (uint32_t i = 0; i < size(); ++i)
+      if (!late.contains(i)) open(i);
   }
   ~Clan() {
     for (uint32_t i = 0; i < size(); ++i) close(i);
   }
   Clan(const Clan&) = delete;
+  void open(uint32_t member) {
+    std::vector<torii_peer_t*> peers;
+    for (const uint32_t other : ranks_) peers.push_back(pub(cluster_.known(ranks_[member], other)));
+    EXPECT_EQ(torii_group_open(cluster_.handle(ranks_[member]), name_, 1, peers.data(),
+                               peers.size(), &groups[member]),
+              TORII_OK)
+        << torii_error();
+  }
   void close(uint32_t member) {
     if (groups[member]) torii_group_close(groups[member]);
     groups[member] = nullptr;
@@ -214,6 +227,7 @@ class Clan {
  private:
   Cluster& cluster_;
   std::vector<uint32_t> ranks_;
+  const char* name_;  // of one letter
   std::vector<torii_flag_t> flags_;
 };
 

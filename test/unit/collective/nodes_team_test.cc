@@ -21,6 +21,8 @@ using test::Cluster;
 using test::kCompose;
 using test::pub;
 
+constexpr uint64_t kSecond = 1'000'000'000;
+
 std::vector<int> all_are(size_t count, int code) { return std::vector<int>(count, code); }
 
 std::vector<uint32_t> first_ranks(uint32_t count) {
@@ -117,6 +119,17 @@ TEST(NodesTeam, MalformedPlansAndReportsAreRefused) {
   EXPECT_EQ(said.least, 5000u);
   EXPECT_EQ(said.key, report.key);
   EXPECT_FALSE(team::read_report(std::span(text).first(text.size() - 1), &said));
+}
+
+TEST(NodesTeam, ALetterEndsTheSetUpOrGoesOnWithIt) {
+  for (unsigned status = 0; status < 256; ++status) {
+    team::Letter letter, read;
+    letter.kind = team::LetterKind::verdict;
+    letter.status = Status(status);
+    const bool known = letter.status == Status::ok || letter.status == Status::unsupported ||
+                       letter.status == Status::peer_dead || letter.status == Status::peer_closed;
+    EXPECT_EQ(team::read_letter(team::write_letter(letter), &read), known) << status;
+  }
 }
 
 TEST(NodesTeam, DataLeavesOnceForAllNodes) {
@@ -324,6 +337,79 @@ TEST(NodesTeam, WhatOneCannotIsUnsupportedAtAll) {
               std::string::npos)
         << torii_group_collectives(clan.groups[lacks]);
   }
+}
+
+// The first member finds the report of the only other node, and that the node is gone, at once.
+TEST(NodesTeam, AMemberMayLeaveRightAfterItsReport) {
+  Cluster cluster({0, 1}, {});
+  Clan clan(cluster, {0, 1});
+  std::vector<torii_flag_t> flags(2);
+  for (const uint32_t i : {0u, 1u})
+    ASSERT_EQ(torii_group_prepare(clan.groups[i], torii_flag, &flags[i]), TORII_PENDING);
+  cluster.progress(0);
+  for (int round = 0; round < 20; ++round) cluster.progress(1);
+  clan.close(1);
+  cluster.leave(1);
+  cluster.run(100);
+  ASSERT_EQ(flags[0].done, 1);
+  EXPECT_EQ(flags[0].result.code, TORII_ERR_PEER_CLOSED);
+  EXPECT_EQ(flags[0].result.source, pub(cluster.known(0, 1)));
+}
+
+TEST(NodesTeam, AMemberMayOpenTheGroupSecondsLate) {
+  for (const uint32_t late : {0u, 1u, 2u, 3u, 4u}) {
+    SCOPED_TRACE(late);
+    Cluster cluster({0, 0, 1, 1, 2}, {});
+    Clan clan(cluster, first_ranks(5), "c", {late});
+    std::vector<torii_flag_t> flags(5);
+    const auto prepare = [&](uint32_t i) {
+      EXPECT_EQ(torii_group_prepare(clan.groups[i], torii_flag, &flags[i]), TORII_PENDING);
+    };
+    for (uint32_t i = 0; i < 5; ++i)
+      if (i != late) prepare(i);
+    for (int second = 0; second < 5; ++second) {
+      cluster.run(50);
+      cluster.pass(kSecond);
+    }
+    for (const torii_flag_t& flag : flags) EXPECT_FALSE(flag.done);
+    clan.open(late);
+    prepare(late);
+    cluster.run(200);
+    for (const torii_flag_t& flag : flags) EXPECT_TRUE(flag.done && flag.result.code == TORII_OK);
+    EXPECT_EQ(clan.barrier(), all_are(5, TORII_OK));
+    EXPECT_EQ(std::string(torii_group_collectives(clan.groups[0]))
+                  .find("between 3 nodes by multicast (net)"),
+              0u)
+        << torii_group_collectives(clan.groups[0]);
+  }
+}
+
+// It has missed all that proves multicast. So it gets copies, until multicast is tried again.
+TEST(NodesTeam, ALeaderMayHearOfTheVerdictSecondsLate) {
+  Cluster cluster({0, 1, 2}, {});
+  Clan clan(cluster, first_ranks(3));
+  std::vector<torii_flag_t> flags(3);
+  for (uint32_t i = 0; i < 3; ++i)
+    ASSERT_EQ(torii_group_prepare(clan.groups[i], torii_flag, &flags[i]), TORII_PENDING);
+  for (uint32_t turn = 0; turn < 1000 && !flags[0].done; ++turn) cluster.progress(turn % 3);
+  ASSERT_TRUE(flags[0].done);
+  for (int ms = 0; ms < 3000; ++ms) {
+    cluster.pass(kSecond / 1000);
+    cluster.progress(0);
+    cluster.progress(1);
+  }
+  EXPECT_TRUE(flags[1].done);
+  ASSERT_FALSE(flags[2].done);
+  const auto text = [&] { return std::string(torii_group_collectives(clan.groups[0])); };
+  EXPECT_NE(text().find("by multicast, with copies for nodes"), std::string::npos) << text();
+  cluster.run(100);
+  EXPECT_TRUE(flags[2].done && flags[2].result.code == TORII_OK);
+  for (int second = 0; second < 20 && text().find("by multicast (net)") == std::string::npos;
+       ++second) {
+    ASSERT_EQ(clan.barrier(), all_are(3, TORII_OK));
+    cluster.pass(kSecond);
+  }
+  EXPECT_NE(text().find("by multicast (net)"), std::string::npos) << text();
 }
 
 TEST(NodesTeam, ADriverHasSoManyGroups) {

@@ -66,7 +66,7 @@ struct Nodes {
       all[b].seen.heard.push_back({a, rail, 1000});
     if (!network) return;
     all[b].seen.multicast = true;
-    all[b].seen.multicast_heard.push_back(a);
+    all[b].seen.multicast_heard.push_back({a, 180});
   }
 
   PairSeen& pair(uint32_t a, uint32_t b) {

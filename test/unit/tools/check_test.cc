@@ -62,6 +62,15 @@ TEST(CheckPlan, ManyNodesNeedALongerDeadline) {
   EXPECT_LE(make_plan(all, plan.needed_ms).total_ns(), plan.needed_ms * 500000);
 }
 
+TEST(CheckPlan, TimeForMulticastComesOnTop) {
+  const Nodes nodes(3, 2), alone(1, 2);
+  const Plan before = make_plan(nodes.all, 10000), plan = make_plan(nodes.all, 10000, 300000);
+  EXPECT_EQ(plan.total_ns() - before.total_ns(), 300000 * kMs);
+  EXPECT_EQ(plan.slot_ns, before.slot_ns);
+  EXPECT_EQ(plan.needed_ms, before.needed_ms);
+  EXPECT_EQ(make_plan(alone.all, 10000, 300000).multicast_ns, 0u) << "there is no other node";
+}
+
 // Some of everything.
 Participant full() {
   Nodes nodes(2, 2);
@@ -132,20 +141,21 @@ TEST(CheckData, TextsHaveNoControlCharacters) {
 }
 
 TEST(CheckStream, OrdersAreRead) {
-  Orders in{2, 3, 10000, {{"TORII_UDP_MTU", "1500"}, {"TORII_LOG", ""}}}, out;
+  Orders in{2, 3, 10000, 300000, {{"TORII_UDP_MTU", "1500"}, {"TORII_LOG", ""}}}, out;
   const Bytes bytes = encode(in);
   ASSERT_TRUE(decode(bytes, &out));
   EXPECT_EQ(out.rank, 2u);
   EXPECT_EQ(out.size, 3u);
   EXPECT_EQ(out.deadline_ms, 10000u);
+  EXPECT_EQ(out.multicast_ms, 300000u);
   EXPECT_EQ(out.variables, in.variables);
   for (size_t cut = 0; cut < bytes.size(); cut++) {
     Orders none;
     EXPECT_FALSE(decode(std::span(bytes).first(cut), &none)) << cut;
   }
-  for (const Orders& bad :
-       {Orders{3, 3, 10000, {}}, Orders{0, 1, 0, {}}, Orders{0, 1, 10000, {{"LD_PRELOAD", "x.so"}}},
-        Orders{0, 1, 10000, {{"TORII_A=B", "x"}}}}) {
+  for (const Orders& bad : {Orders{3, 3, 10000, 0, {}}, Orders{0, 1, 0, 0, {}},
+                            Orders{0, 1, 10000, 0, {{"LD_PRELOAD", "x.so"}}},
+                            Orders{0, 1, 10000, 0, {{"TORII_A=B", "x"}}}}) {
     Orders none;
     EXPECT_FALSE(decode(encode(bad), &none)) << bad.rank;
   }

@@ -116,8 +116,23 @@ TEST(CheckVerdict, AnInterfaceThatAnswersOnlySome) {
 
 TEST(CheckVerdict, Multicast) {
   Nodes nodes(3);
-  std::erase(nodes.all[1].seen.multicast_heard, 2u);
+  const auto deafen = [&](uint32_t to, uint32_t from) {
+    std::erase_if(nodes.all[to].seen.multicast_heard,
+                  [&](const MulticastHeard& one) { return one.rank == from; });
+  };
+  const auto remedy = [&] { return nodes.verdict().findings.back().remedy; };
+  deafen(1, 2);
   EXPECT_EQ(told(nodes.verdict()), "warning multicast between nodes: n2 does not hear n3\n");
+  deafen(0, 2);
+  EXPECT_NE(remedy().find("most likely: what n3 sends to groups is filtered"), std::string::npos)
+      << remedy();
+  deafen(1, 0);
+  EXPECT_NE(remedy().find("most likely: IGMP snooping without a querier"), std::string::npos)
+      << remedy();
+  nodes = Nodes(3);
+  deafen(1, 0);
+  deafen(1, 2);
+  EXPECT_NE(remedy().find("most likely: the IGMP reports of n2"), std::string::npos) << remedy();
   for (Participant& one : nodes.all) one.seen.multicast_heard.clear();
   EXPECT_EQ(told(nodes.verdict()), "warning multicast between nodes: no node hears another one\n");
   EXPECT_EQ(nodes.verdict().summary.find("multicast"), std::string::npos);
@@ -125,6 +140,23 @@ TEST(CheckVerdict, Multicast) {
   nodes.all[0].seen.multicast_why = "udp: a group cannot be joined";
   EXPECT_NE(told(nodes.verdict()).find("warning multicast on n1: udp: a group cannot be joined\n"),
             std::string::npos);
+}
+
+TEST(CheckVerdict, MulticastThatStops) {
+  Nodes nodes(3);
+  nodes.plan = make_plan(nodes.all, 10000, 300000);
+  for (Participant& one : nodes.all)
+    for (MulticastHeard& heard : one.seen.multicast_heard) heard.last_ms = 299500;
+  EXPECT_TRUE(told(nodes.verdict()).empty());
+  EXPECT_NE(nodes.verdict().summary.find(", multicast works for 300 s\n"), std::string::npos)
+      << nodes.verdict().summary;
+  nodes.all[1].seen.multicast_heard[0].last_ms = 263400;
+  nodes.all[2].seen.multicast_heard[0].last_ms = 265000;
+  EXPECT_EQ(told(nodes.verdict()),
+            "warning multicast between nodes: after 263 s n2 does not hear n1, n3 does not hear n1 "
+            "any more\n");
+  EXPECT_NE(nodes.verdict().findings[0].remedy.find("IGMP without a querier"), std::string::npos);
+  EXPECT_EQ(nodes.verdict().summary.find("multicast works"), std::string::npos);
 }
 
 TEST(CheckVerdict, MachinesOfOneKindAreToldOnce) {

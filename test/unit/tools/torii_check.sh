@@ -21,6 +21,8 @@ run 2 --hosts 'n1;reboot'
 has err "'n1;reboot' is no name of a host"
 run 2 --hosts n1 --deadline 0
 has err '--deadline 0: from 1 to 3600'
+run 2 --hosts n1 --multicast 1e9
+has err '--multicast 1e9: from 1 to 3600'
 run 2 --hosts n1 --launch ' '
 run 1 --part
 has err '--part is for processes that torii-check starts itself'

@@ -169,7 +169,10 @@ void describe_observations(Io& io, O& seen) {
   });
   io.number(seen.multicast);
   io.text(seen.multicast_why);
-  io.list(seen.multicast_heard, [&](auto& rank) { io.number(rank); });
+  io.list(seen.multicast_heard, [&](auto& one) {
+    io.number(one.rank);
+    io.number(one.last_ms);
+  });
 }
 
 template <typename T, typename Describe>

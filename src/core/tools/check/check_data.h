@@ -90,12 +90,19 @@ struct ProbesHeard {
   uint32_t count = 0;
 };
 
+// Datagrams to all that came from another process.
+struct MulticastHeard {
+  uint32_t rank = kNobody;
+  uint32_t last_ms = 0;  // when the last one did, from the beginning of that part of the check
+  bool operator==(const MulticastHeard&) const = default;
+};
+
 struct Observations {
   std::vector<PairSeen> pairs;
   std::vector<ProbesHeard> heard;
-  bool multicast = false;                 // this process took part
-  std::string multicast_why;              // why it could not
-  std::vector<uint32_t> multicast_heard;  // ranks whose datagrams to all came here
+  bool multicast = false;     // this process took part
+  std::string multicast_why;  // why it could not
+  std::vector<MulticastHeard> multicast_heard;
 };
 
 // The contribution of one process. A part that is missing has a reason.

@@ -236,6 +236,7 @@ Orders orders_for(const HostsOptions& options) {
   Orders orders;
   orders.size = static_cast<uint32_t>(options.hosts.size());
   orders.deadline_ms = static_cast<uint32_t>(options.deadline_ms);
+  orders.multicast_ms = static_cast<uint32_t>(options.multicast_ms);
   for (char** at = environ; *at; at++) {
     const std::string text = *at;
     const size_t equals = text.find('=');
@@ -273,7 +274,8 @@ std::vector<Participant> check_hosts(const HostsOptions& options) {
   const Bytes table = encode(facts);
   for (size_t i = 0; i < count; i++)
     if (wanted[i]) parts[i].give(table);
-  const std::vector<Bytes> seen = collect(parts, wanted, begin + options.deadline_ms * kMs);
+  const std::vector<Bytes> seen =
+      collect(parts, wanted, begin + (options.deadline_ms + options.multicast_ms) * kMs);
   for (size_t i = 0; i < count; i++) {
     if (!wanted[i]) continue;
     all[i].reported = !seen[i].empty() && decode(seen[i], &all[i].seen);

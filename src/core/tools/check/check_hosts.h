@@ -19,10 +19,11 @@ struct HostsOptions {
   std::vector<std::string> launch;  // the remote shell and its options
   std::string program;              // torii-check over there
   uint64_t deadline_ms = 0;
+  uint64_t multicast_ms = 0;  // as of make_plan()
 };
 
-// The whole check; returns before the deadline and a second have passed. A part that is missing has
-// a reason.
+// The whole check; returns before the deadline, the time for multicast and a second have passed. A
+// part that is missing has a reason.
 std::vector<Participant> check_hosts(const HostsOptions& options);
 
 // Reads a list of hosts; "n1,n2:2" is n1 n2 n2. False with the reason in *why.

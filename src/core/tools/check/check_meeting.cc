@@ -17,11 +17,13 @@ constexpr uint32_t kBytesMax = 16 << 20;
 
 class LauncherMeeting final : public Meeting {
  public:
-  LauncherMeeting(std::unique_ptr<Boot> boot, uint64_t deadline_ms) : boot_(std::move(boot)) {
+  LauncherMeeting(std::unique_ptr<Boot> boot, uint64_t deadline_ms, uint64_t multicast_ms)
+      : boot_(std::move(boot)) {
     rank_ = boot_->info().rank;
     size_ = boot_->info().size;
     local_size_ = boot_->info().local_size;
     deadline_ms_ = deadline_ms;
+    multicast_ms_ = multicast_ms;
     judges_ = rank_ == 0;
   }
 
@@ -82,14 +84,15 @@ class LauncherMeeting final : public Meeting {
 
 }  // namespace
 
-std::unique_ptr<Meeting> meet_by_launcher(uint64_t deadline_ms, std::string* why) {
+std::unique_ptr<Meeting> meet_by_launcher(uint64_t deadline_ms, uint64_t multicast_ms,
+                                          std::string* why) {
   if (!param_is_set("boot_deadline_ms") &&
       param_set("boot_deadline_ms", std::to_string(deadline_ms / 2), "torii-check", why) !=
           Status::ok)
     return nullptr;
   std::unique_ptr<Boot> boot = open_boot(why);
   if (!boot) return nullptr;
-  return std::make_unique<LauncherMeeting>(std::move(boot), deadline_ms);
+  return std::make_unique<LauncherMeeting>(std::move(boot), deadline_ms, multicast_ms);
 }
 
 }  // namespace torii::check

@@ -28,6 +28,7 @@ class Meeting {
   uint32_t size() const { return size_; }
   uint32_t local_size() const { return local_size_; }
   uint64_t deadline_ms() const { return deadline_ms_; }
+  uint64_t multicast_ms() const { return multicast_ms_; }
   // Whether this process has to judge and to tell the user.
   bool judges() const { return judges_; }
   // Turns readable when the check is to be given up; -1: there is no such thing.
@@ -40,12 +41,13 @@ class Meeting {
 
  protected:
   uint32_t rank_ = 0, size_ = 1, local_size_ = 1;
-  uint64_t deadline_ms_ = 0;
+  uint64_t deadline_ms_ = 0, multicast_ms_ = 0;  // as of make_plan()
   bool judges_ = false;
   int stop_ = -1;
 };
 
 // Through the launcher, if there is one, else alone; null with the reason in *why.
-std::unique_ptr<Meeting> meet_by_launcher(uint64_t deadline_ms, std::string* why);
+std::unique_ptr<Meeting> meet_by_launcher(uint64_t deadline_ms, uint64_t multicast_ms,
+                                          std::string* why);
 
 }  // namespace torii::check

@@ -42,6 +42,7 @@ class PipeMeeting final : public Meeting {
     rank_ = orders.rank;
     size_ = orders.size;
     deadline_ms_ = orders.deadline_ms;
+    multicast_ms_ = orders.multicast_ms;
     stop_ = 0;
   }
   ~PipeMeeting() override { close(out_); }

@@ -48,7 +48,7 @@ uint32_t Plan::place_of(uint32_t rank) const {
   return kNobody;
 }
 
-Plan make_plan(const std::vector<Participant>& all, uint64_t deadline_ms) {
+Plan make_plan(const std::vector<Participant>& all, uint64_t deadline_ms, uint64_t multicast_ms) {
   Plan plan;
   for (uint32_t rank = 0; rank < all.size(); rank++) {
     if (!all[rank].present) continue;
@@ -76,6 +76,7 @@ Plan make_plan(const std::vector<Participant>& all, uint64_t deadline_ms) {
   plan.needed_ms =
       2 * (plan.local_rounds * kLocalLeastNs + plan.multicast_ns + plan.rounds * kSlotLeastNs) /
       kMs;
+  if (plan.rounds) plan.multicast_ns += multicast_ms * kMs;
   return plan;
 }
 

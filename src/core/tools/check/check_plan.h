@@ -15,6 +15,9 @@ namespace torii::check {
 
 inline constexpr uint64_t kMs = 1000000;  // in nanoseconds
 
+// Between two datagrams to all, in a check that multicasts for long.
+inline constexpr uint64_t kCallGapNs = 200 * kMs;
+
 // Monotonic, of this machine.
 uint64_t clock_ns();
 
@@ -35,8 +38,10 @@ struct Plan {
   uint32_t place_of(uint32_t rank) const;
 };
 
-// The check itself takes at most half of `deadline_ms`.
-Plan make_plan(const std::vector<Participant>& all, uint64_t deadline_ms);
+// The check itself takes at most half of `deadline_ms`, and `multicast_ms` more, in which the
+// processes multicast.
+Plan make_plan(const std::vector<Participant>& all, uint64_t deadline_ms,
+               uint64_t multicast_ms = 0);
 
 // Rounds in which `count` players meet in pairs, each pair once and nobody twice in a round.
 uint32_t rounds_of(uint32_t count);

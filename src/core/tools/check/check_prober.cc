@@ -160,7 +160,7 @@ void Prober::packet(PeerId from, std::span<const std::byte> frame) {
   Probe probe;
   if (!Probe::read(frame, secret_, &probe) || probe.from >= peers_.size() || probe.from == self_)
     return;
-  if (probe.kind == Probe::to_all) peers_[probe.from].heard_by_all = true;
+  if (probe.kind == Probe::to_all) peers_[probe.from].heard_by_all_ns = now_ns_;
   if (probe.to != self_ || probe.number >= kNumberMax || probe.rail >= kRailsMax) return;
   if (probe.kind == Probe::question && probe.size == frame.size()) answer(from, probe);
   if (probe.kind == Probe::answer) take_answer(probe);

@@ -53,7 +53,7 @@ class Prober final : public Sink {
     std::vector<bool> heard;     // the same, of the other's questions
     Rail rails[kRailsMax];
     bool ended = false;
-    bool heard_by_all = false;  // its datagrams to all came here
+    uint64_t heard_by_all_ns = 0;  // when its last datagram to all came here; 0: none has
   };
 
   // Null, with the reason in *why, if the driver does not open.

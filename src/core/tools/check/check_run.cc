@@ -20,7 +20,7 @@ constexpr uint64_t kLatestNs = 25 * kMs;  // before the end of a slot: answers a
 constexpr uint64_t kPollNs = 100000;  // without a sleep, after something was sent or has arrived
 constexpr uint64_t kNapNs = 5 * kMs;
 constexpr unsigned kTries = 8;  // of a length; some frames get lost
-constexpr unsigned kCalls = 5;  // datagrams to all
+constexpr unsigned kCalls = 5;  // datagrams to all, at least
 constexpr uint32_t kLengths[] = {8900, 4000, 2000, 1436, 1400, 1350, 1216, 512};
 
 std::string without_port(const std::string& address) {
@@ -197,17 +197,20 @@ PairSeen Run::meet(uint32_t rank, const Facts& facts, bool network, uint64_t end
 }
 
 bool Run::multicast(uint64_t end_ns, Observations* out) {
-  const uint64_t begin = clock_ns();
-  for (unsigned call = 0; call < kCalls; call++) {
+  const uint64_t begin = clock_ns(), all = end_ns - std::min(begin, end_ns);
+  const uint64_t calls = std::max<uint64_t>(kCalls, all / kCallGapNs);
+  for (uint64_t call = 0; call < calls; call++) {
     // The first after a while: not all begin at once.
-    if (!serve(begin + (end_ns - begin) * (call + 1) / (kCalls + 3))) return false;
+    if (!serve(begin + all * (call + 1) / (calls + 3))) return false;
     for (const auto& prober : probers_)
       if (prober->network()) prober->tell_all();
   }
   if (!serve(end_ns)) return false;
   for (const auto& prober : probers_)
     for (uint32_t rank = 0; rank < prober->size(); rank++)
-      if (prober->peer(rank).heard_by_all) out->multicast_heard.push_back(rank);
+      if (const uint64_t last_ns = prober->peer(rank).heard_by_all_ns)
+        out->multicast_heard.push_back(
+            {rank, static_cast<uint32_t>((last_ns - std::min(begin, last_ns)) / kMs)});
   return true;
 }
 

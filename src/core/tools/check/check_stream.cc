@@ -22,7 +22,7 @@ bool take_text(std::span<const std::byte>* from, std::string* text) {
 
 Bytes encode(const Orders& orders) {
   Bytes out;
-  for (const uint32_t number : {orders.rank, orders.size, orders.deadline_ms,
+  for (const uint32_t number : {orders.rank, orders.size, orders.deadline_ms, orders.multicast_ms,
                                 static_cast<uint32_t>(orders.variables.size())})
     append_number(&out, number);
   for (const auto& [name, value] : orders.variables) {
@@ -34,7 +34,7 @@ Bytes encode(const Orders& orders) {
 
 bool decode(std::span<const std::byte> bytes, Orders* out) {
   uint32_t count = 0;
-  for (uint32_t* number : {&out->rank, &out->size, &out->deadline_ms, &count})
+  for (uint32_t* number : {&out->rank, &out->size, &out->deadline_ms, &out->multicast_ms, &count})
     if (!take_number(&bytes, number)) return false;
   for (; count > 0; count--) {
     std::string name, value;

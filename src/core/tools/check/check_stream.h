@@ -49,6 +49,7 @@ struct Orders {
   uint32_t rank = 0;
   uint32_t size = 0;
   uint32_t deadline_ms = 0;
+  uint32_t multicast_ms = 0;
   std::map<std::string, std::string> variables;  // TORII_*
 };
 Bytes encode(const Orders& orders);

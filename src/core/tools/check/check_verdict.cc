@@ -18,6 +18,8 @@ constexpr double kLossThatStops = 0.5;
 constexpr uint32_t kProbesEnough = 100;  // to say something of loss
 constexpr uint64_t kSharedLeast = 64 << 20;
 constexpr uint32_t kBufferLeast = 1 << 20;  // what a peer may have under way
+// A silence at the end of multicast that is too long for losses by chance.
+constexpr uint64_t kSilentNs = 12 * kCallGapNs;
 
 std::string percent(double share) { return format_text("%.2f %%", 100 * share); }
 
@@ -105,6 +107,16 @@ class Judge {
   void lengths(uint32_t from, uint32_t to, const RailSeen& rail);
   void silent(uint32_t from, uint32_t to, const PairSeen& pair);
   void interfaces(uint32_t place);
+  // A direction of datagrams to all, between places.
+  struct Direction {
+    uint32_t from, to;
+  };
+  // " for 300 s", if it was looked at for so long.
+  std::string multicast_time() const {
+    const uint64_t seconds = plan_.multicast_ns / kMs / 1000;
+    return seconds ? format_text(" for %llu s", static_cast<unsigned long long>(seconds)) : "";
+  }
+  std::string multicast_fault(const std::vector<Direction>& deaf, size_t pairs) const;
   void multicast();
   void tell();
 
@@ -337,12 +349,29 @@ void Judge::interfaces(uint32_t place) {
   }
 }
 
+// The directions in which nothing is heard tell what is most likely wrong.
+std::string Judge::multicast_fault(const std::vector<Direction>& deaf, size_t pairs) const {
+  if (deaf.size() == pairs)
+    return "a filter, or a router between the nodes, which does not pass it on";
+  const auto [from, to] = deaf[0];
+  if (std::all_of(deaf.begin(), deaf.end(), [&](const Direction& one) { return one.from == from; }))
+    return "what " + names_.place(from) + " sends to groups is filtered there, or at its port";
+  if (std::all_of(deaf.begin(), deaf.end(), [&](const Direction& one) { return one.to == to; }))
+    return "the IGMP reports of " + names_.place(to) +
+           ", or what is for it, are filtered there, or at its port";
+  return "IGMP snooping without a querier; give the switches one, or end snooping";
+}
+
 void Judge::multicast() {
-  std::vector<std::string> deaf;
+  std::vector<Direction> deaf;
+  std::vector<std::string> deaf_texts, stopped;
+  const uint64_t all_ms = plan_.multicast_ns / kMs;
+  uint64_t first_stop_ms = all_ms;
   size_t pairs = 0;
   for (const auto& to : plan_.places) {
     const Observations& there = all_[to[0]].seen;
-    const std::string& name = names_.place(plan_.place_of(to[0]));
+    const uint32_t place = plan_.place_of(to[0]);
+    const std::string& name = names_.place(place);
     if (!all_[to[0]].reported) continue;
     if (!there.multicast) {
       find(Severity::warning, "multicast on", name, there.multicast_why,
@@ -352,18 +381,32 @@ void Judge::multicast() {
     for (const auto& from : plan_.places) {
       if (from[0] == to[0] || !all_[from[0]].reported || !all_[from[0]].seen.multicast) continue;
       pairs++;
-      const auto& list = there.multicast_heard;
-      if (std::find(list.begin(), list.end(), from[0]) == list.end())
-        deaf.push_back(name + " does not hear " + names_.place(plan_.place_of(from[0])));
+      const auto heard =
+          std::find_if(there.multicast_heard.begin(), there.multicast_heard.end(),
+                       [&](const MulticastHeard& one) { return one.rank == from[0]; });
+      const std::string text = name + " does not hear " + names_.place(plan_.place_of(from[0]));
+      if (heard == there.multicast_heard.end()) {
+        deaf.push_back({plan_.place_of(from[0]), place});
+        deaf_texts.push_back(text);
+      } else if (heard->last_ms + kSilentNs / kMs < all_ms) {
+        stopped.push_back(text);
+        first_stop_ms = std::min<uint64_t>(first_stop_ms, heard->last_ms);
+      }
     }
   }
-  multicast_works_ = pairs > 0 && deaf.empty();
-  if (deaf.empty()) return;
-  const std::string value =
-      deaf.size() == pairs ? "no node hears another one" : Names::list(deaf, 4);
-  find(Severity::warning, "multicast between", "nodes", value,
-       "let 239.192.0.0/14 pass, and give the switches an IGMP querier (or end IGMP snooping); "
-       "until then broadcasts go to each node by itself");
+  multicast_works_ = pairs > 0 && deaf.empty() && stopped.empty();
+  constexpr char kUntilThen[] = "; until then broadcasts go to each node by itself";
+  if (!deaf.empty())
+    find(Severity::warning, "multicast between", "nodes",
+         deaf.size() == pairs ? "no node hears another one" : Names::list(deaf_texts, 4),
+         "let 239.192.0.0/14 pass; most likely: " + multicast_fault(deaf, pairs) + kUntilThen);
+  if (!stopped.empty())
+    find(Severity::warning, "multicast between", "nodes",
+         format_text("after %llu s ", static_cast<unsigned long long>(first_stop_ms / 1000)) +
+             Names::list(stopped, 4) + " any more",
+         std::string("most likely a switch snoops IGMP without a querier, and forgets who has "
+                     "joined; give it a querier, or end snooping") +
+             kUntilThen);
 }
 
 void Judge::tell() {
@@ -379,7 +422,8 @@ void Judge::tell() {
       "median, us", "lost", "of packets", "path MTU"};
   if (const size_t pairs = plan_.places.size() * (plan_.places.size() - 1) / 2)
     out_.summary += format_text("%zu pair%s of nodes: ", pairs, pairs == 1 ? "" : "s") +
-                    outside_.text() + (multicast_works_ ? ", multicast works" : "") + "\n";
+                    outside_.text() +
+                    (multicast_works_ ? ", multicast works" + multicast_time() : "") + "\n";
   size_t local_pairs = 0;
   for (const auto& ranks : plan_.places) local_pairs += ranks.size() * (ranks.size() - 1) / 2;
   if (local_pairs)

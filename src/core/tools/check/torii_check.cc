@@ -42,6 +42,9 @@ constexpr char kUsage[] =
     "  --deadline SEC    the whole check takes no longer, whoever is silent (default: 10); under "
     "a\n"
     "                    launcher half as long again if a process dies\n"
+    "  --multicast SEC   multicast for so long, and take so much longer: a switch that snoops "
+    "IGMP\n"
+    "                    without a querier forgets who has joined after some 260 seconds\n"
     "  --verbose         all tables, and what is of no consequence\n"
     "  --json            for programs; all values are texts\n"
     "  --strict          warnings count as failures\n"
@@ -70,7 +73,7 @@ void split(const std::string& text, std::vector<std::string>* words) {
   }
 }
 
-bool parse_deadline(const char* text, uint64_t* out) {
+bool parse_seconds(const char* text, uint64_t* out) {
   char* end = nullptr;
   const double seconds = strtod(text, &end);
   if (end == text || *end || !(seconds >= 1 && seconds <= 3600)) return false;
@@ -99,15 +102,19 @@ bool parse(int argc, char** argv, Options* o) {
       if (word == one.name) known = *one.flag = true;
     if (known) continue;
     const char* value = i + 1 < argc ? argv[i + 1] : nullptr;
-    if (word != "--hosts" && word != "--launch" && word != "--program" && word != "--deadline")
+    if (word != "--hosts" && word != "--launch" && word != "--program" && word != "--deadline" &&
+        word != "--multicast")
       return wrong("unknown option " + word);
     if (!value) return wrong(word + " needs a value");
     i++;
     if (word == "--hosts" && !parse_hosts(value, &o->hosts.hosts, &why)) return wrong(why);
     if (word == "--launch") launch = value;
     if (word == "--program") o->hosts.program = value;
-    if (word == "--deadline" && !parse_deadline(value, &o->hosts.deadline_ms))
-      return wrong(std::string("--deadline ") + value + ": from 1 to 3600 seconds");
+    uint64_t* const ms = word == "--deadline"    ? &o->hosts.deadline_ms
+                         : word == "--multicast" ? &o->hosts.multicast_ms
+                                                 : nullptr;
+    if (ms && !parse_seconds(value, ms))
+      return wrong(word + " " + value + ": from 1 to 3600 seconds");
   }
   split(launch, &o->hosts.launch);
   if (o->hosts.launch.empty()) return wrong("--launch: no command");
@@ -116,13 +123,13 @@ bool parse(int argc, char** argv, Options* o) {
 }
 
 // However it hangs, it ends.
-void set_alarm(uint64_t deadline_ms) {
+void set_alarm(uint64_t deadline_ms, uint64_t multicast_ms) {
   signal(SIGALRM, [](int) {
     constexpr char text[] = "torii-check: the check did not end in time; this process gives up\n";
     if (write(2, text, sizeof text - 1) < 0) _exit(3);
     _exit(1);
   });
-  alarm(static_cast<unsigned>(2 * deadline_ms / 1000 + 2));
+  alarm(static_cast<unsigned>((2 * deadline_ms + multicast_ms) / 1000 + 2));
 }
 
 int tell(const Options& o, const std::vector<Participant>& all, const Plan& plan) {
@@ -159,7 +166,7 @@ void settle_place(const Meeting& meeting, Facts* facts) {
 // One process of the check.
 int take_part(const Options& o, Meeting& meeting) {
   constexpr uint64_t kTailNs = 100000000;  // the others may have begun a little later
-  set_alarm(meeting.deadline_ms());
+  set_alarm(meeting.deadline_ms(), meeting.multicast_ms());
   Facts facts = gather_facts();
   Run run(meeting.local_size(), &facts);
   settle_place(meeting, &facts);
@@ -170,7 +177,7 @@ int take_part(const Options& o, Meeting& meeting) {
     all[i].present = given[i].there && decode(given[i].bytes, &all[i].facts);
     if (given[i].there && !all[i].present) all[i].why = "it is of another version";
   }
-  const Plan plan = make_plan(all, meeting.deadline_ms());
+  const Plan plan = make_plan(all, meeting.deadline_ms(), meeting.multicast_ms());
   if (meeting.judges() && !fits(plan, meeting.deadline_ms())) return 2;
   if (plan.needed_ms > meeting.deadline_ms()) return 0;
   Participant& self = all[meeting.rank()];
@@ -189,7 +196,7 @@ int take_part(const Options& o, Meeting& meeting) {
 
 int by_hand(const Options& o) {
   const std::vector<Participant> all = check_hosts(o.hosts);
-  const Plan plan = make_plan(all, o.hosts.deadline_ms);
+  const Plan plan = make_plan(all, o.hosts.deadline_ms, o.hosts.multicast_ms);
   return fits(plan, o.hosts.deadline_ms) ? tell(o, all, plan) : 2;
 }
 
@@ -206,7 +213,8 @@ int main(int argc, char** argv) {
   if (!o.part && !o.hosts.hosts.empty()) return by_hand(o);
   std::string why;
   const std::unique_ptr<Meeting> meeting =
-      o.part ? meet_by_pipe(&why) : meet_by_launcher(o.hosts.deadline_ms, &why);
+      o.part ? meet_by_pipe(&why)
+             : meet_by_launcher(o.hosts.deadline_ms, o.hosts.multicast_ms, &why);
   if (meeting) return take_part(o, *meeting);
   fprintf(stderr, "torii-check: %s\n", why.c_str());
   return 1;
