@@ -353,11 +353,14 @@ void Judge::interfaces(uint32_t place) {
 std::string Judge::multicast_fault(const std::vector<Direction>& deaf, size_t pairs) const {
   if (deaf.size() == pairs)
     return "a filter, or a router between the nodes, which does not pass it on";
-  const auto [from, to] = deaf[0];
-  if (std::all_of(deaf.begin(), deaf.end(), [&](const Direction& one) { return one.from == from; }))
-    return "what " + names_.place(from) + " sends to groups is filtered there, or at its port";
-  if (std::all_of(deaf.begin(), deaf.end(), [&](const Direction& one) { return one.to == to; }))
-    return "the IGMP reports of " + names_.place(to) +
+  const Direction first = deaf[0];
+  if (std::all_of(deaf.begin(), deaf.end(),
+                  [&](const Direction& one) { return one.from == first.from; }))
+    return "what " + names_.place(first.from) +
+           " sends to groups is filtered there, or at its port";
+  if (std::all_of(deaf.begin(), deaf.end(),
+                  [&](const Direction& one) { return one.to == first.to; }))
+    return "the IGMP reports of " + names_.place(first.to) +
            ", or what is for it, are filtered there, or at its port";
   return "IGMP snooping without a querier; give the switches one, or end snooping";
 }
