@@ -5,6 +5,7 @@ to point, collectives, a parallel matrix product, a fractal, and processes made 
 Each checks itself; rank 0 prints its results, which depend on the number of ranks only."""
 
 import array
+import os
 import sys
 
 from mpi4py import MPI
@@ -101,7 +102,10 @@ def fractal():
 
 def spawned_pi():
     workers = 2
-    inter = MPI.COMM_WORLD.Spawn(sys.executable, args=[__file__, "worker"], maxprocs=workers)
+    # Open MPI 5.0 does not pass the options of a job to the processes that it makes.
+    options = [f"{name}={value}" for name, value in os.environ.items() if name.startswith("OMPI_MCA_")]
+    inter = MPI.COMM_WORLD.Spawn("env", args=[*options, sys.executable, __file__, "worker"],
+                                 maxprocs=workers)
     root = MPI.ROOT if rank == 0 else MPI.PROC_NULL
     inter.bcast(1000 if rank == 0 else None, root=root)
     value = inter.reduce(None, op=MPI.SUM, root=root)
