@@ -60,7 +60,7 @@ class Liveness {
   std::span<const Word> words_;
 };
 
-// Of the words for that many endpoints, in whole pages.
+// Bytes of the words for that many endpoints, in whole pages.
 inline constexpr size_t liveness_bytes(uint32_t endpoints) {
   return ((1 + size_t{endpoints}) * sizeof(Liveness::Word) + 4095) / 4096 * 4096;
 }

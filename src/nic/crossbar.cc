@@ -123,7 +123,7 @@ void Crossbar::serve(unsigned output) {
   while (port.out && !port.out->down()) {
     unsigned input = back * kChannels;
     if (!(port.wanted[0] >> back & 1) || !port.out->ready()) {
-      // What was given back comes first, and keeps its order.
+      // Packets that were given back come first, and keep their order.
       const Queue& given_back = ports_[back].queues[0];
       if (std::any_of(given_back.begin(), given_back.end(), is_first)) return;
       input = choose(output);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What is to go wrong on a fabric, by chance or by count:
+// The plan of the faults of a fabric, by chance or by count:
 //   plan  = [ item *( "," item ) ]
 //   item  = "seed=" number | fault *( "/" condition )
 //   fault = "ber=" rate          each bit on the link is flipped with this probability

@@ -27,7 +27,7 @@ class Trace {
 
   // `unit`, such as "link3", did `what` for ns nanoseconds from start_ns on.
   void record(uint64_t start_ns, uint64_t ns, std::string_view unit, std::string_view what);
-  // Of all that was recorded so far, in either format.
+  // The hash of all text that was recorded so far.
   uint64_t hash() const { return hash_; }
 
  private:

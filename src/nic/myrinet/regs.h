@@ -26,7 +26,7 @@ enum BoardAddress : uint32_t {
 };
 inline constexpr uint32_t kSramBytes = 0x80000;
 
-// Of the LANai. Limits are the address behind the last byte.
+// Registers of the LANai. Limits are the address behind the last byte.
 enum Register : uint32_t {
   kIsr = kLanai + 0x28,     // see Isr; the host clears the bits that it writes
   kEimr = kLanai + 0x2c,    // bits of the ISR that interrupt the host

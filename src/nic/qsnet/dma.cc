@@ -52,7 +52,7 @@ void Elan::add_dma(unsigned context, FlowKind kind, Name to, const Dma& dma) {
   pump();
 }
 
-// Of the card's own process; what a reply is about is told on the other side.
+// Ends a DMA of the card's own process; the end of a reply is told at the other side.
 void Elan::finish(unsigned context, uint32_t at, DmaStatus status) {
   Process& process = processes_[context];
   process.dmas--;

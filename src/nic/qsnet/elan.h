@@ -136,7 +136,7 @@ class Elan final : public Model {
   struct Store {
     uint64_t address = 0;
     std::vector<std::byte> bytes;
-    // What follows, and then the answer, which is about what `then` returns.
+    // The next step, and then the answer, which tells the status that `then` returns.
     std::function<Status(Status status)> then;
     std::function<void(Status status)> end;
     uint32_t tries = 0;

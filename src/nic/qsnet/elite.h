@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// What travels between Elans, and what the Elite switches do with it. A packet opens a circuit:
-// each switch knows the way back, and closes it with the token.
+// Packets between Elans, and the Elite switches. A packet opens a circuit: each switch knows the
+// way back, and closes it with the token.
 #pragma once
 
 #include <cstring>
@@ -31,8 +31,8 @@ enum class Answer : uint8_t {  // of a token; that of a broadcast is the highest
 
 enum class Kind : uint8_t { data, range, token };
 
-// Of every packet. With `data` as many hops follow as there are switches before it, of which each
-// takes off one. A token is no longer than this.
+// Every packet begins with it. With `data` as many hops follow as there are switches before it, of
+// which each takes off one. A token is no longer than this.
 struct Front {
   Kind kind;
   uint8_t hops;

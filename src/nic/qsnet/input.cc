@@ -254,7 +254,7 @@ void Elan::void_slot(unsigned context, uint64_t key) {
 // --- remote memory -----------------------------------------------------------------------------
 
 Answer Elan::put(unsigned context, const Body& body, std::span<const std::byte> data) {
-  // What a kDmaRead has asked for comes too late if its process has given it up.
+  // Data for a kDmaRead come too late if its process has given it up.
   if (body.flags & kReply && !expects(context, body.event, body.cookie)) return Answer::no_process;
   for (size_t done = 0; done < data.size();) {
     Store store;
