@@ -21,7 +21,7 @@ report_ucx_death() {
 # Pairs that udp serves although ucx is open here, and why; ucx comes first by itself where it has
 # something to drive.
 ucx_or_udp() {
-  local case node tls=(-x TORII_UCX_TLS=tcp)
+  local case node family tls=(-x TORII_UCX_TLS=tcp)
   judge_torii "torii-ucx: before udp" n1:1,n2:1 "${tls[@]}" -- "$work/exchange" 0
   output_has "torii-ucx: before udp" 'rank . -> rank . on n. .* by ucx \(tcp/eth0\)'
   judge_torii "torii-ucx: not by itself without a device" n1:1,n2:1 -- "$work/exchange" 0
@@ -40,10 +40,17 @@ ucx_or_udp() {
     '[ "$OMPI_COMM_WORLD_RANK" = 0 ] || export UCX_TCP_AF_PRIO=inet6; exec "$0" "$@"' "$work/exchange" 0
   output_has "$case" 'rank . -> rank . on n. .* by udp.*; refused: .*ucx: UCX finds no way to the peer by .tcp.'
   case="torii-ucx: udp where UCX's packets do not pass"
-  for node in n1 n2; do cluster run --on $node ip rule add ipproto tcp dport 41000-41999 unreachable; done
+  for node in n1 n2; do
+    for family in -4 -6; do
+      cluster run --on $node ip $family rule add ipproto tcp dport 41000-41999 unreachable ||
+        verdict "$case" "no such rule on $node"
+    done
+  done
   judge_torii "$case" n1:1,n2:1 "${tls[@]}" -x UCX_TCP_PORT_RANGE=41000-41999 -- "$work/exchange" 0
   output_has "$case" 'rank . -> rank . on n. .* by udp.*; refused: .*ucx: '
-  for node in n1 n2; do cluster run --on $node ip rule del ipproto tcp dport 41000-41999; done
+  for node in n1 n2; do
+    for family in -4 -6; do cluster run --on $node ip $family rule del ipproto tcp dport 41000-41999; done
+  done
   case="torii-ucx: udp where a cipher is set"
   judge_torii "$case" n1:1,n2:1 "${tls[@]}" -x TORII_LINK_CIPHER=aes-128-gcm -- "$work/exchange" 0
   output_has "$case" \
