@@ -18,10 +18,22 @@ report_ucx_death() {
   verdict "$1" "$bad"
 }
 
+# ports_rule add|del: both nodes cannot, or can again, reach TCP's ports from 41000 to 41999. Prints the
+# nodes where that fails.
+ports_rule() {
+  local node family
+  for node in n1 n2; do
+    for family in -4 -6; do
+      cluster run --on $node ip $family rule "$1" ipproto tcp dport 41000-41999 unreachable ||
+        printf '%s ' "$node"
+    done
+  done
+}
+
 # Pairs that udp serves although ucx is open here, and why; ucx comes first by itself where it has
 # something to drive.
 ucx_or_udp() {
-  local case node family tls=(-x TORII_UCX_TLS=tcp)
+  local case failed_on tls=(-x TORII_UCX_TLS=tcp)
   judge_torii "torii-ucx: before udp" n1:1,n2:1 "${tls[@]}" -- "$work/exchange" 0
   output_has "torii-ucx: before udp" 'rank . -> rank . on n. .* by ucx \(tcp/eth0\)'
   judge_torii "torii-ucx: not by itself without a device" n1:1,n2:1 -- "$work/exchange" 0
@@ -40,17 +52,11 @@ ucx_or_udp() {
     '[ "$OMPI_COMM_WORLD_RANK" = 0 ] || export UCX_TCP_AF_PRIO=inet6; exec "$0" "$@"' "$work/exchange" 0
   output_has "$case" 'rank . -> rank . on n. .* by udp.*; refused: .*ucx: UCX finds no way to the peer by .tcp.'
   case="torii-ucx: udp where UCX's packets do not pass"
-  for node in n1 n2; do
-    for family in -4 -6; do
-      cluster run --on $node ip $family rule add ipproto tcp dport 41000-41999 unreachable ||
-        verdict "$case" "no such rule on $node"
-    done
-  done
+  failed_on=$(ports_rule add)
+  [ -z "$failed_on" ] || verdict "$case" "no rule on: $failed_on"
   judge_torii "$case" n1:1,n2:1 "${tls[@]}" -x UCX_TCP_PORT_RANGE=41000-41999 -- "$work/exchange" 0
   output_has "$case" 'rank . -> rank . on n. .* by udp.*; refused: .*ucx: '
-  for node in n1 n2; do
-    for family in -4 -6; do cluster run --on $node ip $family rule del ipproto tcp dport 41000-41999; done
-  done
+  ports_rule del >/dev/null
   case="torii-ucx: udp where a cipher is set"
   judge_torii "$case" n1:1,n2:1 "${tls[@]}" -x TORII_LINK_CIPHER=aes-128-gcm -- "$work/exchange" 0
   output_has "$case" \
