@@ -35,6 +35,8 @@ ATTACKS = ("recorded-datagrams", "long-pings", "short-pings", "unknown-senders",
 PONG = 4
 PING_BYTES = 40
 FIRST_HOST = 66  # of the intruder's addresses
+SO_RCVBUFFORCE = 33  # not in Python's socket
+BACKLOG = 64 << 20  # bytes: a scan of all ports goes by, and the few hellos must not be lost in it
 OWN = b"\x02\0\0\0\0\x66"
 ALL = b"\xff" * 6
 ARP_REQUEST = bytes.fromhex("08060001080006040001")
@@ -183,7 +185,7 @@ def variants(packet, other):
 
 
 def hear(wire, heard, account):
-    """Adds what is there; true if something was."""
+    """Takes what came next; true if it is added to what can be sent on. BlockingIOError: nothing came."""
     packet, address = wire.recvfrom(65536)
     to_node = address[2] == socket.PACKET_OUTGOING
     if not to_node:
@@ -212,6 +214,7 @@ def main():
             socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)) as unused:
         wire.bind((device, 0))
         wire.setblocking(False)
+        wire.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BACKLOG)
         if other:
             unused.bind((other, 0))
         unused.setblocking(False)
@@ -223,8 +226,9 @@ def main():
             last = now
             try:
                 for _ in range(20):
-                    if hear(wire, heard, account):
-                        quiet = 0
+                    while not hear(wire, heard, account):
+                        pass
+                    quiet = 0
             except BlockingIOError:
                 pass
             try:
