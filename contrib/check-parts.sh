@@ -279,7 +279,11 @@ part_programs() {
     --np 2 lammps-melt hpcc netpipe mpi4py
 }
 
-part_cluster() { suite cluster 1200 test/cluster/run --components "$components"; }
+part_cluster() {
+  make -s -C build test/cluster/group_frames >"$work/group_frames.log" 2>&1 ||
+    report FAIL "cluster: test/cluster/group_frames builds" "$(tail -n 1 "$work/group_frames.log")"
+  suite cluster 1200 test/cluster/run --components "$components"
+}
 
 build_suite() {
   test/mpi/pt2pt-suite --components "$components" --cache "$work/suite" --build-only

@@ -25,13 +25,14 @@ group_members() {
 # Somebody at the switch sends on to the group what he heard of it, changed in many ways.
 torii_groups() {
   chosen torii-groups || return 0
-  local intruder counter
+  local intruder counter folder group_frames=
   transport=torii
   find_components
-  group_frames=$components/../test/cluster/group_frames
-  [ -x "$group_frames" ] ||
-    { report SKIP torii-groups "there is no test/cluster/group_frames beside $components"; return; }
-  group_frames=$(cd "$(dirname "$group_frames")" && pwd)/group_frames
+  for folder in "$components/.." "$here/../../build"; do
+    [ ! -x "$folder/test/cluster/group_frames" ] || group_frames=$(cd "$folder/test/cluster" && pwd)/group_frames
+  done
+  [ -n "$group_frames" ] ||
+    { report SKIP torii-groups "make -C build test/cluster/group_frames was not done"; return; }
   cluster up 3 --share "$work" --share "$(dirname "$group_frames")"
   group_members "torii-groups: three nodes" 2 TORII_UDP_INTERFACES=eth0
   verdict "torii-groups: frames do not come back" \
