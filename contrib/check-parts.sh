@@ -180,9 +180,10 @@ part_unit() {
   built unit && suite unit 1200 test/run --build build $([ -n "$long" ] && echo programs || echo plain) scripts
 }
 
-# One build for three parts: its warnings are errors, and the fuzzers need the sanitizers too.
+# One build for three parts: its warnings are errors, and the fuzzers need the sanitizers too. With -O1
+# the library compiles in twice the time, and the tests run in less than half.
 build_clang() {
-  configured clang CC=clang CXX=clang++ OPTIMIZE="-g1 -O0" --enable-werror --enable-fuzzers \
+  configured clang CC=clang CXX=clang++ OPTIMIZE="-g1 -O1" --enable-werror --enable-fuzzers \
     --with-sanitizer=address,undefined &&
     make -k -C "$work/clang" -j"$jobs" check TESTS=
 }
