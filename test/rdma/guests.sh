@@ -102,7 +102,7 @@ torii_work=$folder torii_shares=$shares torii_job=$job torii_host=guest$n" \
     -device virtio-9p-pci,fsdev=machine,mount_tag=machine \
     -fsdev "local,id=work,path=$folder,security_model=none" \
     -device virtio-9p-pci,fsdev=work,mount_tag=work \
-    "${words[@]}" <"$folder/monitor" >"$folder/qemu.log" 2>&1 &
+    "${words[@]}" <"$folder/monitor" >/dev/null 2>"$folder/qemu.log" &
   qemu[$n]=$!
 }
 

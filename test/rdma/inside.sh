@@ -148,6 +148,11 @@ case_link() {
   run_mpi guest1:1,guest2:1 "$1" "$log" "$bin/silence" 40 &
   job=$!
   until grep -qsx exchanging "$log" || ! kill -0 $job 2>/dev/null; do sleep 0.1; done
+  if grep -q ' died' "$log" || ! kill -0 $job 2>/dev/null; then
+    wait $job
+    report FAIL "link-$1" "it ended before the link went down: $(said "$log")"
+    return
+  fi
   touch "$work/cut"
   wait $job
   touch "$work/restore"
