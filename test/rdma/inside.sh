@@ -51,6 +51,7 @@ run_cases() {
 # case_kit TLS: each case of the kit is one here. A case of $kit_cases that is not run is a failure.
 case_kit() {
   local tls=$1 must=$kit_cases filter='*' line name log=$work/kit-$1.log open= passed=" " failed=
+  : >"$log"
   [ "$tls" != rc ] || must="$must $kit_cases_rc"
   [ -n "$long" ] || filter=$(printf ':*.%s' $must) filter=${filter#:\*.}
   while IFS= read -r line; do
