@@ -34,7 +34,7 @@ find_kernel() {
   [ -n "$sum" ] || cannot "apt does not know the package linux-image-amd64; apt-get update"
   kernel=$cache/$sum-$(cat - "$here/initramfs" <<<"$modules $module_folders" | sha256sum | cut -c 1-16)
   [ ! -f "$kernel/vmlinuz" ] || return 0
-  mkdir -p "$cache" || cannot "the cache $cache cannot be made"
+  mkdir -p "$cache" 2>/dev/null || cannot "the cache $cache cannot be made"
   new=$(mktemp -d "$cache/new.XXXXXX") || cannot "nothing can be written to the cache $cache"
   (cd "$new" && apt-get -q download "$package=$version") >"$work/kernel.log" 2>&1 </dev/null ||
     { rm -rf "$new"; cannot "$package does not come by apt-get: $(tail -n 1 "$work/kernel.log")"; }
