@@ -18,6 +18,7 @@ readme       10  the README's commands
 compare      20  contrib/compare in short
 mpi         250  Open MPI: messages, windows, errors, deaths
 cluster     250  virtual nodes: udp, launchers, paths, failures, intruders
+rdma        240  a guest with soft RoCE: the driver ucx over real verbs
 faces        20  Open MPI's components compile against 5.0's headers
 programs     70  LAMMPS, HPCC, NetPIPE and mpi4py: results as over Open MPI's own transports
 mpich       600  MPICH with the netmod: its own programs, and ours"
@@ -40,6 +41,7 @@ tsan       also the tests of the conformance kit itself
 fuzz       a minute for each target
 compare    every figure of contrib/compare
 cluster    a million datagrams of the intruder; mpiexec of MPICH under salloc, which waits for Slurm
+rdma       all cases of the kit, more programs of MPI, killed peers, and two guests whose link goes down
 mpi        also with 7 ranks, under valgrind, and messages of 5 GiB, which need 13 GiB of memory
 programs   also with 7 ranks
 mpich      all programs of MPICH's lists"
@@ -47,7 +49,7 @@ mpich      all programs of MPICH's lists"
 # Builds, in this order, and those that go on beside them; the parts that use each.
 builds="unit clang tsan"
 slow_builds="suite mpich vcis"
-declare -A users_of=([unit]="unit valgrind" [clang]="clang asan fuzz" [tsan]=tsan [suite]=suite
+declare -A users_of=([unit]="unit rdma valgrind" [clang]="clang asan fuzz" [tsan]=tsan [suite]=suite
   [mpich]=mpich [vcis]=vcis)
 declare -A build_title=(
   [unit]="the tests build with g++ -Werror"
@@ -284,6 +286,11 @@ part_cluster() {
   make -s -C build test/cluster/group_frames >"$work/group_frames.log" 2>&1 ||
     report FAIL "cluster: test/cluster/group_frames builds" "$(tail -n 1 "$work/group_frames.log")"
   suite cluster 1200 test/cluster/run --components "$components"
+}
+
+# Guests on processors that QEMU emulates: a busy machine takes several times the budget.
+part_rdma() {
+  built unit && suite rdma $([ -n "$long" ] && echo 5400 || echo 900) test/rdma/run --components "$components"
 }
 
 build_suite() {

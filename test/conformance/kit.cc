@@ -49,6 +49,12 @@ bool use_sockets(DriverEnv* env, std::string* why) {
   return env->keys != nullptr;
 }
 
+// Does UCX use TCP, by itself (use_sockets()) or by the user's word?
+bool over_tcp() {
+  const char* const transports = getenv("TORII_UCX_TLS");
+  return !transports || std::string_view(transports).find("tcp") != std::string_view::npos;
+}
+
 // Processor time of this thread.
 uint64_t thread_ns() {
   timespec time;
@@ -345,7 +351,7 @@ Rig named_rig(const std::string& name, uint64_t seed) {
   // The card is in another process, and has its own time.
   const bool emulated = on_emulated_cluster() && is_network(base) && base != "udp";
   rig.own_clock = ucx || emulated;
-  rig.resets = ucx && !getenv("TORII_UCX_TLS");
+  rig.resets = ucx && over_tcp();
   rig.open = [name, keyed = ucx](const DriverEnv& env, std::string* why) {
     DriverEnv named = env;
     named.name = name;

@@ -2,7 +2,8 @@
  * Copyright (c) 2026, the Torii authors
  *
  * Ping-pong of every size class up to 8 MiB, aligned and not, between neighbours; then the same
- * in both directions at once, and between all pairs with few sizes. */
+ * in both directions at once, and between all pairs with few sizes. Usage: pingpong [LARGEST
+ * [STRIDE]], 8388608 and 1: bytes, and the distance between the smallest sizes. */
 #include "check.h"
 
 enum { kLargest = 8 << 20, kSlack = 64 };
@@ -45,16 +46,20 @@ int main(int argc, char** argv) {
   in = malloc(kLargest + kSlack);
   CHECK(out && in, "no memory");
   int partner = world_rank ^ 1;
+  size_t largest = argc > 1 ? (size_t)atol(argv[1]) : kLargest;
+  size_t stride = argc > 2 ? (size_t)atol(argv[2]) : 1;
+  CHECK(largest >= 1024 && largest <= kLargest && stride > 0, "bad arguments");
   if (partner < world_size) {
-    for (size_t bytes = 0; bytes <= 1100; ++bytes) echo(partner, bytes, bytes % 13, world_rank & 1);
-    for (size_t power = 1024; power <= kLargest; power *= 2) {
+    for (size_t bytes = 0; bytes <= 1100; bytes += stride)
+      echo(partner, bytes, bytes % 13, world_rank & 1);
+    for (size_t power = 1024; power <= largest; power *= 2) {
       for (int delta = -3; delta <= 3; ++delta) {
         size_t bytes = power + (size_t)delta;
-        if (bytes <= kLargest) echo(partner, bytes, (size_t)(delta + 3) * 5 % 11, world_rank & 1);
+        if (bytes <= largest) echo(partner, bytes, (size_t)(delta + 3) * 5 % 11, world_rank & 1);
       }
-      echo(partner, power / 8 * 11 / 2 % kLargest, 1, !(world_rank & 1));
+      echo(partner, power / 8 * 11 / 2 % largest, 1, !(world_rank & 1));
     }
-    for (size_t bytes = 1; bytes <= kLargest; bytes = bytes * 3 + 1) both_ways(partner, bytes);
+    for (size_t bytes = 1; bytes <= largest; bytes = bytes * 3 + 1) both_ways(partner, bytes);
   }
   MPI_Barrier(MPI_COMM_WORLD);
   for (int step = 0; step < world_size; ++step) {

@@ -86,6 +86,14 @@ inline bool has_remote_memory(const std::string& transports) {
   return cards;
 }
 
+// Do all transports in this list belong to the family, such as "ud" for "ud_verbs,ud_mlx5"?
+inline bool all_of_family(const std::string& transports, const std::string& family) {
+  std::istringstream in(transports);
+  for (std::string name; std::getline(in, name, ',');)
+    if (name.substr(0, name.find('_')) != family) return false;
+  return true;
+}
+
 // The transports and devices in what UCX prints of an endpoint, "rc_mlx5/mlx5_0:1" in "lane[0]:
 // 1:rc_mlx5/mlx5_0:1.0 md[0] ...": the number behind the dot is not the user's business.
 inline std::string transports_in(const std::string& printed) {
@@ -204,8 +212,9 @@ struct Worker {
         // to other devices with IPv4 addresses, unless it does not look.
         {"UD_ETH_DGID_CHECK", "n"}};
     (void)ucp.config_modify(config, "TLS", transports.c_str());
+    const bool tcp = all_of_family(transports, "tcp"), ud = all_of_family(transports, "ud");
     for (const auto& [name, value] : settings)
-      if ((transports != "tcp" || name.starts_with("KEEPALIVE")) &&
+      if (!(tcp && !name.starts_with("KEEPALIVE")) && !(ud && name.starts_with("RC_")) &&
           !getenv(("UCX_" + name).c_str()))
         (void)ucp.config_modify(config, name.c_str(), value.c_str());
   }

@@ -314,6 +314,8 @@ TEST(Ucx, OnlyCardsReadAndWrite) {
   EXPECT_FALSE(has_remote_memory("ud")) << "by messages that name any address";
   EXPECT_FALSE(has_remote_memory("rc,tcp"));
   EXPECT_FALSE(has_remote_memory("tcp"));
+  EXPECT_TRUE(all_of_family("ud_verbs,ud", "ud"));
+  EXPECT_FALSE(all_of_family("ud,rc", "ud"));
 }
 
 TEST(Ucx, PathsAreReadFromWhatUcxPrints) {
