@@ -12,6 +12,7 @@
 
 #include "nic/model.h"
 #include "nic/myrinet/regs.h"
+#include "nic/processor.h"
 
 namespace torii::nic::myrinet {
 
@@ -61,10 +62,6 @@ class Lanai final : public Model {
   void store(size_t at, const T& value) {
     std::memcpy(&sram_[at], &value, sizeof(T));
   }
-  // A word that says that what was stored before is there: the host may be looking at it.
-  void publish(size_t at, uint32_t value) {
-    __atomic_store_n(reinterpret_cast<uint32_t*>(&sram_[at]), value, __ATOMIC_RELEASE);
-  }
   static bool has(uint32_t at, uint64_t bytes) {
     return at <= kSramBytes && bytes <= kSramBytes - at;
   }
@@ -81,18 +78,13 @@ class Lanai final : public Model {
   }
   void arm_receive(uint32_t at, uint32_t bytes);
   void move(bool to_host, uint32_t address, uint32_t at, uint32_t bytes);
-  // The next command of the host, if there is one.
-  bool take_command(Command* out);
-  bool has_command() const { return load<uint32_t>(offsetof(Shared, commands)) != taken_; }
-  void tell(const Event& event);
+  Processor<Shared>& processor() { return processor_; }
 
  private:
   uint32_t& ref(uint32_t reg) { return regs_[(reg - kLanai) / 4]; }
   void reset();
-  void run();
   void raise(uint32_t bits);
   void interrupt();
-  void signal();
   void transmit();
   void time_first();
   void receive();
@@ -104,11 +96,9 @@ class Lanai final : public Model {
   uint32_t regs_[0x90 / 4] = {};
   Name name_ = kNobody;
   uint32_t wanted_ = kNoProgram;
+  Processor<Shared> processor_;
   std::unique_ptr<ControlProgram> program_;  // null: in reset
-  uint64_t life_ = 0;                        // of the program: later events are for another one
-  bool running_ = false;                     // an event will run it
   bool interrupts_ = false;
-  uint32_t taken_ = 0, told_ = 0;
   uint64_t timer_ = 0, move_ = 0;  // serial numbers: earlier ones are over
   bool receives_ = false;
   bool moving_ = false;
@@ -116,7 +106,7 @@ class Lanai final : public Model {
   std::vector<std::byte> assembled_;  // the packet to send
   bool complete_ = false;             // it has its tail, and waits for the port
   std::deque<Packet> waiting_;
-  uint64_t lost_ = 0, refused_ = 0, packets_in_ = 0, packets_out_ = 0;
+  unsigned long long lost_ = 0, refused_ = 0, packets_in_ = 0, packets_out_ = 0;
 };
 
 std::unique_ptr<Model> make_model(const Board& board);

@@ -10,12 +10,6 @@
 #include "core/base/little_endian.h"
 
 namespace torii::nic::nectar {
-namespace {
-
-constexpr uint64_t kCycleNs = 70;  // of the controller: one command
-constexpr uint64_t kPassNs = 350;  // of a byte, over a connection that is there
-
-}  // namespace
 
 // --- items -----------------------------------------------------------------------------------
 
@@ -99,6 +93,8 @@ class Hub final : public Switch {
   }
 
  private:
+  static constexpr uint64_t kCycleNs = 70;  // of the controller: one command
+  static constexpr uint64_t kPassNs = 350;  // of a byte, over a connection that is there
   static constexpr unsigned kNobodyHas = ~0u;
   struct Waiting {
     Packet packet;
