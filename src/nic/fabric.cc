@@ -353,6 +353,24 @@ std::vector<Name> Fabric::members(uint32_t group) {
   return out;
 }
 
+Status Board::group_call(GroupCall call, unsigned context, const Control& in, Control* out) const {
+  auto group = static_cast<uint32_t>(in.words[0]);
+  if (call == GroupCall::join) {
+    const auto name = std::as_bytes(std::span(in.words).first(2));
+    if (in.words[2] > name.size()) return Status::invalid;
+    const Status status = manager.join(name.first(in.words[2]), endpoint(context), &group);
+    if (status == Status::ok) out->words[0] = group;
+    return status;
+  }
+  if (call == GroupCall::leave) {
+    manager.leave(group, endpoint(context));
+  } else {
+    const std::vector<Name> members = manager.members(group);
+    out->words[0] = in.words[1] < members.size() ? members[in.words[1]] : kNobody;
+  }
+  return Status::ok;
+}
+
 // A number for each sender: the ways of two senders to the same members differ.
 uint32_t Fabric::multicast(uint32_t group, uint32_t node) { return nodes() * (group + 1) + node; }
 

@@ -73,6 +73,10 @@ class Manager {
   ~Manager() = default;
 };
 
+// Calls of a kernel driver about groups, in this order: join {name of two words, its bytes}; out
+// {group}. leave {group}. member {group, i}; out {Name of the ith member, kNobody: no more}.
+enum class GroupCall : uint32_t { join, leave, member };
+
 struct Board {
   Engine& engine;
   Bus& bus;
@@ -82,6 +86,9 @@ struct Board {
   uint32_t nodes;  // of the network
   uint32_t contexts;
   std::span<std::byte> memory;  // CardKind::memory_bytes
+
+  uint32_t endpoint(unsigned context) const { return node * contexts + context; }
+  Status group_call(GroupCall call, unsigned context, const Control& in, Control* out) const;
 };
 
 class Model {

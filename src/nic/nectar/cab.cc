@@ -211,20 +211,12 @@ void Cab::receive() {
 
 // --- the kernel driver -------------------------------------------------------------------------
 
-Status Cab::control(unsigned, const Control& in, Control* out) {
-  const auto name = std::as_bytes(std::span(in.words).first(2));
-  if (in.call == kBoot && in.words[0] - kReliableProtocol < 2 && board_.nodes <= kNodes) {
-    boot(static_cast<Protocol>(in.words[0]));
-    return Status::ok;
-  }
-  if (in.call == kJoin && in.words[2] <= name.size()) {
-    uint32_t group = 0;
-    const Status status = board_.manager.join(name.first(in.words[2]), board_.node, &group);
-    out->words[0] = group;
-    return status;
-  }
-  if (in.call != kLeave) return Status::invalid;
-  board_.manager.leave(static_cast<uint32_t>(in.words[0]), board_.node);
+Status Cab::control(unsigned context, const Control& in, Control* out) {
+  if (in.call == kJoin || in.call == kLeave)
+    return board_.group_call(static_cast<GroupCall>(in.call - kJoin), context, in, out);
+  if (in.call != kBoot || in.words[0] - kReliableProtocol >= 2 || board_.nodes > kNodes)
+    return Status::invalid;
+  boot(static_cast<Protocol>(in.words[0]));
   return Status::ok;
 }
 

@@ -82,12 +82,11 @@ class Elan final : public Model {
     Name name = kNobody;
     uint64_t shared = 0;
     std::vector<std::byte> sdram;
-    uint32_t commands = 0;  // that are not carried out yet
-    uint32_t dmas = 0;      // that are not over
-    uint32_t events = 0;    // that have fired
-    bool wakes = false;     // with an interrupt, when there are more than
-    uint32_t seen = 0;      // those
-    std::set<uint32_t> groups;
+    uint32_t commands = 0;                // that are not carried out yet
+    uint32_t dmas = 0;                    // that are not over
+    uint32_t events = 0;                  // that have fired
+    bool wakes = false;                   // with an interrupt, when there are more than
+    uint32_t seen = 0;                    // those
     std::map<uint64_t, Seen> seen_flows;  // by endpoint and kind
     std::map<uint64_t, OpenSlot> slots;   // by sender and kind
     std::map<uint32_t, Get> gets;         // by descriptor
@@ -166,7 +165,6 @@ class Elan final : public Model {
   void fired(unsigned context);
   void signal(unsigned context);
   bool translate(unsigned context, uint64_t at, size_t* bytes, uint64_t* address);
-  Status group(unsigned context, const Control& in, Control* out);
   Status route(unsigned context, Name name);
   void sweep(unsigned context);
   uint32_t node_of(Name name) const { return endpoint_of(name) / board_.contexts; }
@@ -235,8 +233,8 @@ class Elan final : public Model {
   std::deque<Store> stores_;         // the first one is under way
   bool storing_ = false;
 
-  uint64_t packets_out_ = 0, packets_in_ = 0, resends_ = 0, lost_ = 0, refused_ = 0, traps_ = 0,
-           walks_ = 0, faults_ = 0;
+  unsigned long long packets_out_ = 0, packets_in_ = 0, resends_ = 0, lost_ = 0, refused_ = 0,
+                     traps_ = 0, walks_ = 0, faults_ = 0;
 };
 
 }  // namespace torii::nic::qsnet

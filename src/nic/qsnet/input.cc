@@ -85,9 +85,7 @@ void Elan::store_next() {
 Answer Elan::check(Seen& seen, const Body& body, bool may_overtake, bool* again) {
   *again = false;
   if (seen.name != body.from) {
-    // A process and the one that had its endpoint before.
-    if (seen.name != kNobody && static_cast<int16_t>((body.from >> 16) - (seen.name >> 16)) < 0)
-      return Answer::no_process;
+    if (seen.name != kNobody && is_earlier(body.from, seen.name)) return Answer::no_process;
     seen = {};
     seen.name = body.from;
   }
@@ -121,19 +119,10 @@ Answer Elan::take(const Body& body, std::span<const std::byte> data) {
   bool again;
   Answer answer = check(seen, body, may_overtake, &again);
   if (answer != Answer::ok || again) return answer;
-  switch (body.operation) {
-    case kDmaQueue:
-      answer = fill_slot(context, body, data);
-      break;
-    case kDmaWrite:
-      answer = put(context, body, data);
-      break;
-    case kDmaRead:
-      answer = serve_get(context, body, data);
-      break;
-    default:
-      answer = Answer::no_memory;
-  }
+  answer = body.operation == kDmaQueue   ? fill_slot(context, body, data)
+           : body.operation == kDmaWrite ? put(context, body, data)
+           : body.operation == kDmaRead  ? serve_get(context, body, data)
+                                         : Answer::no_memory;
   if (answer == Answer::ok) take_note(seen, body);
   return answer;
 }
@@ -144,11 +133,12 @@ Answer Elan::take_range(const Body& body, std::span<const std::byte> data) {
   bool again;
   Answer answer = check(seen, body, false, &again);
   if (answer != Answer::ok || again) return answer;
+  const std::vector<Name> members = board_.manager.members(body.to);
   for (const bool is_trial : {true, false}) {
     for (unsigned context = 0; context < processes_.size(); context++) {
       const Process& process = processes_[context];
-      const bool is_member =
-          process.name != kNobody && process.name != body.from && process.groups.contains(body.to);
+      const bool is_member = process.name != kNobody && process.name != body.from &&
+                             std::ranges::find(members, process.name) != members.end();
       if (body.operation == kDmaTest) {
         const bool fired = !is_member ||
                            !has(static_cast<uint32_t>(body.address), sizeof(Event), 8) ||
