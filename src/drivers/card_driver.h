@@ -4,6 +4,10 @@
 // The base of the drivers of emulated cards: a card, peers with their cookies, and a sink.
 #pragma once
 
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -11,6 +15,7 @@
 #include "drivers/card_peers.h"
 #include "drivers/copy_frame.h"
 #include "drivers/interfaces.h"
+#include "nic/card.h"
 
 namespace torii {
 
@@ -22,8 +27,22 @@ class CardDriver : public Driver {
     return peers_.connect(address, peer, why);
   }
   void disconnect(PeerId peer) override { peers_.forget(peer); }
+  // For drivers with kWait, by the two functions below.
+  Status arm(int* fd) override {
+    *fd = card_->interrupt();
+    uint64_t old;
+    if (has_work()) return Status::again;
+    static_cast<void>(!read(*fd, &old, sizeof(old)));
+    ask_interrupt();
+    return has_work() ? Status::again : Status::ok;
+  }
 
  protected:
+  // Is there anything for poll() to do?
+  virtual bool has_work() { return false; }
+  // Lets the card interrupt when there is, also if there is meanwhile.
+  virtual void ask_interrupt() {}
+
   CardDriver(const char* name, std::unique_ptr<nic::Card> card, const DriverEnv& env,
              uint32_t peers_max, uint32_t groups_max = 0)
       : card_(std::move(card)),
@@ -35,6 +54,34 @@ class CardDriver : public Driver {
   }
   // Is that process there, as far as this one can tell?
   bool is_there(nic::Name name) const { return card_->liveness().life(name) == nic::Life::there; }
+
+  // Has the card the use of this process's memory? The system may keep it from that.
+  bool reaches_memory() {
+    uint64_t address;
+    if (card_->map(this, sizeof(*this), nic::kCardReads, &address) != Status::ok) return false;
+    card_->unmap(address);
+    return true;
+  }
+  Status call(uint32_t number, std::array<uint64_t, 6> words, nic::Control* out = nullptr) {
+    nic::Control unused;
+    return card_->control({number, words}, out ? out : &unused);
+  }
+  // Of a group by its name, with the words {name of two, its bytes}; out {group}.
+  Status call_join(uint32_t number, std::span<const std::byte> name, nic::Control* out) {
+    std::array<uint64_t, 6> words{0, 0, name.size()};
+    if (name.empty() || name.size() > 16) return Status::invalid;
+    std::memcpy(words.data(), name.data(), name.size());
+    return call(number, words, out);
+  }
+  // As Driver::join(), by the calls `join`, as above, and `leave`, with {group}.
+  Status join_by(uint32_t join, uint32_t leave, std::span<const std::byte> name, PeerId* peer) {
+    nic::Control out;
+    if (const Status status = call_join(join, name, &out); status != Status::ok) return status;
+    *peer = peers_.add_group(static_cast<uint32_t>(out.words[0]));
+    if (*peer != kNoPeer) return Status::ok;
+    static_cast<void>(call(leave, {out.words[0]}));
+    return Status::no_memory;
+  }
 
   const std::unique_ptr<nic::Card> card_;
   const nic::CardInfo info_;

@@ -29,6 +29,7 @@ libtorii_nic_la_SOURCES = \
 	src/nic/node.cc \
 	src/nic/node.h \
 	src/nic/packet.h \
+	src/nic/processor.h \
 	src/nic/topology.cc \
 	src/nic/topology.h \
 	src/nic/trace.cc \

@@ -2,15 +2,13 @@
 // Copyright (c) 2026, the Torii authors
 #include "drivers/qsnet/qsnet.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <unordered_map>
 
 #include "core/base/log.h"
-#include "core/base/random.h"
 #include "drivers/card_driver.h"
+#include "drivers/card_keys.h"
 #include "nic/qsnet/regs.h"
 
 namespace torii {
@@ -47,18 +45,21 @@ class QsnetDriver final : public CardDriver {
   unsigned poll(uint64_t now_ns, unsigned budget) override;
   Status reg(void* base, uint64_t bytes, uint32_t access, Region* out) override;
   void dereg(Region& region) override { region = Region{}; }
-  Status import(PeerId peer, std::span<const std::byte> key, uint32_t* remote) override;
-  void drop(uint32_t remote) override { imports_.erase(remote); }
+  Status import(PeerId peer, std::span<const std::byte> key, uint32_t* remote) override {
+    return caps_.key_bytes ? keys_.import(peers_[peer].name, key, remote) : Status::unsupported;
+  }
+  void drop(uint32_t remote) override { keys_.drop(remote); }
   Status put(const Rma& rma) override { return move(rma, kDmaWrite, kRemoteWrite); }
   Status get(const Rma& rma) override { return move(rma, kDmaRead, kRemoteRead); }
-  Status join(std::span<const std::byte> group, PeerId* peer) override;
+  Status join(std::span<const std::byte> name, PeerId* peer) override {
+    return join_by(kJoin, kLeave, name, peer);
+  }
   void leave(PeerId peer) override;
-  Status arm(int* fd) override;
 
  private:
   static constexpr uint32_t kPeersMax = 1 << 15;
   struct Key {
-    uint64_t check;  // recognizes keys that were damaged or made up
+    uint64_t check;  // see CardKeys
     uint64_t base, bytes;
     nic::Name owner;
     uint32_t access;
@@ -72,15 +73,9 @@ class QsnetDriver final : public CardDriver {
     uint32_t first = ~0u, last = 0;  // nodes of the other members
   };
 
-  bool reads_memory();
-  Status call(uint32_t number, std::array<uint64_t, 6> words, nic::Control* out = nullptr) {
-    nic::Control unused;
-    return card_->control({number, words}, out ? out : &unused);
-  }
   uint32_t offset_of(const void* at) const {
     return static_cast<uint32_t>(static_cast<const std::byte*>(at) - card_->shared().data());
   }
-  uint64_t check_of(const Key& key) const;
   Status move(const Rma& rma, uint32_t type, uint32_t access);
   void start(uint32_t dma, PeerId peer, uint64_t cookie, Descriptor descriptor);
   const Group& find_range(uint32_t group);
@@ -92,7 +87,8 @@ class QsnetDriver final : public CardDriver {
   }
   uint32_t front() const { return __atomic_load_n(&lent_.queue.front, __ATOMIC_ACQUIRE); }
   uint32_t traps() const { return __atomic_load_n(&lent_.queue.traps, __ATOMIC_ACQUIRE); }
-  bool has_work() const {
+  void ask_interrupt() override { card_->write32(kWake, back_ + ended_ + traps_); }
+  bool has_work() override {
     return front() != back_ || traps() != traps_ || peers_.has_ended() || peers_.changed() ||
            std::ranges::any_of(busy_, [this](uint32_t dma) { return status_of(dma) != kNone; });
   }
@@ -101,9 +97,9 @@ class QsnetDriver final : public CardDriver {
   std::vector<uint32_t> free_frames_, free_transfers_;
   std::vector<uint32_t> busy_;  // DMAs, in the order in which they began
   std::array<UnderWay, kDmas> under_way_{};
-  std::unordered_map<uint32_t, Key> imports_;
+  CardKeys<Key> keys_;
   std::unordered_map<uint32_t, Group> groups_;
-  uint32_t next_import_ = 0, cookies_ = 0;
+  uint32_t cookies_ = 0;
   std::vector<nic::Name> trapped_;  // there was no other route there
   uint32_t back_ = 0;               // slots that were read
   uint32_t ended_ = 0;              // DMAs
@@ -114,11 +110,12 @@ class QsnetDriver final : public CardDriver {
 
 QsnetDriver::QsnetDriver(std::unique_ptr<nic::Card> card, const DriverEnv& env)
     : CardDriver("qsnet", std::move(card), env, kPeersMax, kGroups),
-      lent_(*reinterpret_cast<Lent*>(card_->shared().data())) {
+      lent_(*reinterpret_cast<Lent*>(card_->shared().data())),
+      keys_(info_.fabric) {
   caps_.flags = kReliable | kPeerDown | kMulticast | kWait;
   caps_.mtu = caps_.inline_max = kFrameMax;
   caps_.batch_max = 4;
-  if (reads_memory()) {
+  if (reaches_memory()) {
     caps_.flags |= kPut | kGet;
     caps_.key_bytes = sizeof(Key);
     caps_.remote_max = 16 << 20;
@@ -137,13 +134,6 @@ QsnetDriver::QsnetDriver(std::unique_ptr<nic::Card> card, const DriverEnv& env)
     set(event_at(i), Event{1, kCopies | kEachTime, descriptor_at(i), offset_of(&lent_.over[i])});
     (i < kFrames ? free_frames_ : free_transfers_).push_back(i);
   }
-}
-
-bool QsnetDriver::reads_memory() {
-  uint64_t address;
-  if (card_->map(this, sizeof(*this), nic::kCardReads, &address) != Status::ok) return false;
-  card_->unmap(address);
-  return true;
 }
 
 // --- frames ------------------------------------------------------------------------------------
@@ -251,54 +241,22 @@ unsigned QsnetDriver::poll(uint64_t, unsigned budget) {
   return count;
 }
 
-Status QsnetDriver::arm(int* fd) {
-  *fd = card_->interrupt();
-  uint64_t old;
-  if (has_work()) return Status::again;
-  static_cast<void>(!read(*fd, &old, sizeof(old)));
-  card_->write32(kWake, back_ + ended_ + traps_);  // also if one has fired meanwhile
-  return has_work() ? Status::again : Status::ok;
-}
-
 // --- remote memory -------------------------------------------------------------------------------
-
-uint64_t QsnetDriver::check_of(const Key& key) const {
-  uint64_t check = info_.fabric;
-  for (const uint64_t word : {key.base, key.bytes, uint64_t{key.owner}, uint64_t{key.access}})
-    check = Random(check ^ word).next();
-  return check;
-}
 
 // The card reaches all memory of a process as it is: there is nothing to do.
 Status QsnetDriver::reg(void* base, uint64_t bytes, uint32_t access, Region* out) {
   if (caps_.key_bytes == 0 || access & kGuarded) return Status::unsupported;
   if (!base || bytes == 0) return Status::invalid;
   *out = Region{base, bytes, access, {}, 0, out->label};
-  Key key{0, reinterpret_cast<uintptr_t>(base), bytes, info_.name, access};
-  key.check = check_of(key);
-  std::memcpy(out->key.data(), &key, sizeof(key));
-  return Status::ok;
-}
-
-Status QsnetDriver::import(PeerId peer, std::span<const std::byte> bytes, uint32_t* remote) {
-  Key key;
-  if (caps_.key_bytes == 0) return Status::unsupported;
-  if (bytes.size() != sizeof(key)) return Status::invalid;
-  std::memcpy(&key, bytes.data(), sizeof(key));
-  if (key.check != check_of(key) || key.owner != peers_[peer].name) return Status::invalid;
-  *remote = next_import_++;
-  imports_[*remote] = key;
+  keys_.fill({0, reinterpret_cast<uintptr_t>(base), bytes, info_.name, access}, out);
   return Status::ok;
 }
 
 Status QsnetDriver::move(const Rma& rma, uint32_t type, uint32_t access) {
   if (caps_.key_bytes == 0) return Status::unsupported;
-  const auto import = imports_.find(rma.remote);
-  if (import == imports_.end()) return Status::invalid;
-  const Key& key = import->second;
-  if (!(key.access & access) || rma.remote_offset > key.bytes ||
-      rma.bytes > key.bytes - rma.remote_offset || rma.bytes > caps_.remote_max)
-    return Status::invalid;
+  const Key* const found = keys_.find(rma);
+  if (!found || !(found->access & access) || rma.bytes > caps_.remote_max) return Status::invalid;
+  const Key& key = *found;
   if (!is_there(key.owner)) return Status::peer_dead;
   if (rma.bytes == 0) return Status::ok;
   if (rma.cookie == 0 || free_transfers_.empty()) return Status::again;
@@ -318,18 +276,6 @@ Status QsnetDriver::move(const Rma& rma, uint32_t type, uint32_t access) {
 }
 
 // --- groups ------------------------------------------------------------------------------------
-
-Status QsnetDriver::join(std::span<const std::byte> name, PeerId* peer) {
-  std::array<uint64_t, 6> words{0, 0, name.size()};
-  if (name.empty() || name.size() > 16) return Status::invalid;
-  std::memcpy(words.data(), name.data(), name.size());
-  nic::Control out;
-  if (const Status status = call(kJoin, words, &out); status != Status::ok) return status;
-  *peer = peers_.add_group(static_cast<uint32_t>(out.words[0]));
-  if (*peer != kNoPeer) return Status::ok;
-  static_cast<void>(call(kLeave, {out.words[0]}));
-  return Status::no_memory;
-}
 
 void QsnetDriver::leave(PeerId peer) {
   static_cast<void>(call(kLeave, {peers_.group_of(peer)}));

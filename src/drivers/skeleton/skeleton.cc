@@ -2,8 +2,6 @@
 // Copyright (c) 2026, the Torii authors
 #include "drivers/skeleton/skeleton.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -30,7 +28,6 @@ class SkeletonDriver final : public CardDriver {
 
   size_t send(std::span<const Tx> batch) override;
   unsigned poll(uint64_t now_ns, unsigned budget) override;
-  Status arm(int* fd) override;
 
  private:
   static constexpr uint32_t kPeersMax = 1 << 16;
@@ -39,6 +36,8 @@ class SkeletonDriver final : public CardDriver {
     uint64_t cookie;
   };
 
+  bool has_work() override { return next() || peers_.changed(); }
+  void ask_interrupt() override { card_->write32(kInterrupt, consumed_); }
   bool end_send(Status status);
   // The next completion, if there is one.
   const Completion* next() const {
@@ -104,15 +103,6 @@ bool SkeletonDriver::end_send(Status status) {
   peers_[sent.peer].pending--;
   if (sent.cookie) sink_.done(sent.cookie, status);
   return sent.cookie != 0;
-}
-
-Status SkeletonDriver::arm(int* fd) {
-  *fd = card_->interrupt();
-  uint64_t old;
-  if (next() || peers_.changed()) return Status::again;
-  static_cast<void>(!read(*fd, &old, sizeof(old)));
-  card_->write32(kInterrupt, consumed_);  // also of one that has come meanwhile
-  return next() || peers_.changed() ? Status::again : Status::ok;
 }
 
 }  // namespace
