@@ -11,7 +11,6 @@ libtorii_nic_la_SOURCES = \
 	src/nic/crossbar.h \
 	src/nic/emulator.cc \
 	src/nic/emulator.h \
-	src/nic/engine.cc \
 	src/nic/engine.h \
 	src/nic/fabric.cc \
 	src/nic/fabric.h \
