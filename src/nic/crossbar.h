@@ -37,11 +37,9 @@ struct CrossbarOptions {
 };
 
 // A switch, as the fabric sees it.
-class Switch : public LinkSource, public LinkTarget {
+class Switch : public LinkEnd {
  public:
   virtual ~Switch() = default;
-  // `in` and `out` are connected to this with that port.
-  virtual void connect(unsigned port, Link* in, Link* out) = 0;
   // Appends all packets that wait here, if new routes of the fabric are not theirs.
   virtual void take_all(std::vector<Packet>*) {}
   // Packets that were taken from the fabric, in the order in which they are to go on: before all

@@ -195,18 +195,10 @@ void Guest::answer(const Record& record, Status status, const void* bytes, uint3
 
 // --- its memory ------------------------------------------------------------------------------
 
-Status Guest::move(bool write, uintptr_t at, void* here, size_t bytes) {
-  const iovec local{here, bytes}, remote{reinterpret_cast<void*>(at), bytes};
+Status Guest::move(bool write, uintptr_t at, std::span<std::byte> here) {
+  const iovec local{here.data(), here.size()}, remote{reinterpret_cast<void*>(at), here.size()};
   int error = 0;
-  return attach_move(target_, write, {&local, 1}, {&remote, 1}, bytes, &error);
-}
-
-Status Guest::read(uintptr_t at, std::span<std::byte> to) {
-  return move(false, at, to.data(), to.size());
-}
-
-Status Guest::write(uintptr_t at, std::span<const std::byte> from) {
-  return move(true, at, const_cast<std::byte*>(from.data()), from.size());
+  return attach_move(target_, write, {&local, 1}, {&remote, 1}, here.size(), &error);
 }
 
 }  // namespace torii::nic

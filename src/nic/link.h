@@ -57,6 +57,16 @@ class LinkTarget {
   ~LinkTarget() = default;
 };
 
+// A card or a switch.
+class LinkEnd : public LinkSource, public LinkTarget {
+ public:
+  // `in` and `out` are connected to this with that port.
+  virtual void connect(unsigned port, Link* in, Link* out) = 0;
+
+ protected:
+  ~LinkEnd() = default;
+};
+
 class Link {
  public:
   Link(Engine& engine, const LinkOptions& options, std::string name);
