@@ -11,13 +11,27 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "core/base/log.h"
 #include "drivers/card_peers.h"
 #include "drivers/copy_frame.h"
 #include "drivers/interfaces.h"
 #include "nic/card.h"
 
 namespace torii {
+
+// Is that the card of a driver, by the register that tells and the memory it shares with the host?
+// False with the reason in *why.
+inline bool is_right(const char* driver, nic::Card& card, uint32_t id_at, uint32_t id,
+                     size_t shared_bytes, std::string* why) {
+  const uint32_t its_id = card.read32(id_at);
+  if (its_id == id && card.shared().size() >= shared_bytes) return true;
+  *why = format_text(
+      "%s: a card of id 0x%x with %zu bytes of shared memory; use one of id 0x%x with %zu", driver,
+      its_id, card.shared().size(), id, shared_bytes);
+  return false;
+}
 
 class CardDriver : public Driver {
  public:
@@ -72,6 +86,15 @@ class CardDriver : public Driver {
     if (name.empty() || name.size() > 16) return Status::invalid;
     std::memcpy(words.data(), name.data(), name.size());
     return call(number, words, out);
+  }
+  // The processes that are in a group, by a call with {group, i}; out {name, or kNobody}.
+  std::vector<nic::Name> call_members(uint32_t number, uint32_t group) {
+    std::vector<nic::Name> out;
+    for (nic::Control member; call(number, {group, out.size()}, &member) == Status::ok;) {
+      if (member.words[0] == nic::kNobody) break;
+      out.push_back(static_cast<nic::Name>(member.words[0]));
+    }
+    return out;
   }
   // As Driver::join(), by the calls `join`, as above, and `leave`, with {group}.
   Status join_by(uint32_t join, uint32_t leave, std::span<const std::byte> name, PeerId* peer) {

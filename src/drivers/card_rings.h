@@ -35,10 +35,12 @@ class CardRings {
     card_.peek(place(offsetof(Shared, events)), &events, sizeof(events));
     return events != events_;
   }
-  // If there is one. *asked: the card was to interrupt for it.
-  Event next(bool* asked) {
+  // Is the card to interrupt for the next event?
+  bool has_asked() const { return asked_; }
+  // If there is one.
+  Event next() {
     Event event;
-    *asked = std::exchange(asked_, false);
+    asked_ = false;
     card_.peek(place(offsetof(Shared, event), events_++ % kEvents * sizeof(event)), &event,
                sizeof(event));
     return event;

@@ -42,6 +42,7 @@ class MyrinetDriver final : public CardDriver, private Advice, private Paths {
   void start();
   void end_load();
   void give_up();
+  void end_slot(uint32_t number, Status status);
   void set_dma(uint64_t address, uint32_t at, size_t bytes, bool to_host);
   uint32_t receive_slots() const { return raw_ ? kRawSlots : kReceiveSlots; }
   bool dma_is_over() { return card_->read32(kIsr) & kDmaInt; }
@@ -112,7 +113,7 @@ void MyrinetDriver::set_routes() {
   for (const Slot& slot : slots_) {
     if (slot.to == nic::kNobody || is_there(slot.to)) continue;
     nic::Name& gone = routes[nic::endpoint_of(slot.to)].gone;
-    if (!gone || static_cast<int16_t>((slot.to >> 16) - (gone >> 16)) > 0) gone = slot.to;
+    if (!gone || nic::is_earlier(gone, slot.to)) gone = slot.to;
   }
   for (uint32_t node = 0; node < routes.size(); node++) {
     nic::Control out;
@@ -125,8 +126,8 @@ void MyrinetDriver::set_routes() {
 }
 
 void MyrinetDriver::command(uint32_t kind, uint32_t slot, uint32_t bytes, nic::Name to) {
-  const uint64_t address = info_.shared_address + slot * kRawBufferBytes;  // with kRaw
-  rings_.command({kind, slot, bytes, to, static_cast<uint32_t>(address)});
+  const auto address = static_cast<uint32_t>(info_.shared_address) + slot * kRawBufferBytes;
+  rings_.command({kind, slot, bytes, to, address});
 }
 
 // --- sending ---------------------------------------------------------------------------------
@@ -186,12 +187,14 @@ void MyrinetDriver::end_load() {
 void MyrinetDriver::give_up() {
   leaving_.clear();
   loading_ = 0;
-  for (uint32_t i = 0; i < slots_.size(); i++) {
-    if (slots_[i].to == nic::kNobody) continue;
-    const Slot slot = std::exchange(slots_[i], {});
-    if (slot.cookie) peers_.end(slot.peer, slot.cookie, Status::io_error);
-    free_.push_back(i);
-  }
+  for (uint32_t i = 0; i < slots_.size(); i++)
+    if (slots_[i].to != nic::kNobody) end_slot(i, Status::io_error);
+}
+
+void MyrinetDriver::end_slot(uint32_t number, Status status) {
+  const Slot slot = std::exchange(slots_[number], {});
+  if (slot.cookie) peers_.end(slot.peer, slot.cookie, status);
+  free_.push_back(number);
 }
 
 void MyrinetDriver::set_dma(uint64_t address, uint32_t at, size_t bytes, bool to_host) {
@@ -219,11 +222,8 @@ unsigned MyrinetDriver::handle(const Event& event) {
     command(kPostSlot, event.slot, 0, nic::kNobody);
     return from != kNoPeer;
   }
-  if (event.kind == kReceived || event.slot >= slots_.size()) return 0;
-  free_.push_back(event.slot);
-  const Slot slot = std::exchange(slots_[event.slot], {});
-  const Status status = event.kind == kGone ? Status::peer_dead : Status::ok;
-  if (slot.cookie) peers_.end(slot.peer, slot.cookie, status);
+  if (event.kind != kReceived && event.slot < slots_.size())
+    end_slot(event.slot, event.kind == kGone ? Status::peer_dead : Status::ok);
   return 0;
 }
 
@@ -236,10 +236,8 @@ unsigned MyrinetDriver::poll(uint64_t, unsigned budget) {
   start();
   unsigned count = 0;
   for (uint32_t i = 0; i < kEvents && count < budget && has_event(); i++) {
-    bool asked;
-    const Event event = rings_.next(&asked);
-    if (asked) card_->write32(kIsr, kHostSig);  // it has interrupted, or will
-    count += handle(event);
+    if (rings_.has_asked()) card_->write32(kIsr, kHostSig);  // it has interrupted, or will
+    count += handle(rings_.next());
   }
   count += peers_.report_ended(sink_, budget - count);
   if (raw_ || count > 0 || !peers_.changed() || has_event()) return count;

@@ -98,10 +98,8 @@ unsigned NectarDriver::handle(const Entry& event) {
 
 unsigned NectarDriver::poll(uint64_t, unsigned budget) {
   unsigned count = peers_.report_ended(sink_, budget);
-  for (uint32_t i = 0; i < kEvents && count < budget && has_event(); i++) {
-    bool asked;
-    count += handle(rings_.next(&asked));
-  }
+  for (uint32_t i = 0; i < kEvents && count < budget && has_event(); i++)
+    count += handle(rings_.next());
   if (!reliable_ || count > 0 || !peers_.changed() || peers_.has_ended() || has_event())
     return count;
   return peers_.report_ends(sink_);

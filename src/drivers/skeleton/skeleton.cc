@@ -3,10 +3,8 @@
 #include "drivers/skeleton/skeleton.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
-#include "core/base/log.h"
 #include "drivers/card_driver.h"
 #include "nic/skeleton/regs.h"
 
@@ -109,13 +107,7 @@ bool SkeletonDriver::end_send(Status status) {
 
 std::unique_ptr<Driver> open_skeleton(std::unique_ptr<nic::Card> card, const DriverEnv& env,
                                       std::string* why) {
-  const uint32_t id = card->read32(kId);
-  if (id != kIdValue || card->shared().size() < sizeof(Shared)) {
-    *why = format_text(
-        "skeleton: a card of id 0x%x with %zu bytes of shared memory; use one of id 0x%x with %zu",
-        id, card->shared().size(), kIdValue, sizeof(Shared));
-    return nullptr;
-  }
+  if (!is_right("skeleton", *card, kId, kIdValue, sizeof(Shared), why)) return nullptr;
   return std::make_unique<SkeletonDriver>(std::move(card), env);
 }
 

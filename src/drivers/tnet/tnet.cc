@@ -48,7 +48,7 @@ class TnetDriver final : public StoringDriver {
   }
   Status join_group(std::span<const std::byte> name, uint32_t* group) override;
   void leave_group(uint32_t group) override { static_cast<void>(call(kLeave, {group})); }
-  std::vector<nic::Name> members(uint32_t group) override;
+  std::vector<nic::Name> members(uint32_t group) override { return call_members(kMember, group); }
   bool store_to_group(uint32_t group, uint64_t address, uint32_t begin, uint32_t bytes) override;
   bool map_group(uint64_t address, uint32_t offset) override;
 
@@ -169,15 +169,6 @@ Status TnetDriver::join_group(std::span<const std::byte> name, uint32_t* group) 
   *group = static_cast<uint32_t>(out.words[0]);
   if (status == Status::ok) destinations_[*group] = static_cast<uint32_t>(out.words[1]);
   return status;
-}
-
-std::vector<nic::Name> TnetDriver::members(uint32_t group) {
-  std::vector<nic::Name> out;
-  for (nic::Control member; call(kMember, {group, out.size()}, &member) == Status::ok;) {
-    if (member.words[0] == nic::kNobody) break;
-    out.push_back(static_cast<nic::Name>(member.words[0]));
-  }
-  return out;
 }
 
 bool TnetDriver::map_group(uint64_t address, uint32_t offset) {
