@@ -132,7 +132,9 @@ void Guest::carry_out(const Record& record) {
       return;
     case Kind::load:
       if (!aligned) break;
-      return load(record);
+      payload_.resize(record.bytes);
+      card_->read(record.at, payload_.data(), record.bytes);
+      return answer(record, Status::ok, payload_.data(), record.bytes);
     case Kind::control:
       if (record.bytes != sizeof(Control)) break;
       return control(record);
@@ -146,12 +148,6 @@ void Guest::carry_out(const Record& record) {
   }
   refuse("a record of kind, place or length that makes no sense",
          static_cast<uint32_t>(record.kind));
-}
-
-void Guest::load(const Record& record) {
-  payload_.resize(record.bytes);
-  card_->read(record.at, payload_.data(), record.bytes);
-  answer(record, Status::ok, payload_.data(), record.bytes);
 }
 
 void Guest::control(const Record& record) {

@@ -56,7 +56,6 @@ class Guest final : private ProcessMemory {
   unsigned refuse(const char* what, uint64_t value);
   bool next(channel::Record* record);
   void carry_out(const channel::Record& record);
-  void load(const channel::Record& record);
   void map(const channel::Record& record);
   void control(const channel::Record& record);
   void answer(const channel::Record& record, Status status, const void* bytes, uint32_t count);

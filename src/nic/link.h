@@ -133,9 +133,7 @@ class Link {
   void transmit(Item& item);
   Item fly(Packet&& packet, uint64_t serial, uint64_t until_ns);
   void spoil(Packet& packet);
-  bool drops();
   void land(std::deque<Item>& wire);
-  void give_credit(unsigned channel);
   void acknowledge(uint64_t serial);
   void go_back(uint64_t serial);
   void forget_before(uint64_t serial);

@@ -108,7 +108,7 @@ class Model {
   // Inside the registers; offset and length are multiples of 4.
   virtual void bus_write(unsigned context, uint32_t at, std::span<const std::byte> bytes) = 0;
   virtual uint32_t bus_read(unsigned context, uint32_t at) = 0;
-  virtual Status control(unsigned context, const Control& in, Control* out);
+  virtual Status control(unsigned, const Control&, Control*) { return Status::unsupported; }
 
   virtual void arrive(Packet&& packet) = 0;
   virtual void port_ready() {}  // it takes another packet
@@ -116,8 +116,6 @@ class Model {
   // One line for the report: what the card has counted.
   virtual std::string report() const = 0;
 };
-
-inline Status Model::control(unsigned, const Control&, Control*) { return Status::unsupported; }
 
 // A kind of card, and the network that it comes with.
 struct CardKind {

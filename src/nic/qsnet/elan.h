@@ -198,11 +198,13 @@ class Elan final : public Model {
   Answer take_range(const Body& body, std::span<const std::byte> data);
   Answer take(const Body& body, std::span<const std::byte> data);
   static Answer check(Seen& seen, const Body& body, bool may_overtake, bool* again);
-  static void take_note(Seen& seen, const Body& body);
+  static void take_note(Seen& seen, const Body& body) {
+    seen.numbers |= uint64_t{1} << (body.number - seen.first);
+  }
   static uint64_t slot_key(const Body& body) { return uint64_t{body.operation} << 32 | body.from; }
   bool has_slot(unsigned context) const;
   Answer fill_slot(unsigned context, const Body& body, std::span<const std::byte> data);
-  void end_slot(unsigned context, Name name, uint32_t number);
+  std::function<Status(Status)> end_of_slot(unsigned context, uint32_t number);
   void void_slot(unsigned context, uint64_t key);
   Answer put(unsigned context, const Body& body, std::span<const std::byte> data);
   Answer serve_get(unsigned context, const Body& body, std::span<const std::byte> data);

@@ -102,10 +102,6 @@ Answer Elan::check(Seen& seen, const Body& body, bool may_overtake, bool* again)
   return Answer::ok;
 }
 
-void Elan::take_note(Seen& seen, const Body& body) {
-  seen.numbers |= uint64_t{1} << (body.number - seen.first);
-}
-
 Answer Elan::take(const Body& body, std::span<const std::byte> data) {
   const uint32_t context = endpoint_of(body.to) - board_.node * board_.contexts;
   if (context >= processes_.size() || body.to == kNobody || !is_there(context, body.to))
@@ -205,25 +201,25 @@ Answer Elan::fill_slot(unsigned context, const Body& body, std::span<const std::
   store.bytes.insert(store.bytes.end(), data.begin(), data.end());
   if (body.flags & kLast) {
     process.slots.erase(key);
-    store.then = [this, context, name = process.name, number = slot.number](Status status) {
-      end_slot(context, name, number);
-      return status;
-    };
+    store.then = end_of_slot(context, slot.number);
   }
   arriving_.push_back(std::move(store));
   return Answer::ok;
 }
 
-void Elan::end_slot(unsigned context, Name name, uint32_t number) {
-  if (!is_there(context, name)) return;
-  Process& process = processes_[context];
-  process.filling[number - process.front] = false;
-  auto queue = load<Queue>(context, kQueueAt);
-  for (; !process.filling.empty() && !process.filling.front(); process.filling.pop_front()) {
-    queue.front = ++process.front;
-    store(context, kQueueAt, queue);
-    set_event(context, queue.event);
-  }
+std::function<Status(Status)> Elan::end_of_slot(unsigned context, uint32_t number) {
+  return [this, context, number, name = processes_[context].name](Status status) {
+    if (!is_there(context, name)) return status;
+    Process& process = processes_[context];
+    process.filling[number - process.front] = false;
+    auto queue = load<Queue>(context, kQueueAt);
+    for (; !process.filling.empty() && !process.filling.front(); process.filling.pop_front()) {
+      queue.front = ++process.front;
+      store(context, kQueueAt, queue);
+      set_event(context, queue.event);
+    }
+    return status;
+  };
 }
 
 // The frame will never be complete.
@@ -234,10 +230,7 @@ void Elan::void_slot(unsigned context, uint64_t key) {
   Store store;
   store.address = slot.address;
   store.bytes.resize(sizeof(SlotHeader));  // of nobody
-  store.then = [this, context, name = process.name, number = slot.number](Status status) {
-    end_slot(context, name, number);
-    return status;
-  };
+  store.then = end_of_slot(context, slot.number);
   add_store(std::move(store));
 }
 
