@@ -20,24 +20,10 @@ Lanai::Lanai(const Board& board)
 
 // --- the process -----------------------------------------------------------------------------
 
-void Lanai::open(unsigned, Name name, uint64_t) {
-  reset();
-  name_ = name;
-}
-
-bool Lanai::idle(unsigned) const {
-  return !program_ || (program_->idle() && !processor_.has_command());
-}
-
 void Lanai::peer_ended(Name name) {
   if (endpoint_of(name) >= kNodes) return;
   const size_t at = offsetof(Shared, route) + endpoint_of(name) * sizeof(Route);
   store(at + offsetof(Route, gone), name);
-}
-
-void Lanai::gone(unsigned) {
-  reset();
-  name_ = kNobody;
 }
 
 void Lanai::reset() {
@@ -170,9 +156,8 @@ Status Lanai::control(unsigned, const Control& in, Control* out) {
     return Status::ok;
   }
   if (in.call != kRoute) return Status::unsupported;
-  const std::vector<uint8_t> hops =
-      in.words[0] < kNodes ? board_.manager.route(board_.node, static_cast<uint32_t>(in.words[0]))
-                           : std::vector<uint8_t>{};
+  if (in.words[0] >= kNodes) return Status::unreachable;
+  const auto hops = board_.manager.route(board_.node, static_cast<uint32_t>(in.words[0]));
   Path path{static_cast<uint8_t>(hops.size()), {}};
   if (hops.empty() || hops.size() > sizeof(path.hops)) return Status::unreachable;
   std::ranges::copy(hops, path.hops);

@@ -38,10 +38,15 @@ class Lanai final : public Model {
  public:
   explicit Lanai(const Board& board);
 
-  void open(unsigned context, Name name, uint64_t shared_address) override;
-  bool idle(unsigned context) const override;
+  void open(unsigned, Name name, uint64_t) override {
+    reset();
+    name_ = name;
+  }
+  bool idle(unsigned) const override {
+    return !program_ || (program_->idle() && !processor_.has_command());
+  }
   void peer_ended(Name name) override;
-  void gone(unsigned context) override;
+  void gone(unsigned) override { open(0, kNobody, 0); }
   void bus_write(unsigned context, uint32_t at, std::span<const std::byte> bytes) override;
   uint32_t bus_read(unsigned context, uint32_t at) override;
   Status control(unsigned context, const Control& in, Control* out) override;
