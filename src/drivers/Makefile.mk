@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 libtorii_internal_la_SOURCES += \
 	src/drivers/card_driver.h \
+	src/drivers/card_keys.h \
+	src/drivers/card_rings.h \
 	src/drivers/copy_frame.h \
 	src/drivers/card_memory.cc \
 	src/drivers/card_memory.h \

@@ -4,17 +4,7 @@
 
 #include <cstring>
 
-#include "core/base/random.h"
-
 namespace torii {
-
-uint64_t CardMemory::check_of(const Key& key) const {
-  uint64_t check = card_.info().fabric;
-  for (const uint64_t word : {uint64_t{key.owner}, uint64_t{key.serial}, uint64_t{key.page},
-                              uint64_t{key.offset}, key.bytes})
-    check = Random(check ^ word).next();
-  return check;
-}
 
 // The next pages that no region has, in turn: old keys stay wrong for long.
 bool CardMemory::find_pages(uint64_t pages, uint64_t* page) {
@@ -51,14 +41,13 @@ Status CardMemory::reg(void* base, uint64_t bytes, uint32_t access, Region* out)
     card_.unmap(out->driver_data);
     return status;
   }
-  Key key{0,
-          card_.info().name,
-          next_serial_++,
-          static_cast<uint32_t>(page),
-          static_cast<uint32_t>(in_page),
-          bytes};
-  key.check = check_of(key);
-  std::memcpy(out->key.data(), &key, sizeof(key));
+  const Key key{0,
+                card_.info().name,
+                next_serial_++,
+                static_cast<uint32_t>(page),
+                static_cast<uint32_t>(in_page),
+                bytes};
+  keys_.fill(key, out);
   exported_[key.serial] = {static_cast<std::byte*>(base), bytes, page, pages};
   return Status::ok;
 }
@@ -72,24 +61,6 @@ void CardMemory::dereg(Region& region) {
   }
   card_.unmap(region.driver_data);
   region = Region{};
-}
-
-Status CardMemory::import(nic::Name owner, std::span<const std::byte> bytes, uint32_t* remote) {
-  Key key;
-  if (bytes.size() != sizeof(key)) return Status::invalid;
-  std::memcpy(&key, bytes.data(), sizeof(key));
-  if (key.check != check_of(key) || key.owner != owner) return Status::invalid;
-  *remote = next_import_++;
-  imports_[*remote] = key;
-  return Status::ok;
-}
-
-const CardMemory::Key* CardMemory::find(const Rma& rma) const {
-  const auto it = imports_.find(rma.remote);
-  if (it == imports_.end()) return nullptr;
-  const uint64_t bytes = it->second.bytes;
-  return rma.remote_offset <= bytes && rma.bytes <= bytes - rma.remote_offset ? &it->second
-                                                                              : nullptr;
 }
 
 std::byte* CardMemory::exported(uint32_t serial, uint64_t offset, uint64_t bytes) const {

@@ -2,13 +2,14 @@
 // Copyright (c) 2026, the Torii authors
 //
 // Shared by the drivers of cards that reach memory by a page table: registrations of this process,
-// their keys, and the keys of others that it has imported.
+// and keys.
 #pragma once
 
 #include <functional>
 #include <span>
 #include <unordered_map>
 
+#include "drivers/card_keys.h"
 #include "drivers/driver.h"
 #include "nic/card.h"
 
@@ -17,7 +18,7 @@ namespace torii {
 class CardMemory {
  public:
   struct Key {
-    uint64_t check;  // recognizes keys that were damaged or made up
+    uint64_t check;  // see CardKeys
     nic::Name owner;
     uint32_t serial;
     uint32_t page, offset;  // where the region begins in its owner's page table
@@ -30,16 +31,17 @@ class CardMemory {
 
   // Uses the pages from `first` on, up to `end`.
   CardMemory(nic::Card& card, uint64_t first, uint64_t end, SetPages set_pages)
-      : card_(card), first_(first), end_(end), next_(first), set_pages_(std::move(set_pages)) {}
+      : card_(card),
+        first_(first),
+        end_(end),
+        next_(first),
+        set_pages_(std::move(set_pages)),
+        keys_(card.info().fabric) {}
 
   // As in Driver. Region::driver_data is the address of its first byte on the bus.
   Status reg(void* base, uint64_t bytes, uint32_t access, Region* out);
   void dereg(Region& region);
-  Status import(nic::Name owner, std::span<const std::byte> key, uint32_t* remote);
-  void drop(uint32_t remote) { imports_.erase(remote); }
-
-  // The key, if the transfer is inside of its memory; else null.
-  const Key* find(const Rma& rma) const;
+  CardKeys<Key>& keys() { return keys_; }
   // Memory that this process has exported; null: it has not.
   std::byte* exported(uint32_t serial, uint64_t offset, uint64_t bytes) const;
 
@@ -49,7 +51,6 @@ class CardMemory {
     uint64_t bytes;
     uint64_t page, pages;
   };
-  uint64_t check_of(const Key& key) const;
   bool find_pages(uint64_t pages, uint64_t* page);
 
   nic::Card& card_;
@@ -57,8 +58,8 @@ class CardMemory {
   uint64_t next_;
   const SetPages set_pages_;
   std::unordered_map<uint32_t, Exported> exported_;  // by serial
-  std::unordered_map<uint32_t, Key> imports_;
-  uint32_t next_serial_ = 1, next_import_ = 0;
+  CardKeys<Key> keys_;
+  uint32_t next_serial_ = 1;
 };
 
 }  // namespace torii

@@ -54,7 +54,7 @@ size_t StoringDriver::send(std::span<const Tx> batch) {
 
 // Whole words are stored; a frame brings the others, and asks what became of them.
 Status StoringDriver::put(const Rma& rma) {
-  const CardMemory::Key* const key = memory_.find(rma);
+  const CardMemory::Key* const key = memory_.keys().find(rma);
   if (!key) return Status::invalid;
   if (!is_there(key->owner)) return Status::peer_dead;
   if (rma.cookie == 0 || !mail_.has_room(key->owner)) return Status::again;

@@ -23,9 +23,9 @@ class StoringDriver : public CardDriver, protected StoringCard, private Register
   }
   void dereg(Region& region) override { memory_.dereg(region); }
   Status import(PeerId peer, std::span<const std::byte> key, uint32_t* remote) override {
-    return memory_.import(peers_[peer].name, key, remote);
+    return memory_.keys().import(peers_[peer].name, key, remote);
   }
-  void drop(uint32_t remote) override { memory_.drop(remote); }
+  void drop(uint32_t remote) override { memory_.keys().drop(remote); }
   Status put(const Rma& rma) override;
   Status join(std::span<const std::byte> group, PeerId* peer) override;
   void leave(PeerId peer) override;
@@ -41,8 +41,7 @@ class StoringDriver : public CardDriver, protected StoringCard, private Register
   // Stores whole words to the process's memory, from that address of the bus. There is room for one
   // such store more than buffer() says.
   virtual Status store_memory(nic::Name to, uint64_t target, uint64_t from, uint64_t bytes) = 0;
-  // Is there anything for poll() to do?
-  bool has_work();
+  bool has_work() override;
 
   std::byte* const shared_;
 

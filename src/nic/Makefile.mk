@@ -11,7 +11,6 @@ libtorii_nic_la_SOURCES = \
 	src/nic/crossbar.h \
 	src/nic/emulator.cc \
 	src/nic/emulator.h \
-	src/nic/engine.cc \
 	src/nic/engine.h \
 	src/nic/fabric.cc \
 	src/nic/fabric.h \
@@ -29,6 +28,7 @@ libtorii_nic_la_SOURCES = \
 	src/nic/node.cc \
 	src/nic/node.h \
 	src/nic/packet.h \
+	src/nic/processor.h \
 	src/nic/topology.cc \
 	src/nic/topology.h \
 	src/nic/trace.cc \

@@ -27,28 +27,23 @@ unsigned Bus::add_channel() {
 }
 
 void Bus::dma_read(unsigned channel, uint64_t address, size_t bytes, ReadDone done) {
-  Job job;
-  job.address = address;
-  job.bytes.resize(bytes);
-  job.read_done = std::move(done);
-  add(channel, std::move(job));
+  add(channel,
+      {.address = address, .bytes = std::vector<std::byte>(bytes), .read_done = std::move(done)});
 }
 
 void Bus::dma_write(unsigned channel, uint64_t address, std::vector<std::byte> bytes,
                     WriteDone done) {
-  Job job;
-  job.write = true;
-  job.address = address;
-  job.bytes = std::move(bytes);
-  job.write_done = std::move(done);
-  add(channel, std::move(job));
+  add(channel, {.write = true,
+                .address = address,
+                .bytes = std::move(bytes),
+                .write_done = std::move(done)});
 }
 
 void Bus::add(unsigned channel, Job job) {
   counts_.transfers++;
   for (const auto& [nth, ns] : stalls_)
     if (nth == counts_.transfers) job.not_before_ns = engine_.now_ns() + ns;
-  if (std::find(failures_.begin(), failures_.end(), counts_.transfers) != failures_.end())
+  if (std::ranges::find(failures_, counts_.transfers) != failures_.end())
     job.status = Status::io_error;
   channels_[channel].push_back(std::move(job));
   start_burst();
@@ -117,11 +112,6 @@ void Bus::interrupt(unsigned context) {
   if (lost) return;
   memory_.interrupt(context);
   if (changed) changed();
-}
-
-void Bus::drop_interrupt(uint64_t nth, bool and_later) {
-  lost_interrupt_ = nth;
-  and_later_ones_ = and_later;
 }
 
 uint64_t Bus::store_ns(size_t bytes) const {

@@ -72,7 +72,10 @@ class Bus {
   // --- faults: the nth, counted from 1 ----------------------------------------------------------
   void stall_at(uint64_t nth_transfer, uint64_t ns) { stalls_.emplace_back(nth_transfer, ns); }
   void fail_at(uint64_t nth_transfer) { failures_.push_back(nth_transfer); }
-  void drop_interrupt(uint64_t nth, bool and_later);
+  void drop_interrupt(uint64_t nth, bool and_later) {
+    lost_interrupt_ = nth;
+    and_later_ones_ = and_later;
+  }
 
   struct Counts {
     uint64_t transfers = 0;  // by DMA
@@ -88,12 +91,12 @@ class Bus {
   struct Job {
     bool write = false;
     uint64_t address = 0;
-    std::vector<std::byte> bytes;
+    std::vector<std::byte> bytes{};
     size_t moved = 0;
     uint64_t not_before_ns = 0;
     Status status = Status::ok;
-    ReadDone read_done;
-    WriteDone write_done;
+    ReadDone read_done{};
+    WriteDone write_done{};
   };
 
   void add(unsigned channel, Job job);

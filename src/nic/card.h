@@ -31,6 +31,11 @@ inline constexpr Name make_name(uint32_t endpoint, uint32_t opened) {
   return (opened & 0xffff) << 16 | endpoint;
 }
 
+// Of two processes of one endpoint: was `a` there before `b`?
+inline constexpr bool is_earlier(Name a, Name b) {
+  return static_cast<int16_t>((a >> 16) - (b >> 16)) < 0;
+}
+
 // The latest process of an endpoint, as the manager of the cluster says.
 enum class Life : uint32_t { never, there, closed, dead };
 

@@ -22,15 +22,6 @@ Crossbar::Crossbar(Engine& engine, unsigned number, const CrossbarOptions& optio
   TORII_ASSERT(options.ports <= kPortsMax);
 }
 
-void Crossbar::connect(unsigned port, Link* in, Link* out) {
-  ports_[port].in = in;
-  ports_[port].out = out;
-}
-
-void Crossbar::link_arrive(Link& link, Packet&& packet) {
-  add(link.target_port(), std::move(packet));
-}
-
 void Crossbar::add(unsigned port, Packet&& packet) {
   const unsigned channel = packet.channel;
   const uint64_t ways = policy_.route(number_, port, packet);
@@ -89,8 +80,6 @@ void Crossbar::take_all(std::vector<Packet>* out) {
     }
   }
 }
-
-void Crossbar::link_ready(Link& link) { serve(link.source_port()); }
 
 void Crossbar::link_down(Link& link, std::vector<Packet>&& unsent) {
   if (on_down) return on_down(link, std::move(unsent));

@@ -37,11 +37,9 @@ struct CrossbarOptions {
 };
 
 // A switch, as the fabric sees it.
-class Switch : public LinkSource, public LinkTarget {
+class Switch : public LinkEnd {
  public:
   virtual ~Switch() = default;
-  // `in` and `out` are connected to this with that port.
-  virtual void connect(unsigned port, Link* in, Link* out) = 0;
   // Appends all packets that wait here, if new routes of the fabric are not theirs.
   virtual void take_all(std::vector<Packet>*) {}
   // Packets that were taken from the fabric, in the order in which they are to go on: before all
@@ -56,14 +54,19 @@ class Switch : public LinkSource, public LinkTarget {
 class Crossbar final : public Switch {
  public:
   Crossbar(Engine& engine, unsigned number, const CrossbarOptions& options, RoutePolicy& policy);
-  void connect(unsigned port, Link* in, Link* out) override;
+  void connect(unsigned port, Link* in, Link* out) override {
+    ports_[port].in = in;
+    ports_[port].out = out;
+  }
   void take_all(std::vector<Packet>* out) override;
   void give_back(Packet&& packet) override {
     add(static_cast<unsigned>(options_.ports), std::move(packet));
   }
 
-  void link_arrive(Link& link, Packet&& packet) override;
-  void link_ready(Link& link) override;
+  void link_arrive(Link& link, Packet&& packet) override {
+    add(link.target_port(), std::move(packet));
+  }
+  void link_ready(Link& link) override { serve(link.source_port()); }
   void link_down(Link& link, std::vector<Packet>&& unsent) override;
 
   uint64_t packets() const override { return packets_; }

@@ -212,7 +212,11 @@ bool Emulator::admit(Caller& caller) {
   std::unique_ptr<Guest> guest = Guest::open(*fabric_, caller.hello, caller.pid, &why, &later);
   if (later) return true;
   if (!guest) {
-    turn_away(caller, why);
+    channel::Welcome refusal{};
+    refusal.magic = channel::kMagic;
+    refusal.status = static_cast<uint32_t>(Status::unreachable);
+    why.copy(refusal.text, sizeof(refusal.text) - 1);
+    static_cast<void>(send_message(caller.socket.get(), &refusal, sizeof(refusal), {}));
     return false;
   }
   const auto descriptors = guest->descriptors();
@@ -223,14 +227,6 @@ bool Emulator::admit(Caller& caller) {
   attached_++;
   members_.push_back({std::move(caller.socket), std::move(guest)});
   return false;
-}
-
-void Emulator::turn_away(const Caller& caller, const std::string& why) {
-  channel::Welcome welcome{};
-  welcome.magic = channel::kMagic;
-  welcome.status = static_cast<uint32_t>(Status::unreachable);
-  why.copy(welcome.text, sizeof(welcome.text) - 1);
-  static_cast<void>(send_message(caller.socket.get(), &welcome, sizeof(welcome), {}));
 }
 
 // Records that it had written before its end are carried out.

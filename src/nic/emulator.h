@@ -64,7 +64,6 @@ class Emulator {
   void accept_all();
   bool hear(Caller& caller);
   bool admit(Caller& caller);
-  static void turn_away(const Caller& caller, const std::string& why);
   bool has_ended(Member& member, short events);
 
   std::unique_ptr<Fabric> fabric_;

@@ -94,30 +94,22 @@ Fabric::~Fabric() {
     for (unsigned i = 0; i < node->contexts.size(); i++) node->free(i);
 }
 
+LinkEnd& Fabric::at(const Cable::End& end) {
+  if (end.is_host) return *nodes_[end.index];
+  return *crossbars_[end.index];
+}
+
 void Fabric::connect_cables() {
   for (size_t i = 0; i < topology_.cables.size(); i++) {
-    for (const bool back : {false, true})
-      links_.push_back(std::make_unique<Link>(engine_, kind_.link,
-                                              format_text("cable%zu%s", i, back ? "b" : "a")));
+    for (const char* const way : {"a", "b"})
+      links_.push_back(
+          std::make_unique<Link>(engine_, kind_.link, format_text("cable%zu%s", i, way)));
     for (const bool back : {false, true}) {
       const Cable::End &from = topology_.cables[i].ends[back],
                        &to = topology_.cables[i].ends[!back];
-      LinkSource* const source = from.is_host ? static_cast<LinkSource*>(nodes_[from.index].get())
-                                              : crossbars_[from.index].get();
-      LinkTarget* const target = to.is_host ? static_cast<LinkTarget*>(nodes_[to.index].get())
-                                            : crossbars_[to.index].get();
-      link(i, back).connect(source, from.port, target, to.port,
+      link(i, back).connect(&at(from), from.port, &at(to), to.port,
                             !to.is_host && kind_.crossbar.cut_through);
-    }
-    for (const bool back : {false, true}) {
-      const Cable::End& end = topology_.cables[i].ends[back];
-      Link* const in = &link(i, !back);
-      Link* const out = &link(i, back);
-      if (end.is_host) {
-        nodes_[end.index]->connect(in, out);
-      } else {
-        crossbars_[end.index]->connect(end.port, in, out);
-      }
+      at(from).connect(from.port, &link(i, !back), &link(i, back));
     }
   }
 }
@@ -133,10 +125,7 @@ void Fabric::plan_faults(const FaultPlan& plan) {
           link(i, back).set_drop(rule.rate, engine_.random.next());
       }
       if (rule.fault == Fault::drop && rule.rate == 0) link(i, false).drop_at(rule.nth);
-      if (rule.fault == Fault::cut) {
-        Link* const other = &link(i, true);
-        link(i, false).cut_at(rule.nth, rule.for_ns, other);
-      }
+      if (rule.fault == Fault::cut) link(i, false).cut_at(rule.nth, rule.for_ns, &link(i, true));
     }
     for (uint32_t i = 0; i < nodes(); i++) {
       if (!is_meant(i)) continue;
@@ -161,8 +150,8 @@ std::unique_ptr<Card> Fabric::open(uint32_t node, std::string* why, Host* host,
     const uint32_t at = (first + i) % endpoints();
     const uint32_t endpoint =
         node == kAnyNode ? at % nodes() * kind_.contexts + at / nodes() : first + i;
-    Node& owner = *nodes_[endpoint / kind_.contexts];
-    const unsigned context = endpoint % kind_.contexts;
+    Node& owner = owner_of(endpoint);
+    const unsigned context = context_of(endpoint);
     if (owner.contexts[context].state != Node::Context::State::free) continue;
     if (owner.open(context, host, memory, why) != Status::ok) return nullptr;
     if (node == kAnyNode) next_endpoint_ = (at + 1) % endpoints();
@@ -178,8 +167,8 @@ std::unique_ptr<Card> Fabric::open(uint32_t node, std::string* why, Host* host,
 
 Lending Fabric::lending(Name name) const {
   const uint32_t endpoint = endpoint_of(name);
-  const Node& node = *nodes_[endpoint / kind_.contexts];
-  const Node::Lent& lent = *node.contexts[endpoint % kind_.contexts].lent;
+  const Node& node = owner_of(endpoint);
+  const Node::Lent& lent = *node.contexts[context_of(endpoint)].lent;
   return {lent.file.get(), lent.event.get(), node.memory_file()};
 }
 
@@ -196,8 +185,8 @@ bool Fabric::is_closing(uint32_t node) const {
 void Fabric::kill(Name name) {
   const uint32_t endpoint = endpoint_of(name);
   if (endpoint >= endpoints()) return;
-  const Node& node = *nodes_[endpoint / kind_.contexts];
-  const unsigned context = endpoint % kind_.contexts;
+  const Node& node = owner_of(endpoint);
+  const unsigned context = context_of(endpoint);
   if (node.contexts[context].state == Node::Context::State::open && node.name(context) == name)
     end(endpoint, Life::dead);
 }
@@ -205,10 +194,10 @@ void Fabric::kill(Name name) {
 // Others hear of the end when all has arrived; at last anyway. Each step is longer than the one
 // before: it has waited about as long as the next one.
 void Fabric::watch_closing(uint32_t endpoint, uint64_t step_ns) {
-  const Node& node = *nodes_[endpoint / kind_.contexts];
-  const unsigned context = endpoint % kind_.contexts;
+  const Node& node = owner_of(endpoint);
+  const unsigned context = context_of(endpoint);
   for (uint32_t other = 0; other < endpoints(); other++) {
-    const Node::Context& its = nodes_[other / kind_.contexts]->contexts[other % kind_.contexts];
+    const Node::Context& its = owner_of(other).contexts[context_of(other)];
     const uint32_t last = its.opened - (its.state != Node::Context::State::free);
     if (last > 0) node.model->peer_ended(make_name(other, last));
   }
@@ -220,8 +209,8 @@ void Fabric::watch_closing(uint32_t endpoint, uint64_t step_ns) {
 }
 
 void Fabric::end(uint32_t endpoint, Life life) {
-  Node& node = *nodes_[endpoint / kind_.contexts];
-  const unsigned context = endpoint % kind_.contexts;
+  Node& node = owner_of(endpoint);
+  const unsigned context = context_of(endpoint);
   node.contexts[context].life = life;
   for (uint32_t group = 0; group < groups_.size(); group++) leave(group, endpoint);
   node.free(context);
@@ -230,8 +219,8 @@ void Fabric::end(uint32_t endpoint, Life life) {
 
 // Tells each node how it is to see this endpoint.
 void Fabric::publish(uint32_t endpoint) {
-  const Node& owner = *nodes_[endpoint / kind_.contexts];
-  const unsigned context = endpoint % kind_.contexts;
+  const Node& owner = owner_of(endpoint);
+  const unsigned context = context_of(endpoint);
   const Life life = owner.contexts[context].life;
   for (const auto& node : nodes_) {
     const bool lost = node->has_lost(endpoint) || !routes_.reaches(node->number, owner.number);
@@ -299,18 +288,6 @@ void Fabric::route_again() {
   for (uint32_t endpoint = 0; endpoint < endpoints(); endpoint++) publish(endpoint);
 }
 
-std::vector<uint8_t> Fabric::route(uint32_t from, uint32_t to) {
-  return to < nodes() ? routes_.path(from, to) : std::vector<uint8_t>{};
-}
-
-std::vector<Hop> Fabric::hops(uint32_t from, uint32_t to) {
-  return to < nodes() ? routes_.hops(from, to) : std::vector<Hop>{};
-}
-
-std::vector<SwitchOutput> Fabric::way(uint32_t from, uint32_t to, uint32_t choice) {
-  return to < nodes() ? routes_.way(from, to, choice) : std::vector<SwitchOutput>{};
-}
-
 Life Fabric::life(uint32_t node, Name name) {
   return endpoint_of(name) < endpoints() ? nodes_[node]->life(name) : Life::never;
 }
@@ -351,6 +328,24 @@ std::vector<Name> Fabric::members(uint32_t group) {
     for (unsigned context = 0; context < kind_.contexts; context++)
       if (contexts >> context & 1) out.push_back(nodes_[node]->name(context));
   return out;
+}
+
+Status Board::group_call(GroupCall call, unsigned context, const Control& in, Control* out) const {
+  auto group = static_cast<uint32_t>(in.words[0]);
+  if (call == GroupCall::join) {
+    const auto name = std::as_bytes(std::span(in.words).first(2));
+    if (in.words[2] > name.size()) return Status::invalid;
+    const Status status = manager.join(name.first(in.words[2]), endpoint(context), &group);
+    if (status == Status::ok) out->words[0] = group;
+    return status;
+  }
+  if (call == GroupCall::leave) {
+    manager.leave(group, endpoint(context));
+  } else {
+    const std::vector<Name> members = manager.members(group);
+    out->words[0] = in.words[1] < members.size() ? members[in.words[1]] : kNobody;
+  }
+  return Status::ok;
 }
 
 // A number for each sender: the ways of two senders to the same members differ.

@@ -41,8 +41,8 @@ struct FabricOptions {
 // its end is an error: `peer_dead`.
 class ProcessMemory {
  public:
-  virtual Status read(uintptr_t at, std::span<std::byte> to) = 0;
-  virtual Status write(uintptr_t at, std::span<const std::byte> from) = 0;
+  // Copies `here` there (`write`: it is only read), or what is there to it.
+  virtual Status move(bool write, uintptr_t at, std::span<std::byte> here) = 0;
 
  protected:
   ~ProcessMemory() = default;
@@ -100,6 +100,9 @@ class Fabric final : private Manager {
 
   Fabric(const FabricOptions& options, const CardKind& kind, const FaultPlan& plan,
          const Topology& topology);
+  Node& owner_of(uint32_t endpoint) const { return *nodes_[endpoint / kind_.contexts]; }
+  unsigned context_of(uint32_t endpoint) const { return endpoint % kind_.contexts; }
+  LinkEnd& at(const Cable::End& end);
   void connect_cables();
   void plan_faults(const FaultPlan& plan);
   void set_routes();
@@ -111,9 +114,11 @@ class Fabric final : private Manager {
   static constexpr uint64_t kClosingStepNs = 1000;
   void watch_closing(uint32_t endpoint, uint64_t step_ns);
 
-  std::vector<uint8_t> route(uint32_t from, uint32_t to) override;
-  std::vector<Hop> hops(uint32_t from, uint32_t to) override;
-  std::vector<SwitchOutput> way(uint32_t from, uint32_t to, uint32_t choice) override;
+  std::vector<uint8_t> route(uint32_t from, uint32_t to) override { return routes_.path(from, to); }
+  std::vector<Hop> hops(uint32_t from, uint32_t to) override { return routes_.hops(from, to); }
+  std::vector<SwitchOutput> way(uint32_t from, uint32_t to, uint32_t choice) override {
+    return routes_.way(from, to, choice);
+  }
   Life life(uint32_t node, Name name) override;
   Status join(std::span<const std::byte> name, uint32_t endpoint, uint32_t* group) override;
   void leave(uint32_t group, uint32_t endpoint) override;

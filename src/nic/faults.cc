@@ -3,20 +3,14 @@
 #include "nic/faults.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "core/base/log.h"
+#include "core/base/parse.h"
 
 namespace torii::nic {
 namespace {
 
 constexpr std::string_view kNames[] = {"ber", "drop", "cut", "stall", "fail", "lose-irq"};
-
-template <typename T>
-bool parse(std::string_view text, T* out) {
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), *out);
-  return result.ec == std::errc() && result.ptr == text.data() + text.size();
-}
 
 bool parse_time(std::string_view text, uint64_t* ns) {
   constexpr std::pair<std::string_view, uint64_t> kUnits[] = {
@@ -24,7 +18,7 @@ bool parse_time(std::string_view text, uint64_t* ns) {
   for (const auto& [unit, scale] : kUnits) {
     if (!text.ends_with(unit)) continue;
     text.remove_suffix(unit.size());
-    if (!parse(text, ns) || *ns > 1000000000) return false;
+    if (!parse_whole(text, ns) || *ns > 1000000000) return false;
     *ns *= scale;
     return true;
   }
@@ -39,17 +33,17 @@ const char* parse_fault(std::string_view text, FaultRule* rule) {
   rule->fault = static_cast<Fault>(it - std::begin(kNames));
   const char sign = mark < text.size() ? text[mark] : 0;
   std::string_view value = text.substr(std::min(mark + 1, text.size()));
-  if (rule->fault == Fault::ber)
-    return sign == '=' && parse(value, &rule->rate) && rule->rate >= 0 && rule->rate <= 0.5
-               ? nullptr
-               : "a rate from 0 to 0.5 after ber=, such as ber=1e-9";
-  if (rule->fault == Fault::drop && sign == '=')
-    return parse(value, &rule->rate) && rule->rate >= 1e-6 && rule->rate <= 0.5
-               ? nullptr
-               : "a rate from 1e-6 to 0.5 after drop=, such as drop=1e-3";
+  const bool is_ber = rule->fault == Fault::ber;
+  if (is_ber || (rule->fault == Fault::drop && sign == '=')) {
+    const bool is_rate = sign == '=' && parse_whole(value, &rule->rate) && rule->rate <= 0.5 &&
+                         rule->rate >= (is_ber ? 0 : 1e-6);
+    return is_rate  ? nullptr
+           : is_ber ? "a rate from 0 to 0.5 after ber=, such as ber=1e-9"
+                    : "a rate from 1e-6 to 0.5 after drop=, such as drop=1e-3";
+  }
   rule->and_later = rule->fault == Fault::lose_irq && value.ends_with('+');
   if (rule->and_later) value.remove_suffix(1);
-  return sign == '#' && parse(value, &rule->nth) && rule->nth > 0
+  return sign == '#' && parse_whole(value, &rule->nth) && rule->nth > 0
              ? nullptr
              : "a number from 1 after '#', such as cut#5";
 }
@@ -60,7 +54,7 @@ const char* parse_condition(std::string_view text, FaultRule* rule) {
   const std::string_view value = text.substr(std::min(equals + 1, text.size()));
   const bool on_cable = is_on_cable(rule->fault);
   if (name == (on_cable ? "cable" : "node"))
-    return parse(value, &rule->where) ? nullptr : "a number after /cable= or /node=";
+    return parse_whole(value, &rule->where) ? nullptr : "a number after /cable= or /node=";
   if (name == "for" && (rule->fault == Fault::cut || rule->fault == Fault::stall))
     return parse_time(value, &rule->for_ns) ? nullptr : "a time after /for=, such as 200us";
   return on_cable ? "/cable=NUMBER, or /for=TIME of a cut"
@@ -69,7 +63,7 @@ const char* parse_condition(std::string_view text, FaultRule* rule) {
 
 const char* parse_item(std::string_view item, FaultPlan* plan) {
   if (item.starts_with("seed="))
-    return parse(item.substr(5), &plan->seed) ? nullptr : "a number after seed=";
+    return parse_whole(item.substr(5), &plan->seed) ? nullptr : "a number after seed=";
   FaultRule rule;
   for (size_t at = 0; at <= item.size();) {
     const size_t end = std::min(item.find('/', at), item.size());

@@ -132,7 +132,9 @@ void Guest::carry_out(const Record& record) {
       return;
     case Kind::load:
       if (!aligned) break;
-      return load(record);
+      payload_.resize(record.bytes);
+      card_->read(record.at, payload_.data(), record.bytes);
+      return answer(record, Status::ok, payload_.data(), record.bytes);
     case Kind::control:
       if (record.bytes != sizeof(Control)) break;
       return control(record);
@@ -146,12 +148,6 @@ void Guest::carry_out(const Record& record) {
   }
   refuse("a record of kind, place or length that makes no sense",
          static_cast<uint32_t>(record.kind));
-}
-
-void Guest::load(const Record& record) {
-  payload_.resize(record.bytes);
-  card_->read(record.at, payload_.data(), record.bytes);
-  answer(record, Status::ok, payload_.data(), record.bytes);
 }
 
 void Guest::control(const Record& record) {
@@ -195,18 +191,10 @@ void Guest::answer(const Record& record, Status status, const void* bytes, uint3
 
 // --- its memory ------------------------------------------------------------------------------
 
-Status Guest::move(bool write, uintptr_t at, void* here, size_t bytes) {
-  const iovec local{here, bytes}, remote{reinterpret_cast<void*>(at), bytes};
+Status Guest::move(bool write, uintptr_t at, std::span<std::byte> here) {
+  const iovec local{here.data(), here.size()}, remote{reinterpret_cast<void*>(at), here.size()};
   int error = 0;
-  return attach_move(target_, write, {&local, 1}, {&remote, 1}, bytes, &error);
-}
-
-Status Guest::read(uintptr_t at, std::span<std::byte> to) {
-  return move(false, at, to.data(), to.size());
-}
-
-Status Guest::write(uintptr_t at, std::span<const std::byte> from) {
-  return move(true, at, const_cast<std::byte*>(from.data()), from.size());
+  return attach_move(target_, write, {&local, 1}, {&remote, 1}, here.size(), &error);
 }
 
 }  // namespace torii::nic

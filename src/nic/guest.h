@@ -56,13 +56,10 @@ class Guest final : private ProcessMemory {
   unsigned refuse(const char* what, uint64_t value);
   bool next(channel::Record* record);
   void carry_out(const channel::Record& record);
-  void load(const channel::Record& record);
   void map(const channel::Record& record);
   void control(const channel::Record& record);
   void answer(const channel::Record& record, Status status, const void* bytes, uint32_t count);
-  Status read(uintptr_t at, std::span<std::byte> to) override;
-  Status write(uintptr_t at, std::span<const std::byte> from) override;
-  Status move(bool write, uintptr_t at, void* here, size_t bytes);
+  Status move(bool write, uintptr_t at, std::span<std::byte> here) override;
 
   Fabric& fabric_;
   std::unique_ptr<Card> card_;

@@ -2,9 +2,12 @@
 // Copyright (c) 2026, the Torii authors
 //
 // The cards that there are, and the parameters that can be set.
-#include <charconv>
+#include <algorithm>
+#include <type_traits>
+#include <variant>
 
 #include "core/base/log.h"
+#include "core/base/parse.h"
 #include "nic/model.h"
 #include "nic/myrinet/model.h"
 #include "nic/nectar/model.h"
@@ -18,93 +21,86 @@ namespace {
 constexpr CardKind kKinds[] = {skeleton::kKind, tnet::kKind, myrinet::kKind, qsnet::kKind,
                                nectar::kKind};
 
+// Integers, and rates.
 struct Parameter {
   const char* name;
-  uint64_t* (*whole)(CardKind& kind);
-  double* (*real)(CardKind& kind);
+  std::variant<uint64_t*, double*> value;
 };
 
-#define WHOLE(name, member)                                    \
-  {                                                            \
-    name, [](CardKind& kind) { return &kind.member; }, nullptr \
-  }
-#define REAL(name, member)                                     \
-  {                                                            \
-    name, nullptr, [](CardKind& kind) { return &kind.member; } \
-  }
-constexpr Parameter kParameters[] = {
-    REAL("link.rate", link.rate),
-    WHOLE("link.delay", link.delay_ns),
-    WHOLE("link.overhead", link.overhead),
-    WHOLE("link.buffers", link.buffers),
-    WHOLE("link.window", link.window),
-    WHOLE("link.timeout", link.timeout_ns),
-    WHOLE("link.tries", link.tries),
-    WHOLE("switch.latency", crossbar.latency_ns),
-    WHOLE("switch.ports", crossbar.ports),
-    WHOLE("bus.write", bus.write_ns),
-    WHOLE("bus.read", bus.read_ns),
-    WHOLE("bus.read_busy", bus.read_busy_ns),
-    REAL("bus.burst_rate", bus.burst_rate),
-    REAL("bus.dma_read_rate", bus.dma_read_rate),
-    REAL("bus.dma_write_rate", bus.dma_write_rate),
-    WHOLE("bus.dma_setup", bus.dma_setup_ns),
-    WHOLE("bus.dma_burst", bus.dma_burst),
-};
-#undef WHOLE
-#undef REAL
+std::vector<Parameter> parameters_of(CardKind& kind) {
+  LinkOptions& link = kind.link;
+  BusOptions& bus = kind.bus;
+  return {{"link.rate", &link.rate},
+          {"link.delay", &link.delay_ns},
+          {"link.overhead", &link.overhead},
+          {"link.buffers", &link.buffers},
+          {"link.window", &link.window},
+          {"link.timeout", &link.timeout_ns},
+          {"link.tries", &link.tries},
+          {"switch.latency", &kind.crossbar.latency_ns},
+          {"switch.ports", &kind.crossbar.ports},
+          {"bus.write", &bus.write_ns},
+          {"bus.read", &bus.read_ns},
+          {"bus.read_busy", &bus.read_busy_ns},
+          {"bus.burst_rate", &bus.burst_rate},
+          {"bus.dma_read_rate", &bus.dma_read_rate},
+          {"bus.dma_write_rate", &bus.dma_write_rate},
+          {"bus.dma_setup", &bus.dma_setup_ns},
+          {"bus.dma_burst", &bus.dma_burst}};
+}
+
+std::string join(const std::vector<std::string>& names) {
+  std::string out;
+  for (const std::string& name : names) out += (out.empty() ? "" : ", ") + name;
+  return out;
+}
 
 }  // namespace
 
 std::span<const CardKind> card_kinds() { return kKinds; }
 
 const CardKind* find_card_kind(std::string_view name, std::string* why) {
-  std::string names;
+  std::vector<std::string> names;
   for (const CardKind& kind : kKinds) {
     if (name == kind.name) return &kind;
-    names += std::string(names.empty() ? "" : ", ") + kind.name;
+    names.emplace_back(kind.name);
   }
   *why = format_text("there is no card '%.*s'; use one of %s", static_cast<int>(name.size()),
-                     name.data(), names.c_str());
+                     name.data(), join(names).c_str());
   return nullptr;
 }
 
 std::vector<std::string> parameter_names() {
+  CardKind kind = kKinds[0];
   std::vector<std::string> names;
-  for (const Parameter& parameter : kParameters) names.emplace_back(parameter.name);
+  for (const Parameter& parameter : parameters_of(kind)) names.emplace_back(parameter.name);
   return names;
 }
 
 Status set_parameter(CardKind* kind, std::string_view name, std::string_view value,
                      std::string* why) {
-  std::string names;
-  for (const Parameter& parameter : kParameters) {
-    names += std::string(names.empty() ? "" : ", ") + parameter.name;
-    if (name != parameter.name) continue;
-    double number = 0;
-    const char* const end = value.data() + value.size();
-    const auto result = std::from_chars(value.data(), end, number);
-    const bool good =
-        result.ec == std::errc() && result.ptr == end && number >= 0 && number <= 1e15;
-    // Rates and sizes that nothing would ever pass.
-    const bool zero = number == 0 && (parameter.real || name == "link.buffers" ||
-                                      name == "switch.ports" || name == "bus.dma_burst");
-    if (!good || zero || (name == "switch.ports" && number > kPortsMax)) {
-      *why =
-          format_text("%s is '%.*s'; use a number%s in ns, bytes, bytes/s or bit/s", parameter.name,
-                      static_cast<int>(value.size()), value.data(), zero ? " above 0" : "");
-      return Status::invalid;
-    }
-    if (parameter.real) {
-      *parameter.real(*kind) = number;
-    } else {
-      *parameter.whole(*kind) = static_cast<uint64_t>(number);
-    }
-    return Status::ok;
+  const std::vector<Parameter> parameters = parameters_of(*kind);
+  const auto it = std::ranges::find(parameters, name, &Parameter::name);
+  if (it == parameters.end()) {
+    *why = format_text("there is no parameter '%.*s'; use one of %s", static_cast<int>(name.size()),
+                       name.data(), join(parameter_names()).c_str());
+    return Status::invalid;
   }
-  *why = format_text("there is no parameter '%.*s'; use one of %s", static_cast<int>(name.size()),
-                     name.data(), names.c_str());
-  return Status::invalid;
+  double number = 0;
+  const auto* const real = std::get_if<double*>(&it->value);
+  // Rates and sizes that nothing would ever pass.
+  const bool is_positive =
+      real || name == "link.buffers" || name == "switch.ports" || name == "bus.dma_burst";
+  if (!parse_whole(value, &number) || !(number >= 0 && number <= 1e15) ||
+      (is_positive && number == 0) || (name == "switch.ports" && number > kPortsMax)) {
+    *why = format_text("%s is '%.*s'; use a number%s in ns, bytes, bytes/s or bit/s", it->name,
+                       static_cast<int>(value.size()), value.data(),
+                       is_positive && number == 0 ? " above 0" : "");
+    return Status::invalid;
+  }
+  std::visit([&](auto* to) { *to = static_cast<std::remove_pointer_t<decltype(to)>>(number); },
+             it->value);
+  return Status::ok;
 }
 
 }  // namespace torii::nic

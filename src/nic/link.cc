@@ -123,7 +123,9 @@ Link::Item Link::fly(Packet&& packet, uint64_t serial, uint64_t until_ns) {
   }
   if (engine_.trace)
     engine_.trace->record(now, until_ns - now, name_, format_text("packet %zu bytes", bytes));
-  Item flying{std::move(packet), serial, cut_ || drops()};
+  const bool is_lost = cut_ || losses_.chance(drop_ppm_) ||
+                       std::ranges::find(drops_, counts_.packets) != drops_.end();
+  Item flying{std::move(packet), serial, is_lost};
   flying.packet.tail_ns = until_ns + options_.delay_ns;
   if (ber_ > 0) spoil(flying.packet);
   return flying;
@@ -132,12 +134,6 @@ Link::Item Link::fly(Packet&& packet, uint64_t serial, uint64_t until_ns) {
 void Link::set_drop(double rate, uint64_t seed) {
   drop_ppm_ = static_cast<uint32_t>(std::lround(rate * 1e6));
   losses_ = Random(seed);
-}
-
-// Is the packet that is being transmitted lost?
-bool Link::drops() {
-  return losses_.chance(drop_ppm_) ||
-         std::find(drops_.begin(), drops_.end(), counts_.packets) != drops_.end();
 }
 
 void Link::set_ber(double ber, uint64_t seed) {
@@ -241,7 +237,7 @@ void Link::restore() {
 
 // --- the receiving end -----------------------------------------------------------------------
 
-void Link::give_credit(unsigned channel) {
+void Link::release(unsigned channel) {
   engine_.after(options_.delay_ns, [this, channel] {
     credits_[channel]++;
     pump();
@@ -249,25 +245,23 @@ void Link::give_credit(unsigned channel) {
   });
 }
 
-void Link::release(unsigned channel) { give_credit(channel); }
-
 // The first packet there has come in.
 void Link::land(std::deque<Item>& wire) {
   Item item = std::move(wire.front());
   wire.pop_front();
   if (item.lost || down_) {
     counts_.lost++;
-    give_credit(item.packet.channel);
+    release(item.packet.channel);
   } else if (!keeps() || item.serial == 0) {  // 0: its cycles are stolen
     target_->link_arrive(*this, std::move(item.packet));
   } else if (item.serial != expected_) {  // follows a bad one, or has arrived before
-    give_credit(item.packet.channel);
+    release(item.packet.channel);
     if (item.serial < expected_)
       engine_.after(options_.delay_ns, [this, serial = item.serial] { acknowledge(serial); });
   } else if (!intact(item.packet)) {
     counts_.bad_crc++;
     if (engine_.trace) engine_.trace->record(engine_.now_ns(), 0, name_, "bad CRC");
-    give_credit(item.packet.channel);
+    release(item.packet.channel);
     engine_.after(options_.delay_ns, [this, serial = item.serial] { go_back(serial); });
   } else {
     expected_++;

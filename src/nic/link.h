@@ -57,6 +57,16 @@ class LinkTarget {
   ~LinkTarget() = default;
 };
 
+// A card or a switch.
+class LinkEnd : public LinkSource, public LinkTarget {
+ public:
+  // `in` and `out` are connected to this with that port.
+  virtual void connect(unsigned port, Link* in, Link* out) = 0;
+
+ protected:
+  ~LinkEnd() = default;
+};
+
 class Link {
  public:
   Link(Engine& engine, const LinkOptions& options, std::string name);
@@ -123,9 +133,7 @@ class Link {
   void transmit(Item& item);
   Item fly(Packet&& packet, uint64_t serial, uint64_t until_ns);
   void spoil(Packet& packet);
-  bool drops();
   void land(std::deque<Item>& wire);
-  void give_credit(unsigned channel);
   void acknowledge(uint64_t serial);
   void go_back(uint64_t serial);
   void forget_before(uint64_t serial);

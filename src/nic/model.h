@@ -73,6 +73,10 @@ class Manager {
   ~Manager() = default;
 };
 
+// Calls of a kernel driver about groups, in this order: join {name of two words, its bytes}; out
+// {group}. leave {group}. member {group, i}; out {Name of the ith member, kNobody: no more}.
+enum class GroupCall : uint32_t { join, leave, member };
+
 struct Board {
   Engine& engine;
   Bus& bus;
@@ -82,6 +86,9 @@ struct Board {
   uint32_t nodes;  // of the network
   uint32_t contexts;
   std::span<std::byte> memory;  // CardKind::memory_bytes
+
+  uint32_t endpoint(unsigned context) const { return node * contexts + context; }
+  Status group_call(GroupCall call, unsigned context, const Control& in, Control* out) const;
 };
 
 class Model {
@@ -101,7 +108,7 @@ class Model {
   // Inside the registers; offset and length are multiples of 4.
   virtual void bus_write(unsigned context, uint32_t at, std::span<const std::byte> bytes) = 0;
   virtual uint32_t bus_read(unsigned context, uint32_t at) = 0;
-  virtual Status control(unsigned context, const Control& in, Control* out);
+  virtual Status control(unsigned, const Control&, Control*) { return Status::unsupported; }
 
   virtual void arrive(Packet&& packet) = 0;
   virtual void port_ready() {}  // it takes another packet
@@ -109,8 +116,6 @@ class Model {
   // One line for the report: what the card has counted.
   virtual std::string report() const = 0;
 };
-
-inline Status Model::control(unsigned, const Control&, Control*) { return Status::unsupported; }
 
 // A kind of card, and the network that it comes with.
 struct CardKind {

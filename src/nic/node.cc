@@ -177,8 +177,7 @@ Status Node::move_process(uint64_t address, bool write, std::span<std::byte> byt
       (contexts[context].opened & 0xff) != (address >> kOpenedShift & 0xff))
     return Status::denied;
   const uintptr_t at = address & kProcessMask;
-  if (ProcessMemory* const memory = contexts[context].memory)
-    return write ? memory->write(at, bytes) : memory->read(at, bytes);
+  if (ProcessMemory* const memory = contexts[context].memory) return memory->move(write, at, bytes);
   const iovec here{bytes.data(), bytes.size()};
   const iovec there{reinterpret_cast<void*>(at), bytes.size()};
   int error;
@@ -198,19 +197,19 @@ Status Node::read(uint64_t address, std::span<std::byte> to) {
   uintptr_t from;
   const Mapped* const mapped = find(address, to.size(), kCardReads, &from);
   if (!mapped) return Status::denied;
-  if (mapped->memory) return mapped->memory->read(from, to);
+  if (mapped->memory) return mapped->memory->move(false, from, to);
   std::memcpy(to.data(), reinterpret_cast<const void*>(from), to.size());
   return Status::ok;
 }
 
 Status Node::write(uint64_t address, std::span<const std::byte> from) {
   if (from.empty()) return Status::ok;
-  if (address & kProcess)
-    return move_process(address, true, {const_cast<std::byte*>(from.data()), from.size()});
+  const std::span bytes(const_cast<std::byte*>(from.data()), from.size());  // that are only read
+  if (address & kProcess) return move_process(address, true, bytes);
   uintptr_t to;
   const Mapped* const mapped = find(address, from.size(), kCardWrites, &to);
   if (!mapped) return Status::denied;
-  if (mapped->memory) return mapped->memory->write(to, from);
+  if (mapped->memory) return mapped->memory->move(true, to, bytes);
   // A process on another processor may be looking at the last word, or at a pair of them.
   const size_t n = from.size();
   const size_t word = n >= 8 && (to + n) % 8 == 0 ? 8 : n >= 4 && (to + n) % 4 == 0 ? 4 : 0;
@@ -229,25 +228,22 @@ void Node::interrupt(unsigned context) {
 
 // --- the cable -------------------------------------------------------------------------------
 
-void Node::connect(Link* in, Link* out) {
-  in_ = in;
-  out_ = out;
+void Node::mark(Packet& packet) {
+  packet.number = fabric.packets_sent_++;
+  packet.node = number;
+  seal(packet);
 }
 
 void Node::send(unsigned context, Packet&& packet) {
   packet.flight = std::make_shared<Flight>(contexts[context].flights);
-  packet.number = fabric.packets_sent_++;
-  packet.node = number;
-  seal(packet);
+  mark(packet);
   out_->send(std::move(packet));
 }
 
 void Node::steal(std::vector<std::byte> bytes) {
   Packet packet;
   packet.bytes = std::move(bytes);
-  packet.number = fabric.packets_sent_++;
-  packet.node = number;
-  seal(packet);
+  mark(packet);
   out_->steal(std::move(packet));
 }
 
@@ -255,8 +251,6 @@ void Node::link_down(Link& link, std::vector<Packet>&&) {
   model->port_down();
   fabric.link_down(link, {});  // there is one way out only
 }
-
-void Node::link_arrive(Link&, Packet&& packet) { model->arrive(std::move(packet)); }
 
 // --- the card, as its process sees it ----------------------------------------------------------
 
@@ -299,12 +293,6 @@ void DirectCard::write(uint32_t at, const void* from, size_t n) {
   node_.model->bus_write(context_, at, {static_cast<const std::byte*>(from), n});
 }
 
-uint32_t DirectCard::read32(uint32_t at) {
-  uint32_t value;
-  read(at, &value, sizeof(value));
-  return value;
-}
-
 void DirectCard::read(uint32_t at, void* to, size_t n) {
   if (n == 0) return;
   std::memset(to, 0xff, n);
@@ -319,8 +307,6 @@ void DirectCard::read(uint32_t at, void* to, size_t n) {
   }
 }
 
-std::span<const std::byte> DirectCard::window() const { return node_.memory(); }
-
 Status DirectCard::map(void* base, size_t n, uint32_t rights, uint64_t* address) {
   return alive() ? node_.map(context_, reinterpret_cast<uintptr_t>(base), n, rights, address)
                  : Status::no_memory;
@@ -332,11 +318,6 @@ void DirectCard::unmap(uint64_t address) {
 
 Status DirectCard::control(const Control& in, Control* out) {
   return alive() ? node_.model->control(context_, in, out) : Status::peer_dead;
-}
-
-void DirectCard::post(const Control& in) {
-  Control ignored;
-  static_cast<void>(control(in, &ignored));
 }
 
 }  // namespace torii::nic

@@ -17,7 +17,7 @@
 
 namespace torii::nic {
 
-class Node final : public HostMemory, public Port, public LinkSource, public LinkTarget {
+class Node final : public HostMemory, public Port, public LinkEnd {
  public:
   Node(Fabric& fabric, uint32_t number);
   ~Node() override;
@@ -67,7 +67,10 @@ class Node final : public HostMemory, public Port, public LinkSource, public Lin
     return {memory_.base(), file_ ? fabric.kind().memory_bytes : 0};
   }
   int memory_file() const { return file_.get(); }
-  void connect(Link* in, Link* out);
+  void connect(unsigned, Link* in, Link* out) override {
+    in_ = in;
+    out_ = out;
+  }
 
   Status read(uint64_t address, std::span<std::byte> to) override;
   Status write(uint64_t address, std::span<const std::byte> from) override;
@@ -84,7 +87,7 @@ class Node final : public HostMemory, public Port, public LinkSource, public Lin
 
   void link_ready(Link&) override { model->port_ready(); }
   void link_down(Link& link, std::vector<Packet>&& unsent) override;
-  void link_arrive(Link& link, Packet&& packet) override;
+  void link_arrive(Link&, Packet&& packet) override { model->arrive(std::move(packet)); }
 
   Fabric& fabric;
   const uint32_t number;
@@ -100,6 +103,7 @@ class Node final : public HostMemory, public Port, public LinkSource, public Lin
     unsigned context;
     ProcessMemory* memory;  // null: of this process
   };
+  void mark(Packet& packet);
   Status move_process(uint64_t address, bool write, std::span<std::byte> bytes);
   // Null: that is not mapped, or not for this. *base is what is at that address on the bus.
   const Mapped* find(uint64_t address, size_t bytes, uint32_t rights, uintptr_t* base) const;
@@ -123,14 +127,21 @@ class DirectCard final : public Card {
   Liveness liveness() const override { return Liveness(lent_->words()); }
   void write32(uint32_t at, uint32_t value) override { write(at, &value, sizeof(value)); }
   void write(uint32_t at, const void* from, size_t n) override;
-  uint32_t read32(uint32_t at) override;
+  uint32_t read32(uint32_t at) override {
+    uint32_t value;
+    read(at, &value, sizeof(value));
+    return value;
+  }
   void read(uint32_t at, void* to, size_t n) override;
-  std::span<const std::byte> window() const override;
+  std::span<const std::byte> window() const override { return node_.memory(); }
   Status map(void* base, size_t n, uint32_t rights, uint64_t* address) override;
   void unmap(uint64_t address) override;
   std::span<std::byte> shared() override { return {lent_->shared(), lent_->bytes}; }
   Status control(const Control& in, Control* out) override;
-  void post(const Control& in) override;
+  void post(const Control& in) override {
+    Control ignored;
+    static_cast<void>(control(in, &ignored));
+  }
   int interrupt() override { return lent_->event.get(); }
 
  private:

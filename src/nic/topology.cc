@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
+#include <numeric>
 
 #include "core/base/log.h"
+#include "core/base/parse.h"
 #include "nic/crossbar.h"
 
 namespace torii::nic {
@@ -97,13 +98,10 @@ void build_fat_tree(Builder& build, uint32_t hosts, uint32_t ports) {
 
 // "N" or "NxM" behind the colon.
 bool parse_size(std::string_view text, uint32_t* x, uint32_t* y) {
-  const char* const end = text.data() + text.size();
-  auto result = std::from_chars(text.data(), end, *x);
-  if (result.ec != std::errc() || *x == 0 || *x > 256) return false;
-  if (!y) return result.ptr == end;
-  if (result.ptr == end || *result.ptr != 'x') return false;
-  result = std::from_chars(result.ptr + 1, end, *y);
-  return result.ec == std::errc() && result.ptr == end && *y > 0 && *y <= 256;
+  const size_t mark = y ? std::min(text.find('x'), text.size()) : text.size();
+  return parse_whole(text.substr(0, mark), x) && *x > 0 && *x <= 256 &&
+         (!y ||
+          (mark < text.size() && parse_whole(text.substr(mark + 1), y) && *y > 0 && *y <= 256));
 }
 
 }  // namespace
@@ -148,20 +146,15 @@ Status make_topology(std::string_view text, uint32_t hosts, uint32_t ports, Topo
 }
 
 Routes::Routes(const Topology& topology, const std::vector<bool>& works)
-    : ranks_(topology.ranks),
-      hosts_(topology.hosts),
-      neighbours_(topology.switches()),
-      tables_(topology.switches(), std::vector<int>(topology.hosts, -1)) {
-  // The neighbour over each port.
-  std::vector<std::vector<Step>>& steps = neighbours_;
+    : ranks_(topology.ranks), hosts_(topology.hosts), neighbours_(topology.switches()) {
   for (size_t i = 0; i < topology.cables.size(); i++) {
     if (!works.empty() && !works[i]) continue;
     const Cable::End &a = topology.cables[i].ends[0], &b = topology.cables[i].ends[1];
     if (a.is_host) {
       hosts_[a.index] = {static_cast<int>(b.index), b.port};
     } else {
-      steps[a.index].push_back({b.index, a.port});
-      steps[b.index].push_back({a.index, b.port});
+      neighbours_[a.index].push_back({b.index, a.port});
+      neighbours_[b.index].push_back({a.index, b.port});
     }
   }
   fill_all();
@@ -171,8 +164,7 @@ Routes::Routes(const Topology& topology, const std::vector<bool>& works)
 }
 
 void Routes::fill_all() {
-  for (auto& table : tables_) table.assign(hosts_.size(), -1);
-  equal_.assign(ranks_.size(), {});
+  equal_.assign(ranks_.size(), std::vector<uint64_t>(ranks_.size()));
   for (uint32_t target = 0; target < ranks_.size(); target++) fill(target);
 }
 
@@ -181,7 +173,7 @@ bool Routes::complete() const {
   for (uint32_t at = 0; at < neighbours_.size(); at++)
     for (const Step& step : neighbours_[at])
       for (uint32_t host = 0; host < hosts_.size(); host++)
-        if ((tables_[at][host] < 0) != (tables_[step.crossbar][host] < 0)) return false;
+        if ((port(at, host) < 0) != (port(step.crossbar, host) < 0)) return false;
   return true;
 }
 
@@ -202,15 +194,15 @@ void Routes::rank_by_distance() {
   }
 }
 
-// The way of each switch to that one, for the hosts there.
+// The ways of each switch to that one.
 void Routes::fill(uint32_t target) {
   const auto count = static_cast<uint32_t>(ranks_.size());
   const auto is_above = [&](uint32_t a, uint32_t b) {
     return std::make_pair(ranks_[a], a) < std::make_pair(ranks_[b], b);
   };
   std::vector<uint32_t> order(count);
-  for (uint32_t i = 0; i < count; i++) order[i] = i;
-  std::sort(order.begin(), order.end(), is_above);
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::sort(order, is_above);
   std::vector<uint32_t> down(count, kFar);  // steps to the target, all down
   down[target] = 0;
   for (auto it = order.rbegin(); it != order.rend(); ++it)
@@ -218,8 +210,6 @@ void Routes::fill(uint32_t target) {
       if (is_above(*it, step.crossbar) && down[step.crossbar] != kFar)
         down[*it] = std::min(down[*it], down[step.crossbar] + 1);
   std::vector<uint32_t> best = down;  // up first, where it cannot be all down
-  std::vector<int> out(count, -1);
-  std::vector<uint64_t> ports(count, 0);  // of all that are as good as `out`
   for (const uint32_t at : order) {
     if (at == target) continue;
     const bool goes_down = down[at] != kFar;
@@ -229,20 +219,22 @@ void Routes::fill(uint32_t target) {
       return rest == kFar ? kFar : rest + 1;
     };
     for (const Step& step : neighbours_[at]) best[at] = std::min(best[at], distance(step));
-    std::vector<int> equal;
-    for (const Step& step : neighbours_[at]) {
-      if (best[at] == kFar || distance(step) != best[at]) continue;
-      equal.push_back(static_cast<int>(step.port));
-      ports[at] |= uint64_t{1} << step.port;
-    }
-    if (!equal.empty()) out[at] = equal[target % equal.size()];
+    for (const Step& step : neighbours_[at])
+      if (best[at] != kFar && distance(step) == best[at])
+        equal_[target][at] |= uint64_t{1} << step.port;
   }
-  for (uint32_t host = 0; host < hosts_.size(); host++) {
-    if (hosts_[host].crossbar != static_cast<int>(target)) continue;
-    for (uint32_t at = 0; at < count; at++)
-      tables_[at][host] = at == target ? static_cast<int>(hosts_[host].port) : out[at];
-    equal_[target] = ports;
-  }
+}
+
+int Routes::port(uint32_t crossbar, uint32_t host) const {
+  if (hosts_[host].crossbar < 0) return -1;
+  const auto target = static_cast<uint32_t>(hosts_[host].crossbar);
+  if (crossbar == target) return static_cast<int>(hosts_[host].port);
+  uint64_t ports = equal_[target][crossbar];
+  if (ports == 0) return -1;
+  // Not the same one for all targets.
+  for (auto n = target % static_cast<uint32_t>(std::popcount(ports)); n > 0; n--)
+    ports &= ports - 1;
+  return std::countr_zero(ports);
 }
 
 uint32_t Routes::next(uint32_t crossbar, uint32_t port) const {
@@ -274,17 +266,21 @@ std::vector<Hop> Routes::hops(uint32_t from, uint32_t to) const {
   return out;
 }
 
+std::vector<SwitchOutput> Routes::steps(uint32_t from, uint32_t to) const {
+  std::vector<SwitchOutput> out;
+  if (to >= hosts_.size() || hosts_[from].crossbar < 0) return out;
+  for (auto at = static_cast<uint32_t>(hosts_[from].crossbar);; at = next(at, out.back().port)) {
+    const int output = port(at, to);
+    if (output < 0) return {};
+    out.push_back({at, static_cast<uint32_t>(output)});
+    if (static_cast<int>(at) == hosts_[to].crossbar) return out;
+  }
+}
+
 std::vector<uint8_t> Routes::path(uint32_t from, uint32_t to) const {
   std::vector<uint8_t> out;
-  if (hosts_[to].crossbar < 0) return out;
-  for (int at = hosts_[from].crossbar; at >= 0;) {
-    const int port = tables_[static_cast<size_t>(at)][to];
-    if (port < 0) break;
-    out.push_back(static_cast<uint8_t>(port));
-    if (at == hosts_[to].crossbar) return out;
-    at = static_cast<int>(next(static_cast<uint32_t>(at), static_cast<uint32_t>(port)));
-  }
-  return {};
+  for (const SwitchOutput& step : steps(from, to)) out.push_back(static_cast<uint8_t>(step.port));
+  return out;
 }
 
 std::vector<SwitchOutput> Routes::way(uint32_t from, uint32_t to, uint32_t choice) const {
@@ -298,22 +294,18 @@ std::vector<SwitchOutput> Routes::way(uint32_t from, uint32_t to, uint32_t choic
 }
 
 std::vector<uint64_t> Routes::tree(uint32_t from, const std::vector<uint32_t>& members) const {
-  std::vector<uint64_t> out(tables_.size(), 0);
-  std::vector<bool> inside(tables_.size(), false);
+  std::vector<uint64_t> out(ranks_.size(), 0);
+  std::vector<bool> inside(ranks_.size(), false);
   // From each member back to what is in the tree already: no switch is entered by two ways.
   for (const uint32_t member : members) {
-    int at = hosts_[from].crossbar;
-    std::vector<std::pair<uint32_t, uint32_t>> way;  // switches and outputs
-    for (const uint8_t port : path(from, member)) {
-      const auto crossbar = static_cast<uint32_t>(at);
-      if (inside[crossbar]) way.clear();
-      way.emplace_back(crossbar, port);
-      for (const Step& step : neighbours_[crossbar])
-        if (step.port == port) at = static_cast<int>(step.crossbar);
+    std::vector<SwitchOutput> way;
+    for (const SwitchOutput& step : steps(from, member)) {
+      if (inside[step.crossbar]) way.clear();
+      way.push_back(step);
     }
-    for (const auto& [crossbar, port] : way) {
-      out[crossbar] |= uint64_t{1} << port;
-      inside[crossbar] = true;
+    for (const SwitchOutput& step : way) {
+      out[step.crossbar] |= uint64_t{1} << step.port;
+      inside[step.crossbar] = true;
     }
   }
   return out;

@@ -59,14 +59,14 @@ class Routes {
   explicit Routes(const Topology& topology, const std::vector<bool>& works = {});
   uint32_t hosts() const { return static_cast<uint32_t>(hosts_.size()); }
   // The output at that switch towards the host; -1: there is no way.
-  int port(uint32_t crossbar, uint32_t host) const { return tables_[crossbar][host]; }
+  int port(uint32_t crossbar, uint32_t host) const;
   // The outputs on the way, one for each switch; empty: there is no way.
   std::vector<uint8_t> path(uint32_t from, uint32_t to) const;
   // The same with a choice, wherever all of its outputs are followed by the same steps.
   std::vector<Hop> hops(uint32_t from, uint32_t to) const;
   // One of these ways, with the switches: another number may give another one.
   std::vector<SwitchOutput> way(uint32_t from, uint32_t to, uint32_t choice) const;
-  bool reaches(uint32_t from, uint32_t to) const { return !path(from, to).empty(); }
+  bool reaches(uint32_t from, uint32_t to) const { return !steps(from, to).empty(); }
   // By which up and down are told apart: those of the topology, unless too much of it is cut.
   const std::vector<uint32_t>& ranks() const { return ranks_; }
   // The outputs at each switch by which one packet of `from` reaches all members, once each.
@@ -81,7 +81,8 @@ class Routes {
     int crossbar = -1;  // -1: its cable does not work
     uint32_t port = 0;
   };
-  uint32_t next(uint32_t crossbar, uint32_t port) const;  // the switch over that port
+  std::vector<SwitchOutput> steps(uint32_t from, uint32_t to) const;  // of path()
+  uint32_t next(uint32_t crossbar, uint32_t port) const;              // the switch over that port
   void fill_all();
   void fill(uint32_t target);
   bool complete() const;
@@ -90,8 +91,7 @@ class Routes {
   std::vector<uint32_t> ranks_;
   std::vector<Host> hosts_;
   std::vector<std::vector<Step>> neighbours_;  // by switch
-  std::vector<std::vector<int>> tables_;       // by switch and host
-  // By switch with hosts and switch: the outputs that are as good on the way there, a bit each.
+  // By target and switch: the outputs that are as good on the way there, a bit each.
   std::vector<std::vector<uint64_t>> equal_;
 };
 

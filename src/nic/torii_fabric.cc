@@ -10,7 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -20,6 +19,7 @@
 #include "core/base/descriptor.h"
 #include "core/base/emulated.h"
 #include "core/base/log.h"
+#include "core/base/parse.h"
 #include "nic/emulator.h"
 #include "nic/trace.h"
 
@@ -82,14 +82,6 @@ void print_usage() {
   std::fputs(kRestOfUsage, stdout);
 }
 
-bool read_nodes(const std::string& text, uint32_t* out, std::string* why) {
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, *out);
-  if (error == std::errc() && stop == end && *out >= 1 && *out <= kEmulatedNodesMax) return true;
-  *why = format_text("--nodes %s: expected a number from 1 to %u", text.c_str(), kEmulatedNodesMax);
-  return false;
-}
-
 bool parse(int argc, char** argv, Options* out, std::string* why) {
   const option known[] = {{"card", required_argument, nullptr, 'c'},
                           {"nodes", required_argument, nullptr, 'n'},
@@ -110,7 +102,12 @@ bool parse(int argc, char** argv, Options* out, std::string* why) {
     if (c == 'r') out->trace = value;
     if (c == 'h') out->help = true;
     if (c == 'v') out->version = true;
-    if (c == 'n' && !read_nodes(value, &out->fabric.nodes, why)) return false;
+    uint32_t& nodes = out->fabric.nodes;
+    if (c == 'n' && (!parse_whole(value, &nodes) || nodes < 1 || nodes > kEmulatedNodesMax)) {
+      *why = format_text("--nodes %s: expected a number from 1 to %u", value.c_str(),
+                         kEmulatedNodesMax);
+      return false;
+    }
     if (c == 's' && equals == std::string::npos) {
       *why = "--set " + value + ": expected NAME=VALUE, such as link.rate=2e9";
       return false;

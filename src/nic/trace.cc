@@ -11,8 +11,6 @@
 namespace torii::nic {
 namespace {
 
-void close_file(FILE* file) { std::fclose(file); }
-
 int width(std::string_view text) { return static_cast<int>(text.size()); }
 
 }  // namespace
@@ -56,7 +54,7 @@ void Trace::record(uint64_t start_ns, uint64_t ns, std::string_view unit, std::s
 
 std::unique_ptr<Trace> open_trace(const std::string& name, std::string* why) {
   const std::shared_ptr<FILE> file(std::fopen(name.c_str(), "we"), [](FILE* f) {
-    if (f) close_file(f);
+    if (f) std::fclose(f);
   });
   if (!file) {
     *why = format_text("trace: cannot write %s (%m); name a file in a folder that is writable",

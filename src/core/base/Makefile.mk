@@ -33,6 +33,7 @@ libtorii_internal_la_SOURCES += \
 	src/core/base/param.cc \
 	src/core/base/param.h \
 	src/core/base/params.def \
+	src/core/base/parse.h \
 	src/core/base/pause.h \
 	src/core/base/processors.cc \
 	src/core/base/processors.h \

@@ -2,14 +2,13 @@
 // Copyright (c) 2026, the Torii authors
 #include "drivers/myrinet/myrinet.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <deque>
 
 #include "core/base/copy.h"
 #include "core/base/log.h"
 #include "drivers/card_driver.h"
+#include "drivers/card_rings.h"
 #include "nic/myrinet/regs.h"
 
 namespace torii {
@@ -24,7 +23,6 @@ class MyrinetDriver final : public CardDriver, private Advice, private Paths {
   size_t send(std::span<const Tx> batch) override;
   unsigned poll(uint64_t now_ns, unsigned budget) override;
   void take(void* to, const std::byte* from, size_t bytes) override;
-  Status arm(int* fd) override;
   Advice* advice() override { return raw_ ? nullptr : this; }
   Paths* paths() override { return raw_ ? nullptr : this; }
   bool delivered() const override { return free_.size() == slots_.size(); }
@@ -40,24 +38,21 @@ class MyrinetDriver final : public CardDriver, private Advice, private Paths {
   };
 
   std::byte* copy_block(uint32_t slot) { return &card_->shared()[slot * size_t{kRawBufferBytes}]; }
-  bool reads_memory();
   void fill(uint32_t slot, const Tx& tx);
   void start();
   void end_load();
   void give_up();
+  void end_slot(uint32_t number, Status status);
   void set_dma(uint64_t address, uint32_t at, size_t bytes, bool to_host);
   uint32_t receive_slots() const { return raw_ ? kRawSlots : kReceiveSlots; }
   bool dma_is_over() { return card_->read32(kIsr) & kDmaInt; }
   void command(uint32_t kind, uint32_t slot, uint32_t bytes, nic::Name to);
   void set_routes();
-  bool has_event() {
-    uint32_t events = events_;
-    if (!gone_) card_->peek(offsetof(Shared, events), &events, sizeof(events));
-    return events != events_;
-  }
+  bool has_event() const { return !gone_ && rings_.has_event(); }
   unsigned handle(const Event& event);
   std::span<const std::byte> frame_of(const Event& event);
-  bool has_work() {
+  void ask_interrupt() override { rings_.ask_interrupt(); }
+  bool has_work() override {
     return has_event() || peers_.has_ended() || !leaving_.empty() ||
            routes_seen_ != card_->liveness().changes() || (!raw_ && peers_.changed());
   }
@@ -71,9 +66,9 @@ class MyrinetDriver final : public CardDriver, private Advice, private Paths {
   std::deque<uint32_t> leaving_;  // filled; the card does not know yet
   uint64_t loading_ = 0;          // bus address of the body of the first of these: DMA is under way
   std::byte filled_[kSlotBytes], read_[kSlotBytes];  // on their way to the card, and from there
-  uint32_t commands_ = 0, events_ = 0, routes_seen_ = 0;
+  CardRings<Shared> rings_;
+  uint32_t routes_seen_ = 0;
   std::vector<Route> routes_;  // as the card has them
-  bool asked_ = false;         // the card is to interrupt when there is an event more
   bool gone_ = false;          // the card: loads give ones
 };
 
@@ -85,8 +80,9 @@ MyrinetDriver::MyrinetDriver(std::unique_ptr<nic::Card> card, const DriverEnv& e
       pio_max_(pio_max),
       counters_(*env.counters),
       slots_(raw ? kRawSlots : kSendSlots),
+      rings_(*card_, 0),
       routes_(card_->liveness().endpoints()) {
-  const bool copies = raw || !reads_memory();
+  const bool copies = raw || !reaches_memory();
   if (copies) pio_max_ = kFrameMax;
   caps_.flags = raw ? kWait : kReliable | kPeerDown | kWait | (copies ? 0 : +kDelivers);
   caps_.mtu = raw ? kRawFrameMax : kFrameMax;
@@ -117,7 +113,7 @@ void MyrinetDriver::set_routes() {
   for (const Slot& slot : slots_) {
     if (slot.to == nic::kNobody || is_there(slot.to)) continue;
     nic::Name& gone = routes[nic::endpoint_of(slot.to)].gone;
-    if (!gone || static_cast<int16_t>((slot.to >> 16) - (gone >> 16)) > 0) gone = slot.to;
+    if (!gone || nic::is_earlier(gone, slot.to)) gone = slot.to;
   }
   for (uint32_t node = 0; node < routes.size(); node++) {
     nic::Control out;
@@ -130,10 +126,8 @@ void MyrinetDriver::set_routes() {
 }
 
 void MyrinetDriver::command(uint32_t kind, uint32_t slot, uint32_t bytes, nic::Name to) {
-  const uint64_t address = info_.shared_address + slot * kRawBufferBytes;  // with kRaw
-  const Command c{kind, slot, bytes, to, static_cast<uint32_t>(address)};
-  card_->write(offsetof(Shared, command) + commands_++ % kCommands * sizeof(c), &c, sizeof(c));
-  card_->write32(offsetof(Shared, commands), commands_);
+  const auto address = static_cast<uint32_t>(info_.shared_address) + slot * kRawBufferBytes;
+  rings_.command({kind, slot, bytes, to, address});
 }
 
 // --- sending ---------------------------------------------------------------------------------
@@ -155,14 +149,6 @@ size_t MyrinetDriver::send(std::span<const Tx> batch) {
   }
   start();
   return taken;
-}
-
-// Can the card read this process's memory? The system may keep it from that.
-bool MyrinetDriver::reads_memory() {
-  uint64_t address;
-  if (card_->map(filled_, sizeof(filled_), nic::kCardReads, &address) != Status::ok) return false;
-  card_->unmap(address);
-  return true;
 }
 
 // Short frames are copied, to the card or to the copy block; of a long one the head.
@@ -201,12 +187,14 @@ void MyrinetDriver::end_load() {
 void MyrinetDriver::give_up() {
   leaving_.clear();
   loading_ = 0;
-  for (uint32_t i = 0; i < slots_.size(); i++) {
-    if (slots_[i].to == nic::kNobody) continue;
-    const Slot slot = std::exchange(slots_[i], {});
-    if (slot.cookie) peers_.end(slot.peer, slot.cookie, Status::io_error);
-    free_.push_back(i);
-  }
+  for (uint32_t i = 0; i < slots_.size(); i++)
+    if (slots_[i].to != nic::kNobody) end_slot(i, Status::io_error);
+}
+
+void MyrinetDriver::end_slot(uint32_t number, Status status) {
+  const Slot slot = std::exchange(slots_[number], {});
+  if (slot.cookie) peers_.end(slot.peer, slot.cookie, status);
+  free_.push_back(number);
 }
 
 void MyrinetDriver::set_dma(uint64_t address, uint32_t at, size_t bytes, bool to_host) {
@@ -234,11 +222,8 @@ unsigned MyrinetDriver::handle(const Event& event) {
     command(kPostSlot, event.slot, 0, nic::kNobody);
     return from != kNoPeer;
   }
-  if (event.kind == kReceived || event.slot >= slots_.size()) return 0;
-  free_.push_back(event.slot);
-  const Slot slot = std::exchange(slots_[event.slot], {});
-  const Status status = event.kind == kGone ? Status::peer_dead : Status::ok;
-  if (slot.cookie) peers_.end(slot.peer, slot.cookie, status);
+  if (event.kind != kReceived && event.slot < slots_.size())
+    end_slot(event.slot, event.kind == kGone ? Status::peer_dead : Status::ok);
   return 0;
 }
 
@@ -251,12 +236,8 @@ unsigned MyrinetDriver::poll(uint64_t, unsigned budget) {
   start();
   unsigned count = 0;
   for (uint32_t i = 0; i < kEvents && count < budget && has_event(); i++) {
-    Event event;
-    if (std::exchange(asked_, false))
-      card_->write32(kIsr, kHostSig);  // it has interrupted, or will
-    card_->peek(offsetof(Shared, event) + events_++ % kEvents * sizeof(event), &event,
-                sizeof(event));
-    count += handle(event);
+    if (rings_.has_asked()) card_->write32(kIsr, kHostSig);  // it has interrupted, or will
+    count += handle(rings_.next());
   }
   count += peers_.report_ended(sink_, budget - count);
   if (raw_ || count > 0 || !peers_.changed() || has_event()) return count;
@@ -278,18 +259,6 @@ void MyrinetDriver::take(void* to, const std::byte* from, size_t bytes) {
     return;
   }
   copy_bytes(to, from, bytes);
-}
-
-Status MyrinetDriver::arm(int* fd) {
-  *fd = card_->interrupt();
-  uint64_t old;
-  if (has_work()) return Status::again;
-  static_cast<void>(!read(*fd, &old, sizeof(old)));
-  if (!std::exchange(asked_, true)) {
-    const uint32_t words[] = {1, events_};  // also of one that has come meanwhile
-    card_->write(offsetof(Shared, interrupt), words, sizeof(words));
-  }
-  return has_work() ? Status::again : Status::ok;
 }
 
 // Resets the card, and gives it its control program.

@@ -2,8 +2,6 @@
 // Copyright (c) 2026, the Torii authors
 #include "drivers/nectar/nectar.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -11,6 +9,7 @@
 
 #include "core/base/log.h"
 #include "drivers/card_driver.h"
+#include "drivers/card_rings.h"
 #include "nic/nectar/regs.h"
 
 namespace torii {
@@ -19,7 +18,6 @@ namespace {
 using namespace nic::nectar;
 
 constexpr uint32_t kGroupsMax = 64;
-constexpr uint32_t shared_at(size_t offset) { return kDataRam + static_cast<uint32_t>(offset); }
 
 class NectarDriver final : public CardDriver {
  public:
@@ -28,42 +26,31 @@ class NectarDriver final : public CardDriver {
   unsigned poll(uint64_t now_ns, unsigned budget) override;
   Status join(std::span<const std::byte> name, PeerId* peer) override;
   void leave(PeerId peer) override;
-  Status arm(int* fd) override;
 
  private:
-  void command(uint32_t kind, uint32_t slot, uint32_t bytes, uint32_t to);
-  bool has_event() {
-    uint32_t events = events_;
-    if (!peers_.cut_off())
-      card_->peek(shared_at(offsetof(Shared, events)), &events, sizeof(events));
-    return events != events_;
-  }
+  bool has_event() const { return !peers_.cut_off() && rings_.has_event(); }
   unsigned handle(const Entry& event);
-  bool has_work() { return has_event() || peers_.has_ended() || (reliable_ && peers_.changed()); }
+  bool has_work() override {
+    return has_event() || peers_.has_ended() || (reliable_ && peers_.changed());
+  }
+  void ask_interrupt() override { rings_.ask_interrupt(); }
 
   const bool reliable_;
   std::vector<uint32_t> free_;             // slots for frames that go
   alignas(8) std::byte frame_[kFrameMax];  // on its way to the board, or from there
-  uint32_t commands_ = 0, events_ = 0;
-  bool asked_ = false;  // the board is to interrupt when there is an event more
+  CardRings<Shared> rings_;
 };
 
 NectarDriver::NectarDriver(std::unique_ptr<nic::Card> card, const DriverEnv& env, bool reliable)
     : CardDriver(reliable ? "nectar" : "nectar/datagram", std::move(card), env, kNodes,
                  reliable ? kGroupsMax : 0),
-      reliable_(reliable) {
+      reliable_(reliable),
+      rings_(*card_, kDataRam) {
   caps_.flags = reliable ? kReliable | kPeerDown | kMulticast | kWait : +kWait;
   caps_.mtu = caps_.inline_max = kFrameMax;
   caps_.pieces_max = 8;
   for (uint32_t i = 0; i < kSendSlots; i++) free_.push_back(i);
-  for (uint32_t i = 0; i < kReceiveSlots; i++) command(kPostSlot, kSendSlots + i, 0, nic::kNobody);
-}
-
-void NectarDriver::command(uint32_t kind, uint32_t slot, uint32_t bytes, uint32_t to) {
-  const Entry c{kind, slot, bytes, to};
-  card_->write(shared_at(offsetof(Shared, command)) + commands_++ % kCommands * sizeof(c), &c,
-               sizeof(c));
-  card_->write32(shared_at(offsetof(Shared, commands)), commands_);
+  for (uint32_t i = 0; i < kReceiveSlots; i++) rings_.command({kPostSlot, kSendSlots + i, 0, 0});
 }
 
 // --- sending ---------------------------------------------------------------------------------
@@ -80,8 +67,8 @@ size_t NectarDriver::send(std::span<const Tx> batch) {
       free_.pop_back();
       const auto bytes = static_cast<uint32_t>(copy_frame(tx, frame_) - frame_);
       if (bytes) card_->write(slot_at(slot), frame_, (bytes + 3) / 4 * 4);
-      command(is_group ? kSendToGroup : kSendFrame, slot, bytes,
-              is_group ? peers_.group_of(tx.peer) : to);
+      if (is_group) rings_.command({kSendToGroup, slot, bytes, peers_.group_of(tx.peer)});
+      if (!is_group) rings_.command({kSendFrame, slot, bytes, to});
     }
     peers_.end_copied(tx.peer, tx.cookie);
     taken++;
@@ -96,7 +83,7 @@ unsigned NectarDriver::handle(const Entry& event) {
     const uint32_t bytes = std::min(event.bytes, kFrameMax);
     const PeerId from = peers_.number_of(event.peer);
     if (from != kNoPeer && bytes) card_->peek(slot_at(event.slot), frame_, (bytes + 3) / 4 * 4);
-    command(kPostSlot, event.slot, 0, nic::kNobody);
+    rings_.command({kPostSlot, event.slot, 0, 0});
     if (from == kNoPeer) return 0;
     // An upcall may send, which needs the buffer.
     const std::vector<std::byte> frame(frame_, frame_ + bytes);
@@ -111,42 +98,18 @@ unsigned NectarDriver::handle(const Entry& event) {
 
 unsigned NectarDriver::poll(uint64_t, unsigned budget) {
   unsigned count = peers_.report_ended(sink_, budget);
-  for (uint32_t i = 0; i < kEvents && count < budget && has_event(); i++) {
-    Entry event;
-    asked_ = false;
-    card_->peek(shared_at(offsetof(Shared, event)) + events_++ % kEvents * sizeof(event), &event,
-                sizeof(event));
-    count += handle(event);
-  }
+  for (uint32_t i = 0; i < kEvents && count < budget && has_event(); i++)
+    count += handle(rings_.next());
   if (!reliable_ || count > 0 || !peers_.changed() || peers_.has_ended() || has_event())
     return count;
   return peers_.report_ends(sink_);
-}
-
-Status NectarDriver::arm(int* fd) {
-  *fd = card_->interrupt();
-  uint64_t old;
-  if (has_work()) return Status::again;
-  static_cast<void>(!read(*fd, &old, sizeof(old)));
-  if (!std::exchange(asked_, true)) {
-    const uint32_t words[] = {1, events_};  // also of one that has come meanwhile
-    card_->write(shared_at(offsetof(Shared, interrupt)), words, sizeof(words));
-  }
-  return has_work() ? Status::again : Status::ok;
 }
 
 // --- groups ----------------------------------------------------------------------------------
 
 Status NectarDriver::join(std::span<const std::byte> name, PeerId* peer) {
   if (!reliable_) return Status::unsupported;
-  if (name.empty() || name.size() > 16) return Status::invalid;
-  nic::Control in{kJoin, {0, 0, name.size()}}, out;
-  std::memcpy(in.words.data(), name.data(), name.size());
-  if (const Status status = card_->control(in, &out); status != Status::ok) return status;
-  *peer = peers_.add_group(static_cast<uint32_t>(out.words[0]));
-  if (*peer != kNoPeer) return Status::ok;
-  static_cast<void>(card_->control({kLeave, {out.words[0]}}, &out));
-  return Status::no_memory;
+  return join_by(kJoin, kLeave, name, peer);
 }
 
 void NectarDriver::leave(PeerId peer) {

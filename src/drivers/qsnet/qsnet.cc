@@ -2,15 +2,11 @@
 // Copyright (c) 2026, the Torii authors
 #include "drivers/qsnet/qsnet.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <unordered_map>
 
-#include "core/base/log.h"
-#include "core/base/random.h"
 #include "drivers/card_driver.h"
+#include "drivers/card_keys.h"
 #include "nic/qsnet/regs.h"
 
 namespace torii {
@@ -24,6 +20,8 @@ constexpr uint32_t kFrameMax = kSlotBytes - sizeof(SlotHeader);
 constexpr uint32_t kFrames = 64, kTransfers = 32, kDmas = kFrames + kTransfers;
 constexpr uint32_t kRetries = 4;
 constexpr uint32_t kGroups = 64;
+constexpr Status kStatuses[] = {Status::io_error, Status::ok, Status::invalid, Status::peer_dead};
+static_assert(kNone == 0 && kDone == 1 && kFault == 2 && kGone == 3);  // by DmaStatus
 
 // SDRAM: the queue, its event, and a descriptor and an event for each DMA.
 constexpr uint32_t kQueueEvent = 256, kEvents = 512, kDescriptors = 4096;
@@ -47,23 +45,27 @@ class QsnetDriver final : public CardDriver {
   unsigned poll(uint64_t now_ns, unsigned budget) override;
   Status reg(void* base, uint64_t bytes, uint32_t access, Region* out) override;
   void dereg(Region& region) override { region = Region{}; }
-  Status import(PeerId peer, std::span<const std::byte> key, uint32_t* remote) override;
-  void drop(uint32_t remote) override { imports_.erase(remote); }
+  Status import(PeerId peer, std::span<const std::byte> key, uint32_t* remote) override {
+    return caps_.key_bytes ? keys_.import(peers_[peer].name, key, remote) : Status::unsupported;
+  }
+  void drop(uint32_t remote) override { keys_.drop(remote); }
   Status put(const Rma& rma) override { return move(rma, kDmaWrite, kRemoteWrite); }
   Status get(const Rma& rma) override { return move(rma, kDmaRead, kRemoteRead); }
-  Status join(std::span<const std::byte> group, PeerId* peer) override;
+  Status join(std::span<const std::byte> name, PeerId* peer) override {
+    return join_by(kJoin, kLeave, name, peer);
+  }
   void leave(PeerId peer) override;
-  Status arm(int* fd) override;
 
  private:
   static constexpr uint32_t kPeersMax = 1 << 15;
   struct Key {
-    uint64_t check;  // recognizes keys that were damaged or made up
+    uint64_t check;  // see CardKeys
     uint64_t base, bytes;
     nic::Name owner;
     uint32_t access;
   };
   struct UnderWay {
+    uint32_t dma;
     PeerId peer;
     uint64_t cookie;  // of a transfer; frames are over when they are copied
   };
@@ -72,38 +74,32 @@ class QsnetDriver final : public CardDriver {
     uint32_t first = ~0u, last = 0;  // nodes of the other members
   };
 
-  bool reads_memory();
-  Status call(uint32_t number, std::array<uint64_t, 6> words, nic::Control* out = nullptr) {
-    nic::Control unused;
-    return card_->control({number, words}, out ? out : &unused);
-  }
   uint32_t offset_of(const void* at) const {
     return static_cast<uint32_t>(static_cast<const std::byte*>(at) - card_->shared().data());
   }
-  uint64_t check_of(const Key& key) const;
   Status move(const Rma& rma, uint32_t type, uint32_t access);
   void start(uint32_t dma, PeerId peer, uint64_t cookie, Descriptor descriptor);
   const Group& find_range(uint32_t group);
   unsigned receive(unsigned budget);
   void end_dmas(bool all);
   void handle_changes();
-  uint32_t status_of(uint32_t dma) const {
-    return __atomic_load_n(&lent_.over[dma].status, __ATOMIC_ACQUIRE);
-  }
-  uint32_t front() const { return __atomic_load_n(&lent_.queue.front, __ATOMIC_ACQUIRE); }
-  uint32_t traps() const { return __atomic_load_n(&lent_.queue.traps, __ATOMIC_ACQUIRE); }
-  bool has_work() const {
+  static uint32_t load(const uint32_t& word) { return __atomic_load_n(&word, __ATOMIC_ACQUIRE); }
+  uint32_t front() const { return load(lent_.queue.front); }
+  uint32_t traps() const { return load(lent_.queue.traps); }
+  void ask_interrupt() override { card_->write32(kWake, back_ + ended_ + traps_); }
+  bool has_work() override {
     return front() != back_ || traps() != traps_ || peers_.has_ended() || peers_.changed() ||
-           std::ranges::any_of(busy_, [this](uint32_t dma) { return status_of(dma) != kNone; });
+           std::ranges::any_of(busy_, [this](const UnderWay& way) {
+             return load(lent_.over[way.dma].status) != kNone;
+           });
   }
 
   Lent& lent_;
   std::vector<uint32_t> free_frames_, free_transfers_;
-  std::vector<uint32_t> busy_;  // DMAs, in the order in which they began
-  std::array<UnderWay, kDmas> under_way_{};
-  std::unordered_map<uint32_t, Key> imports_;
+  std::vector<UnderWay> busy_;  // DMAs, in the order in which they began
+  CardKeys<Key> keys_;
   std::unordered_map<uint32_t, Group> groups_;
-  uint32_t next_import_ = 0, cookies_ = 0;
+  uint32_t cookies_ = 0;
   std::vector<nic::Name> trapped_;  // there was no other route there
   uint32_t back_ = 0;               // slots that were read
   uint32_t ended_ = 0;              // DMAs
@@ -114,11 +110,12 @@ class QsnetDriver final : public CardDriver {
 
 QsnetDriver::QsnetDriver(std::unique_ptr<nic::Card> card, const DriverEnv& env)
     : CardDriver("qsnet", std::move(card), env, kPeersMax, kGroups),
-      lent_(*reinterpret_cast<Lent*>(card_->shared().data())) {
+      lent_(*reinterpret_cast<Lent*>(card_->shared().data())),
+      keys_(info_.fabric) {
   caps_.flags = kReliable | kPeerDown | kMulticast | kWait;
   caps_.mtu = caps_.inline_max = kFrameMax;
   caps_.batch_max = 4;
-  if (reads_memory()) {
+  if (reaches_memory()) {
     caps_.flags |= kPut | kGet;
     caps_.key_bytes = sizeof(Key);
     caps_.remote_max = 16 << 20;
@@ -139,13 +136,6 @@ QsnetDriver::QsnetDriver(std::unique_ptr<nic::Card> card, const DriverEnv& env)
   }
 }
 
-bool QsnetDriver::reads_memory() {
-  uint64_t address;
-  if (card_->map(this, sizeof(*this), nic::kCardReads, &address) != Status::ok) return false;
-  card_->unmap(address);
-  return true;
-}
-
 // --- frames ------------------------------------------------------------------------------------
 
 // Writes the descriptor, and tells the card of it.
@@ -154,8 +144,7 @@ void QsnetDriver::start(uint32_t dma, PeerId peer, uint64_t cookie, Descriptor d
   descriptor.source_event = event_at(dma);
   descriptor.cookie = ++cookies_;
   lent_.over[dma].status = kNone;
-  under_way_[dma] = {peer, cookie};
-  busy_.push_back(dma);
+  busy_.push_back({dma, peer, cookie});
   card_->write(kSdram + descriptor_at(dma), &descriptor, sizeof(descriptor));
   card_->write32(kStartDma, descriptor_at(dma));
 }
@@ -163,19 +152,17 @@ void QsnetDriver::start(uint32_t dma, PeerId peer, uint64_t cookie, Descriptor d
 size_t QsnetDriver::send(std::span<const Tx> batch) {
   size_t taken = 0;
   for (const Tx& tx : batch) {
+    const bool is_group = peers_.is_group(tx.peer);
     Descriptor d{};
+    d.type = kUrgent | (is_group ? kDmaBroadcast : kDmaQueue);
     d.bytes = tx.head_bytes + tx.body_bytes;
-    bool arrives;  // anywhere
-    if (peers_.is_group(tx.peer)) {
-      d.type = kDmaBroadcast | kUrgent;
+    d.process = peers_[tx.peer].name;
+    bool arrives = is_there(d.process);  // anywhere
+    if (is_group) {
       d.group = peers_.group_of(tx.peer);
       const Group& group = find_range(d.group);
       d.process = group.first | group.last << 16;
       arrives = group.first <= group.last;
-    } else {
-      d.type = kDmaQueue | kUrgent;
-      d.process = peers_[tx.peer].name;
-      arrives = is_there(d.process);
     }
     if (!peers_.has_room() || (arrives && free_frames_.empty())) break;
     if (arrives) {
@@ -210,18 +197,13 @@ unsigned QsnetDriver::receive(unsigned budget) {
 
 // Takes note of DMAs that are over; all of them, if the card will say no more.
 void QsnetDriver::end_dmas(bool all) {
-  std::erase_if(busy_, [&](uint32_t dma) {
-    const uint32_t status = status_of(dma);
+  std::erase_if(busy_, [&](const UnderWay& way) {
+    const uint32_t status = load(lent_.over[way.dma].status);
     if (status == kNone && !all) return false;
     ended_++;
-    (dma < kFrames ? free_frames_ : free_transfers_).push_back(dma);
-    if (dma < kFrames) return true;
-    const auto& [peer, cookie] = under_way_[dma];
-    peers_.end(peer, cookie,
-               status == kDone    ? Status::ok
-               : status == kFault ? Status::invalid
-               : status == kGone  ? Status::peer_dead
-                                  : Status::io_error);
+    (way.dma < kFrames ? free_frames_ : free_transfers_).push_back(way.dma);
+    if (way.dma >= kFrames)
+      peers_.end(way.peer, way.cookie, status <= kGone ? kStatuses[status] : Status::io_error);
     return true;
   });
 }
@@ -251,85 +233,40 @@ unsigned QsnetDriver::poll(uint64_t, unsigned budget) {
   return count;
 }
 
-Status QsnetDriver::arm(int* fd) {
-  *fd = card_->interrupt();
-  uint64_t old;
-  if (has_work()) return Status::again;
-  static_cast<void>(!read(*fd, &old, sizeof(old)));
-  card_->write32(kWake, back_ + ended_ + traps_);  // also if one has fired meanwhile
-  return has_work() ? Status::again : Status::ok;
-}
-
 // --- remote memory -------------------------------------------------------------------------------
-
-uint64_t QsnetDriver::check_of(const Key& key) const {
-  uint64_t check = info_.fabric;
-  for (const uint64_t word : {key.base, key.bytes, uint64_t{key.owner}, uint64_t{key.access}})
-    check = Random(check ^ word).next();
-  return check;
-}
 
 // The card reaches all memory of a process as it is: there is nothing to do.
 Status QsnetDriver::reg(void* base, uint64_t bytes, uint32_t access, Region* out) {
   if (caps_.key_bytes == 0 || access & kGuarded) return Status::unsupported;
   if (!base || bytes == 0) return Status::invalid;
   *out = Region{base, bytes, access, {}, 0, out->label};
-  Key key{0, reinterpret_cast<uintptr_t>(base), bytes, info_.name, access};
-  key.check = check_of(key);
-  std::memcpy(out->key.data(), &key, sizeof(key));
-  return Status::ok;
-}
-
-Status QsnetDriver::import(PeerId peer, std::span<const std::byte> bytes, uint32_t* remote) {
-  Key key;
-  if (caps_.key_bytes == 0) return Status::unsupported;
-  if (bytes.size() != sizeof(key)) return Status::invalid;
-  std::memcpy(&key, bytes.data(), sizeof(key));
-  if (key.check != check_of(key) || key.owner != peers_[peer].name) return Status::invalid;
-  *remote = next_import_++;
-  imports_[*remote] = key;
+  keys_.fill({0, reinterpret_cast<uintptr_t>(base), bytes, info_.name, access}, out);
   return Status::ok;
 }
 
 Status QsnetDriver::move(const Rma& rma, uint32_t type, uint32_t access) {
   if (caps_.key_bytes == 0) return Status::unsupported;
-  const auto import = imports_.find(rma.remote);
-  if (import == imports_.end()) return Status::invalid;
-  const Key& key = import->second;
-  if (!(key.access & access) || rma.remote_offset > key.bytes ||
-      rma.bytes > key.bytes - rma.remote_offset || rma.bytes > caps_.remote_max)
-    return Status::invalid;
-  if (!is_there(key.owner)) return Status::peer_dead;
+  const Key* const key = keys_.find(rma);
+  if (!key || !(key->access & access) || rma.bytes > caps_.remote_max) return Status::invalid;
+  if (!is_there(key->owner)) return Status::peer_dead;
   if (rma.bytes == 0) return Status::ok;
   if (rma.cookie == 0 || free_transfers_.empty()) return Status::again;
   const uint32_t dma = free_transfers_.back();
   free_transfers_.pop_back();
   const auto here = reinterpret_cast<uintptr_t>(rma.pieces[0].iov_base);
-  const uint64_t there = key.base + rma.remote_offset;
+  const uint64_t there = key->base + rma.remote_offset;
   Descriptor d{};
   d.type = type;
   d.bytes = static_cast<uint32_t>(rma.bytes);
   d.source = type == kDmaWrite ? here : there;
   d.dest = type == kDmaWrite ? there : here;
-  d.process = key.owner;
+  d.process = key->owner;
   peers_.begin(rma.peer);
   start(dma, rma.peer, rma.cookie, d);
   return Status::pending;
 }
 
 // --- groups ------------------------------------------------------------------------------------
-
-Status QsnetDriver::join(std::span<const std::byte> name, PeerId* peer) {
-  std::array<uint64_t, 6> words{0, 0, name.size()};
-  if (name.empty() || name.size() > 16) return Status::invalid;
-  std::memcpy(words.data(), name.data(), name.size());
-  nic::Control out;
-  if (const Status status = call(kJoin, words, &out); status != Status::ok) return status;
-  *peer = peers_.add_group(static_cast<uint32_t>(out.words[0]));
-  if (*peer != kNoPeer) return Status::ok;
-  static_cast<void>(call(kLeave, {out.words[0]}));
-  return Status::no_memory;
-}
 
 void QsnetDriver::leave(PeerId peer) {
   static_cast<void>(call(kLeave, {peers_.group_of(peer)}));
@@ -343,10 +280,7 @@ const QsnetDriver::Group& QsnetDriver::find_range(uint32_t number) {
   Group& group = groups_[number];
   if (group.seen == changes) return group;
   group = {changes};
-  nic::Control out;
-  for (uint64_t i = 0; call(kMember, {number, i}, &out) == Status::ok; i++) {
-    const auto member = static_cast<nic::Name>(out.words[0]);
-    if (member == nic::kNobody) break;
+  for (const nic::Name member : call_members(kMember, number)) {
     if (member == info_.name || !is_there(member)) continue;
     const uint32_t node = nic::endpoint_of(member) / info_.contexts;
     group.first = std::min(group.first, node);
@@ -359,13 +293,7 @@ const QsnetDriver::Group& QsnetDriver::find_range(uint32_t number) {
 
 std::unique_ptr<Driver> open_qsnet(std::unique_ptr<nic::Card> card, const DriverEnv& env,
                                    std::string* why) {
-  const uint32_t id = card->read32(kId);
-  if (id != kIdValue || card->shared().size() < sizeof(Lent)) {
-    *why = format_text(
-        "qsnet: a card of id 0x%x with %zu bytes of shared memory; use an Elan3 (0x%x) with %zu",
-        id, card->shared().size(), kIdValue, sizeof(Lent));
-    return nullptr;
-  }
+  if (!is_right("qsnet", *card, kId, kIdValue, sizeof(Lent), why)) return nullptr;
   return std::make_unique<QsnetDriver>(std::move(card), env);
 }
 

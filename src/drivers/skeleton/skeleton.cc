@@ -2,13 +2,9 @@
 // Copyright (c) 2026, the Torii authors
 #include "drivers/skeleton/skeleton.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
-#include "core/base/log.h"
 #include "drivers/card_driver.h"
 #include "nic/skeleton/regs.h"
 
@@ -30,7 +26,6 @@ class SkeletonDriver final : public CardDriver {
 
   size_t send(std::span<const Tx> batch) override;
   unsigned poll(uint64_t now_ns, unsigned budget) override;
-  Status arm(int* fd) override;
 
  private:
   static constexpr uint32_t kPeersMax = 1 << 16;
@@ -39,6 +34,8 @@ class SkeletonDriver final : public CardDriver {
     uint64_t cookie;
   };
 
+  bool has_work() override { return next() || peers_.changed(); }
+  void ask_interrupt() override { card_->write32(kInterrupt, consumed_); }
   bool end_send(Status status);
   // The next completion, if there is one.
   const Completion* next() const {
@@ -106,26 +103,11 @@ bool SkeletonDriver::end_send(Status status) {
   return sent.cookie != 0;
 }
 
-Status SkeletonDriver::arm(int* fd) {
-  *fd = card_->interrupt();
-  uint64_t old;
-  if (next() || peers_.changed()) return Status::again;
-  static_cast<void>(!read(*fd, &old, sizeof(old)));
-  card_->write32(kInterrupt, consumed_);  // also of one that has come meanwhile
-  return next() || peers_.changed() ? Status::again : Status::ok;
-}
-
 }  // namespace
 
 std::unique_ptr<Driver> open_skeleton(std::unique_ptr<nic::Card> card, const DriverEnv& env,
                                       std::string* why) {
-  const uint32_t id = card->read32(kId);
-  if (id != kIdValue || card->shared().size() < sizeof(Shared)) {
-    *why = format_text(
-        "skeleton: a card of id 0x%x with %zu bytes of shared memory; use one of id 0x%x with %zu",
-        id, card->shared().size(), kIdValue, sizeof(Shared));
-    return nullptr;
-  }
+  if (!is_right("skeleton", *card, kId, kIdValue, sizeof(Shared), why)) return nullptr;
   return std::make_unique<SkeletonDriver>(std::move(card), env);
 }
 

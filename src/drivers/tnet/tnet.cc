@@ -48,14 +48,10 @@ class TnetDriver final : public StoringDriver {
   }
   Status join_group(std::span<const std::byte> name, uint32_t* group) override;
   void leave_group(uint32_t group) override { static_cast<void>(call(kLeave, {group})); }
-  std::vector<nic::Name> members(uint32_t group) override;
+  std::vector<nic::Name> members(uint32_t group) override { return call_members(kMember, group); }
   bool store_to_group(uint32_t group, uint64_t address, uint32_t begin, uint32_t bytes) override;
   bool map_group(uint64_t address, uint32_t offset) override;
 
-  Status call(uint32_t number, std::array<uint64_t, 6> words, nic::Control* out = nullptr) {
-    nic::Control unused;
-    return card_->control({number, words}, out ? out : &unused);
-  }
   uint32_t node_of(nic::Name name) const { return nic::endpoint_of(name) / info_.contexts; }
   Descriptor describe(nic::Name to, uint64_t target, uint64_t bytes) const {
     return {node_of(to), static_cast<uint32_t>(bytes / 4), static_cast<uint32_t>(target >> 2),
@@ -168,22 +164,11 @@ Status TnetDriver::arm(int* fd) {
 // --- groups ----------------------------------------------------------------------------------
 
 Status TnetDriver::join_group(std::span<const std::byte> name, uint32_t* group) {
-  std::array<uint64_t, 6> words{0, 0, name.size()};
-  std::memcpy(words.data(), name.data(), name.size());
   nic::Control out;
-  const Status status = call(kJoin, words, &out);
+  const Status status = call_join(kJoin, name, &out);
   *group = static_cast<uint32_t>(out.words[0]);
   if (status == Status::ok) destinations_[*group] = static_cast<uint32_t>(out.words[1]);
   return status;
-}
-
-std::vector<nic::Name> TnetDriver::members(uint32_t group) {
-  std::vector<nic::Name> out;
-  for (nic::Control member; call(kMember, {group, out.size()}, &member) == Status::ok;) {
-    if (member.words[0] == nic::kNobody) break;
-    out.push_back(static_cast<nic::Name>(member.words[0]));
-  }
-  return out;
 }
 
 bool TnetDriver::map_group(uint64_t address, uint32_t offset) {

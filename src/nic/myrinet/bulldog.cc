@@ -34,7 +34,7 @@ class Bulldog final : public ControlProgram {
       receive();
     } else if (l_.is(kTimeInt)) {
       on_timeout();
-    } else if (l_.take_command(&command)) {
+    } else if (l_.processor().take_command(&command)) {
       accept(command);
     } else {
       return l_.is(kSendInt) && send_next();
@@ -47,10 +47,6 @@ class Bulldog final : public ControlProgram {
   }
 
  private:
-  struct Pair {
-    Name to = kNobody, from = kNobody;
-    uint32_t next = 0, expected = 0;
-  };
   struct Out {
     uint32_t slot, bytes;
     Name to;
@@ -61,20 +57,19 @@ class Bulldog final : public ControlProgram {
   void arm() { l_.arm_receive(frame_at(armed_) - kHeaderBytes, kSlotBytes); }
 
   void accept(const Command& c) {
-    const auto is_out = [&](const Out& out) { return out.slot == c.slot; };
     if (c.kind == kPostSlot && c.slot - kSendSlots < kReceiveSlots && c.slot != armed_ &&
-        std::find(free_.begin(), free_.end(), c.slot) == free_.end()) {
+        std::ranges::find(free_, c.slot) == free_.end()) {
       free_.push_back(c.slot);
       if (armed_ != kNoSlot) return;
       next_slot();
       arm();
     } else if (c.kind == kSendFrame && c.slot < kSendSlots && c.bytes <= kFrameMax &&
-               endpoint_of(c.to) < kNodes && std::none_of(out_.begin(), out_.end(), is_out)) {
-      Pair& pair = pairs_[endpoint_of(c.to)];
-      if (pair.to != c.to) pair.to = c.to, pair.next = 0;
-      const BulldogHeader header{0, c.to, l_.name(), pair.next++, c.bytes, 0};
+               endpoint_of(c.to) < kNodes &&
+               std::ranges::find(out_, c.slot, &Out::slot) == out_.end()) {
+      const uint32_t number = pairs_[endpoint_of(c.to)].number(c.to);
+      const BulldogHeader header{0, c.to, l_.name(), number, c.bytes, 0};
       l_.store(frame_at(c.slot) - kHeaderBytes, header);
-      out_.push_back({c.slot, c.bytes, c.to, header.sequence, 0});
+      out_.push_back({c.slot, c.bytes, c.to, number, 0});
     } else {
       bad_++;
     }
@@ -82,14 +77,13 @@ class Bulldog final : public ControlProgram {
 
   bool send_next() {
     if (!acks_.empty()) {
-      const Pair& pair = pairs_[acks_.front()];
+      const Sequence& pair = pairs_[acks_.front()];
       acks_.pop_front();
       l_.store(kAckAt, BulldogHeader{1, pair.from, l_.name(), pair.expected, 0, 0});
       l_.send(pair.from, kAckAt, kHeaderBytes);
       return true;
     }
-    const auto it =
-        std::find_if(out_.begin(), out_.end(), [](const Out& out) { return out.sent_ns == 0; });
+    const auto it = std::ranges::find(out_, 0u, &Out::sent_ns);
     if (it == out_.end()) return false;
     it->sent_ns = l_.now_ns();
     start_timer();
@@ -107,8 +101,8 @@ class Bulldog final : public ControlProgram {
     timing_ = false;
     std::erase_if(out_, [&](const Out& out) {
       const Name last = l_.route(out.to).gone;
-      const bool gone = last && static_cast<int16_t>((out.to >> 16) - (last >> 16)) <= 0;
-      if (gone) l_.tell({kGone, out.slot, out.bytes, out.to});
+      const bool gone = last && !is_earlier(last, out.to);
+      if (gone) l_.processor().tell({kGone, out.slot, out.bytes, out.to});
       return gone;
     });
     for (Out& late : out_) {
@@ -134,7 +128,7 @@ class Bulldog final : public ControlProgram {
       std::erase_if(out_, [&](const Out& out) {
         const bool is_there =
             out.to == header.from && static_cast<int32_t>(header.sequence - out.sequence) > 0;
-        if (is_there) l_.tell({kSent, out.slot, out.bytes, out.to});
+        if (is_there) l_.processor().tell({kSent, out.slot, out.bytes, out.to});
         return is_there;
       });
     } else {
@@ -145,22 +139,18 @@ class Bulldog final : public ControlProgram {
 
   void take(const BulldogHeader& header) {
     const uint32_t node = endpoint_of(header.from);
-    Pair& pair = pairs_[node];
-    if (pair.from != header.from) {  // a later process of that node; or packets of an earlier one
-      if (pair.from && static_cast<int16_t>((header.from >> 16) - (pair.from >> 16)) < 0) return;
-      pair.from = header.from;
-      pair.expected = 0;
-    }
+    Sequence& pair = pairs_[node];
+    if (!pair.hears(header.from)) return;
     if (header.sequence == pair.expected) {
       if (free_.empty()) {  // it will come again
         full_++;
         return;
       }
       pair.expected++;
-      l_.tell({kReceived, armed_, header.bytes, header.from});
+      l_.processor().tell({kReceived, armed_, header.bytes, header.from});
       next_slot();
     }
-    if (std::find(acks_.begin(), acks_.end(), node) == acks_.end()) acks_.push_back(node);
+    if (std::ranges::find(acks_, node) == acks_.end()) acks_.push_back(node);
   }
 
   void next_slot() {
@@ -169,11 +159,11 @@ class Bulldog final : public ControlProgram {
   }
 
   Lanai& l_;
-  std::vector<Pair> pairs_;    // by node
-  std::deque<Out> out_;        // in the order in which they are to be sent
-  std::deque<uint32_t> acks_;  // nodes that are owed one
-  std::deque<uint32_t> free_;  // slots for what comes
-  uint32_t armed_ = kNoSlot;   // the one that the next packet goes to
+  std::vector<Sequence> pairs_;  // by node
+  std::deque<Out> out_;          // in the order in which they are to be sent
+  std::deque<uint32_t> acks_;    // nodes that are owed one
+  std::deque<uint32_t> free_;    // slots for what comes
+  uint32_t armed_ = kNoSlot;     // the one that the next packet goes to
   bool timing_ = false;
   unsigned long long again_ = 0, full_ = 0, bad_ = 0;
 };

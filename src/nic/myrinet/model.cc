@@ -5,21 +5,20 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/little_endian.h"
 #include "core/base/log.h"
 
 namespace torii::nic::myrinet {
 
 Lanai::Lanai(const Board& board)
-    : board_(board), channel_(board.bus.add_channel()), sram_(board.memory) {}
+    : board_(board),
+      channel_(board.bus.add_channel()),
+      sram_(board.memory),
+      processor_(
+          board.engine, sram_.data(), kStepNs, [this] { return program_->step() ? kStepNs : 0; },
+          [this] { raise(kHostSig); }) {}
 
 // --- the process -----------------------------------------------------------------------------
-
-void Lanai::open(unsigned, Name name, uint64_t) {
-  reset();
-  name_ = name;
-}
-
-bool Lanai::idle(unsigned) const { return !program_ || (program_->idle() && !has_command()); }
 
 void Lanai::peer_ended(Name name) {
   if (endpoint_of(name) >= kNodes) return;
@@ -27,19 +26,13 @@ void Lanai::peer_ended(Name name) {
   store(at + offsetof(Route, gone), name);
 }
 
-void Lanai::gone(unsigned) {
-  reset();
-  name_ = kNobody;
-}
-
 void Lanai::reset() {
   program_ = nullptr;
+  processor_.stop();
   wanted_ = kNoProgram;
-  life_++;
   move_++;
-  running_ = interrupts_ = receives_ = moving_ = sending_ = complete_ = false;
+  interrupts_ = receives_ = moving_ = sending_ = complete_ = false;
   assembled_.clear();
-  taken_ = told_ = 0;
   std::fill(std::begin(regs_), std::end(regs_), 0);
   ref(kIsr) = kDmaInt | kSendInt;
   for (; !waiting_.empty(); waiting_.pop_front(), lost_++) board_.port.release();
@@ -47,46 +40,14 @@ void Lanai::reset() {
 
 // --- the control program -----------------------------------------------------------------------
 
-// Each step takes its time; the program looks again as long as there was something to do.
-void Lanai::run() {
-  if (!program_ || std::exchange(running_, true)) return;
-  board_.engine.after(kStepNs, [this, life = life_] {
-    if (life != life_) return;
-    running_ = false;
-    signal();
-    if (program_->step()) run();
-  });
-}
-
 void Lanai::raise(uint32_t bits) {
   ref(kIsr) |= bits;
   interrupt();
-  run();
+  processor_.wake();
 }
 
 void Lanai::interrupt() {
   if (interrupts_ && (get(kIsr) & get(kEimr))) board_.bus.interrupt(0);
-}
-
-bool Lanai::take_command(Command* out) {
-  if (!has_command()) return false;
-  *out = load<Command>(offsetof(Shared, command) + taken_++ % kCommands * sizeof(Command));
-  return true;
-}
-
-void Lanai::tell(const Event& event) {
-  store(offsetof(Shared, event) + told_++ % kEvents * sizeof(Event), event);
-  publish(offsetof(Shared, events), told_);
-  signal();
-}
-
-// Has the host asked to be told of an event that is there?
-void Lanai::signal() {
-  if (!load<uint32_t>(offsetof(Shared, interrupt)) ||
-      load<uint32_t>(offsetof(Shared, seen)) == told_)
-    return;
-  store(offsetof(Shared, interrupt), uint32_t{0});
-  raise(kHostSig);
 }
 
 void Lanai::send(Name to, uint32_t at, uint32_t bytes) {
@@ -115,24 +76,20 @@ void Lanai::move(bool to_host, uint32_t address, uint32_t at, uint32_t bytes) {
 void Lanai::bus_write(unsigned, uint32_t at, std::span<const std::byte> bytes) {
   if (has(at, bytes.size())) {
     std::ranges::copy(bytes, sram_.begin() + at);
-    return run();
+    return processor_.wake();
   }
-  for (size_t i = 0; i < bytes.size(); i += 4) {
-    uint32_t value;
-    std::memcpy(&value, &bytes[i], sizeof(value));
-    const uint32_t reg = at + static_cast<uint32_t>(i);
-    if (reg >= kLanai && reg < kLanai + sizeof(regs_)) {
-      if (reg == kIsr) clear(value);
-      if (reg != kIsr) set(reg, value);
-    } else if (reg != kControl) {
+  for (; !bytes.empty(); bytes = bytes.subspan(4), at += 4) {
+    const auto value = load_little<uint32_t>(bytes.data());
+    if (at >= kLanai && at < kLanai + sizeof(regs_)) {
+      at == kIsr ? clear(value) : set(at, value);
+    } else if (at != kControl) {
       refused_++;
     } else if (value & kResetOn) {
       reset();
     } else if (value & kResetOff && !program_ && wanted_ != kNoProgram) {
-      std::fill_n(sram_.begin(), sizeof(Shared), std::byte{0});
-      store(offsetof(Shared, program), wanted_);
       program_ = wanted_ == kBulldog ? make_bulldog(*this) : make_raw(*this);
-      publish(offsetof(Shared, magic), kMagic);
+      processor_.start(kMagic);
+      store(offsetof(Shared, program), wanted_);
     } else if (value & (kInterruptOn | kInterruptOff)) {
       interrupts_ = value & kInterruptOn;
       interrupt();
@@ -147,9 +104,11 @@ void Lanai::set(uint32_t reg, uint32_t value) {
       return interrupt();
     case kIt:
       clear(kTimeInt);
-      return board_.engine.after(value * kTickNs, [this, life = life_, timer = ++timer_] {
-        if (life == life_ && timer == timer_) raise(kTimeInt);
-      });
+      return board_.engine.after(value * kTickNs,
+                                 [this, life = processor_.life(), timer = ++timer_] {
+                                   if (life == processor_.life() && timer == timer_)
+                                     raise(kTimeInt);
+                                 });
     case kDmaCtr:
       return start_move();
     case kRml:
@@ -197,9 +156,8 @@ Status Lanai::control(unsigned, const Control& in, Control* out) {
     return Status::ok;
   }
   if (in.call != kRoute) return Status::unsupported;
-  const std::vector<uint8_t> hops =
-      in.words[0] < kNodes ? board_.manager.route(board_.node, static_cast<uint32_t>(in.words[0]))
-                           : std::vector<uint8_t>{};
+  if (in.words[0] >= kNodes) return Status::unreachable;
+  const auto hops = board_.manager.route(board_.node, static_cast<uint32_t>(in.words[0]));
   Path path{static_cast<uint8_t>(hops.size()), {}};
   if (hops.empty() || hops.size() > sizeof(path.hops)) return Status::unreachable;
   std::ranges::copy(hops, path.hops);
@@ -212,8 +170,8 @@ Status Lanai::control(unsigned, const Control& in, Control* out) {
 void Lanai::start_move() {
   const uint32_t at = get(kLar), bytes = get(kDmaCtr);
   const uint64_t serial = ++move_;
-  const auto over = [this, serial, life = life_](bool good) {
-    if (life != life_ || serial != move_) return;
+  const auto over = [this, serial, life = processor_.life()](bool good) {
+    if (life != processor_.life() || serial != move_) return;
     moving_ = false;
     ref(kDmaSts) = !good;
     raise(kDmaInt);
@@ -228,12 +186,13 @@ void Lanai::start_move() {
     return board_.bus.dma_write(channel_, get(kEar), {sram_.data() + at, sram_.data() + at + bytes},
                                 [over](Status status) { over(status == Status::ok); });
   }
-  board_.bus.dma_read(channel_, get(kEar), bytes,
-                      [this, over, at, life = life_](Status s, std::span<const std::byte> data) {
-                        if (s == Status::ok && life == life_)
-                          std::ranges::copy(data, sram_.begin() + at);
-                        over(s == Status::ok);
-                      });
+  board_.bus.dma_read(
+      channel_, get(kEar), bytes,
+      [this, over, at, life = processor_.life()](Status s, std::span<const std::byte> data) {
+        if (s == Status::ok && life == processor_.life())
+          std::ranges::copy(data, sram_.begin() + at);
+        over(s == Status::ok);
+      });
 }
 
 // --- packets ---------------------------------------------------------------------------------
@@ -270,16 +229,15 @@ void Lanai::arrive(Packet&& packet) {
 // The first packet that waits is lost if that takes too long.
 void Lanai::time_first() {
   if (waiting_.empty() || get(kTimeout) == 0 || !(get(kMyrinet) & kNresEnable)) return;
-  board_.engine.after(get(kTimeout) * uint64_t{1000},
-                      [this, life = life_, number = waiting_.front().number] {
-                        if (life != life_ || waiting_.empty() || waiting_.front().number != number)
-                          return;
-                        waiting_.pop_front();
-                        lost_++;
-                        board_.port.release();
-                        time_first();
-                        raise(kNresInt);
-                      });
+  board_.engine.after(get(kTimeout) * uint64_t{1000}, [this, life = processor_.life(),
+                                                       number = waiting_.front().number] {
+    if (life != processor_.life() || waiting_.empty() || waiting_.front().number != number) return;
+    waiting_.pop_front();
+    lost_++;
+    board_.port.release();
+    time_first();
+    raise(kNresInt);
+  });
 }
 
 void Lanai::receive() {
@@ -304,9 +262,8 @@ void Lanai::receive() {
 }
 
 std::string Lanai::report() const {
-  const auto ull = [](uint64_t value) { return static_cast<unsigned long long>(value); };
-  return format_text("%llu packets out, %llu in, %llu lost, %llu accesses refused%s",
-                     ull(packets_out_), ull(packets_in_), ull(lost_), ull(refused_),
+  return format_text("%llu packets out, %llu in, %llu lost, %llu accesses refused%s", packets_out_,
+                     packets_in_, lost_, refused_,
                      program_ ? ("; " + program_->report()).c_str() : "");
 }
 

@@ -12,6 +12,7 @@
 
 #include "nic/model.h"
 #include "nic/myrinet/regs.h"
+#include "nic/processor.h"
 
 namespace torii::nic::myrinet {
 
@@ -37,10 +38,15 @@ class Lanai final : public Model {
  public:
   explicit Lanai(const Board& board);
 
-  void open(unsigned context, Name name, uint64_t shared_address) override;
-  bool idle(unsigned context) const override;
+  void open(unsigned, Name name, uint64_t) override {
+    reset();
+    name_ = name;
+  }
+  bool idle(unsigned) const override {
+    return !program_ || (program_->idle() && !processor_.has_command());
+  }
   void peer_ended(Name name) override;
-  void gone(unsigned context) override;
+  void gone(unsigned) override { open(0, kNobody, 0); }
   void bus_write(unsigned context, uint32_t at, std::span<const std::byte> bytes) override;
   uint32_t bus_read(unsigned context, uint32_t at) override;
   Status control(unsigned context, const Control& in, Control* out) override;
@@ -61,10 +67,6 @@ class Lanai final : public Model {
   void store(size_t at, const T& value) {
     std::memcpy(&sram_[at], &value, sizeof(T));
   }
-  // A word that says that what was stored before is there: the host may be looking at it.
-  void publish(size_t at, uint32_t value) {
-    __atomic_store_n(reinterpret_cast<uint32_t*>(&sram_[at]), value, __ATOMIC_RELEASE);
-  }
   static bool has(uint32_t at, uint64_t bytes) {
     return at <= kSramBytes && bytes <= kSramBytes - at;
   }
@@ -81,18 +83,13 @@ class Lanai final : public Model {
   }
   void arm_receive(uint32_t at, uint32_t bytes);
   void move(bool to_host, uint32_t address, uint32_t at, uint32_t bytes);
-  // The next command of the host, if there is one.
-  bool take_command(Command* out);
-  bool has_command() const { return load<uint32_t>(offsetof(Shared, commands)) != taken_; }
-  void tell(const Event& event);
+  Processor<Shared>& processor() { return processor_; }
 
  private:
   uint32_t& ref(uint32_t reg) { return regs_[(reg - kLanai) / 4]; }
   void reset();
-  void run();
   void raise(uint32_t bits);
   void interrupt();
-  void signal();
   void transmit();
   void time_first();
   void receive();
@@ -104,11 +101,9 @@ class Lanai final : public Model {
   uint32_t regs_[0x90 / 4] = {};
   Name name_ = kNobody;
   uint32_t wanted_ = kNoProgram;
+  Processor<Shared> processor_;
   std::unique_ptr<ControlProgram> program_;  // null: in reset
-  uint64_t life_ = 0;                        // of the program: later events are for another one
-  bool running_ = false;                     // an event will run it
   bool interrupts_ = false;
-  uint32_t taken_ = 0, told_ = 0;
   uint64_t timer_ = 0, move_ = 0;  // serial numbers: earlier ones are over
   bool receives_ = false;
   bool moving_ = false;
@@ -116,7 +111,7 @@ class Lanai final : public Model {
   std::vector<std::byte> assembled_;  // the packet to send
   bool complete_ = false;             // it has its tail, and waits for the port
   std::deque<Packet> waiting_;
-  uint64_t lost_ = 0, refused_ = 0, packets_in_ = 0, packets_out_ = 0;
+  unsigned long long lost_ = 0, refused_ = 0, packets_in_ = 0, packets_out_ = 0;
 };
 
 std::unique_ptr<Model> make_model(const Board& board);
@@ -133,23 +128,15 @@ inline constexpr CardKind kKind = {
     .shared_bytes = kCopyBlockBytes,
     .memory_bytes = kSramBytes,
     .source_routed = true,
-    .link = {.rate = 1.28e9,
-             .delay_ns = 30,
-             .overhead = 2,
-             .head = 8,
-             .buffers = 2,
-             .window = 0,
-             .timeout_ns = 20000,
-             .tries = 8},
+    .link = {.rate = 1.28e9, .delay_ns = 30, .overhead = 2, .head = 8, .buffers = 2},
     .bus = {.write_ns = 150,
             .read_ns = 1440,
             .read_busy_ns = 90,
             .burst_rate = 26.6e6,
             .dma_read_rate = 85.1e6,
             .dma_write_rate = 90.9e6,
-            .dma_setup_ns = 0,
-            .dma_burst = 512},
-    .crossbar = {.latency_ns = 150, .ports = 8, .cut_through = true},
+            .dma_setup_ns = 0},
+    .crossbar = {.latency_ns = 150, .ports = 8},
     .make = make_model,
 };
 

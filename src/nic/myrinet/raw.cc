@@ -56,7 +56,7 @@ class Raw final : public ControlProgram {
 
   bool accept() {
     Command c;
-    if (!l_.take_command(&c)) return false;
+    if (!l_.processor().take_command(&c)) return false;
     std::deque<Command>& queue = c.kind == kPostSlot ? posts_ : sends_;
     if (c.kind > kPostSlot || c.bytes > kRawFrameMax || endpoint_of(c.to) >= kNodes ||
         queue.size() == kRawSlots) {
@@ -70,12 +70,12 @@ class Raw final : public ControlProgram {
   bool loaded() {
     out_ = l_.get(kDmaSts) ? State::empty : State::full;
     bad_ += l_.get(kDmaSts) != 0;
-    l_.tell({kSent, sending_.slot, sending_.bytes, sending_.to});
+    l_.processor().tell({kSent, sending_.slot, sending_.bytes, sending_.to});
     return true;
   }
   bool stored() {
     const uint32_t bytes = l_.get(kDmaSts) ? 0 : in_header_.bytes;
-    l_.tell({kReceived, posts_.front().slot, bytes, in_header_.from});
+    l_.processor().tell({kReceived, posts_.front().slot, bytes, in_header_.from});
     posts_.pop_front();
     in_ = State::empty;
     arm();

@@ -9,65 +9,50 @@
 
 namespace torii::nic::nectar {
 
+Cab::Cab(const Board& board)
+    : board_(board),
+      channel_(board.bus.add_channel()),
+      memory_(board.memory),
+      rights_(kDomains * kPagesOfDomain),
+      processor_(
+          board.engine, &memory_[kDataRam], kStepNs, [this] { return firmware_->step(); },
+          [this] { board_.bus.interrupt(0); }) {}
+
+Cab::~Cab() = default;
+
+void Cab::open(unsigned, Name name, uint64_t) {
+  reset();
+  name_ = name;
+}
+
+bool Cab::idle(unsigned) const {
+  return !firmware_ || (firmware_->idle() && !processor_.has_command() && !out_is_busy());
+}
+
 // Other circuits do not wait for one that is left behind.
 void Cab::reset() {
   firmware_ = nullptr;
-  life_++;
-  running_ = armed_ = has_input_ = moving_ = sending_ = false;
-  taken_ = told_ = 0;
+  processor_.stop();
+  armed_ = has_input_ = moving_ = sending_ = false;
   pending_.clear();
-  regs_.fill(0);
+  regs_ = {};
   steal(one_command(kCloseEvery));
   ready_ = true;
   if (!std::exchange(queue_, {}).packet.empty()) lose();
   // Until the firmware begins the node has all rights, but for the PROM.
-  std::fill(rights_.begin(), rights_.end(), kMayRead | kMayWrite | kMayExecute);
+  std::ranges::fill(rights_, kMayRead | kMayWrite | kMayExecute);
 }
 
 void Cab::boot(Protocol protocol) {
   reset();
-  std::ranges::fill(memory(kDataRam, sizeof(Shared)), std::byte{0});
   // The node has its mailboxes and what is shared, and nothing else of the memory.
   const auto vme = rights_.begin() + kVmeDomain * kPagesOfDomain;
   constexpr uint32_t kFirst = kDataRam / kPageBytes, kLast = kInputAt / kPageBytes;
   std::fill(vme, vme + kRegisters / kPageBytes, uint8_t{0});
   std::fill(vme, vme + kPromBytes / kPageBytes, uint8_t{kMayRead});
   std::fill(vme + kFirst, vme + kLast, uint8_t{kMayRead | kMayWrite});
-  firmware_ = make_firmware(*this, protocol);
-  store_word(offsetof(Shared, magic), kMagic);
-}
-
-// --- the firmware ----------------------------------------------------------------------------
-
-void Cab::run_after(uint64_t ns) {
-  if (!firmware_ || std::exchange(running_, true)) return;
-  board_.engine.after(ns, [this, life = life_] {
-    if (life != life_) return;
-    running_ = false;
-    signal();
-    if (const uint64_t cost_ns = firmware_->step()) run_after(cost_ns);
-  });
-}
-
-bool Cab::take_command(Entry* out) {
-  if (!has_command()) return false;
-  *out = load<Entry>(kDataRam + offsetof(Shared, command) + taken_++ % kCommands * sizeof(*out));
-  return true;
-}
-
-void Cab::tell(const Entry& event) {
-  std::memcpy(&memory_[kDataRam + offsetof(Shared, event) + told_++ % kEvents * sizeof(event)],
-              &event, sizeof(event));
-  store_word(offsetof(Shared, events), told_);
-  signal();
-}
-
-// Has the node asked to be told of an event that is there?
-void Cab::signal() {
-  constexpr size_t kAsked = kDataRam + offsetof(Shared, interrupt);
-  if (!load<uint32_t>(kAsked) || load<uint32_t>(kDataRam + offsetof(Shared, seen)) == told_) return;
-  store_word(offsetof(Shared, interrupt), 0);
-  board_.bus.interrupt(0);
+  firmware_ = std::make_unique<Firmware>(*this, protocol == kReliableProtocol);
+  processor_.start(kMagic);
 }
 
 // --- accesses of the node ----------------------------------------------------------------------
@@ -79,97 +64,87 @@ bool Cab::may(uint32_t at, uint8_t right) {
 }
 
 void Cab::bus_write(unsigned, uint32_t at, std::span<const std::byte> bytes) {
-  for (size_t i = 0; i < bytes.size(); i += 4) {
-    const uint32_t word = at + static_cast<uint32_t>(i);
-    if (!may(word, kMayWrite)) continue;
-    if (word >= kRights) {
-      for (size_t k = 0; k < 4; k++)
-        rights_[word - kRights + k] = static_cast<uint8_t>(bytes[i + k]) & 7;
-    } else if (word >= kRegisters) {
-      uint32_t value;
-      std::memcpy(&value, &bytes[i], sizeof(value));
-      set(word, value);
-    } else if (word >= kProgramRam) {
-      std::ranges::copy(bytes.subspan(i, 4), memory_.begin() + word);
+  for (; !bytes.empty(); bytes = bytes.subspan(4), at += 4) {
+    if (!may(at, kMayWrite)) continue;
+    if (at >= kRights) {
+      for (size_t k = 0; k < 4; k++) rights_[at - kRights + k] = static_cast<uint8_t>(bytes[k]) & 7;
+    } else if (at >= kRegisters) {
+      set(at, load_little<uint32_t>(bytes.data()));
+    } else if (at >= kProgramRam) {
+      std::ranges::copy(bytes.first(4), memory_.begin() + at);
     } else {
       faults_++;
     }
   }
-  wake();
+  processor_.wake();
 }
 
 uint32_t Cab::bus_read(unsigned, uint32_t at) {
   if (!may(at, kMayRead)) return ~0u;
-  if (at < kRegisters) return load<uint32_t>(at);
-  if (at == kClock) return static_cast<uint32_t>(now_ns() / 1000);
+  if (at < kRegisters) return load_little<uint32_t>(&memory_[at]);
+  if (at >= kRights)
+    return load_little<uint32_t>(reinterpret_cast<const std::byte*>(&rights_[at - kRights]));
+  if (at == kClock) return static_cast<uint32_t>(board_.engine.now_ns() / 1000);
   if (at == kReady) return ready_;
   if (at == kFaults) return static_cast<uint32_t>(faults_);
-  uint32_t value = 0;
-  if (at >= kRights) {
-    std::memcpy(&value, &rights_[at - kRights], sizeof(value));
-  } else if (at < kRegisters + sizeof(regs_)) {
-    value = reg(at);
-  }
-  return value;
+  return at < kRegisters + sizeof(regs_) ? reg(at) : 0;
 }
 
 void Cab::set(uint32_t at, uint32_t value) {
   if (at >= kRegisters + sizeof(regs_)) return;
   reg(at) = value;
-  if (at == dma(kFiberOut, kControl)) return send_by_register(value);
-  if (at == dma(kVme, kControl)) return move(value);
+  if (at == dma(kFiberOut, kControl)) return send_by_register();
+  if (at == dma(kVme, kControl)) return move();
   if (at != dma(kFiberIn, kControl)) return;
-  const uint32_t to = reg(dma(kFiberIn, kAddress)), bytes = reg(dma(kFiberIn, kLength));
-  if (!in_data_ram(to, bytes) || firmware_) return fail(kFiberIn);
-  arm_in(to, bytes);
+  if (firmware_ || !in_data_ram(in_.address, in_.length)) {
+    in_.control = kFailed;
+  } else {
+    arm_in(in_.address, in_.length);
+  }
 }
 
-void Cab::send_by_register(uint32_t control) {
-  const uint32_t at = reg(dma(kFiberOut, kAddress)), bytes = reg(dma(kFiberOut, kLength));
+void Cab::send_by_register() {
+  const uint32_t control = std::exchange(out_.control, kFailed), bytes = out_.length;
   const uint32_t commands = control & kPacket ? control >> kCommandShift & 0xff : bytes;
-  if (!in_data_ram(at, bytes) || commands > bytes || bytes > kInputBytes || out_is_busy())
-    return fail(kFiberOut);
-  Bytes item(memory_.begin() + at, memory_.begin() + at + commands);
+  if (!in_data_ram(out_.address, bytes) || commands > bytes || bytes > kInputBytes ||
+      out_is_busy() || (bytes == 0 && !(control & kPacket)))
+    return;
+  const std::span all = memory_.subspan(out_.address, bytes);
+  Bytes item(all.begin(), all.begin() + commands);
   if (control & kPacket) {
-    const std::span<const std::byte> data = memory(at + commands, bytes - commands);
+    const std::span<const std::byte> data = all.subspan(commands);
     add_packet(&item, {data});
-    reg(dma(kFiberOut, kChecksum)) = crc32(data);
+    out_.checksum = crc32(data);
     if (control & kCloseAll) add_command(&item, kCloseEvery);
   }
-  if (item.empty()) return fail(kFiberOut);
-  reg(dma(kFiberOut, kControl)) = kBusy;
+  out_.control = kBusy;
   start_out(std::move(item));
 }
 
-void Cab::move(uint32_t control) {
-  const uint32_t at = reg(dma(kVme, kAddress)), bytes = reg(dma(kVme, kLength));
-  if (!in_data_ram(at, bytes) || moving_) return fail(kVme);
+void Cab::move() {
+  const uint32_t control = std::exchange(vme_.control, kFailed), at = vme_.address;
+  if (!in_data_ram(at, vme_.length) || moving_) return;
+  const std::span<std::byte> here = memory_.subspan(at, vme_.length);
   moving_ = true;
-  reg(dma(kVme, kControl)) = kBusy;
-  const auto over = [this, life = life_, at, bytes](Status status) {
-    if (life != life_) return;
+  vme_.control = kBusy;
+  const auto over = [this, here, life = processor_.life()](Status status) {
+    if (life != processor_.life()) return;
     moving_ = false;
-    reg(dma(kVme, kControl)) = status == Status::ok ? 0 : uint32_t{kFailed};
-    reg(dma(kVme, kChecksum)) = crc32(memory(at, bytes));
-    wake();
+    vme_.control = status == Status::ok ? 0 : uint32_t{kFailed};
+    vme_.checksum = crc32(here);
+    processor_.wake();
   };
   if (control & kToNode)
-    return board_.bus.dma_write(channel_, reg(kNodeAddress),
-                                {memory_.begin() + at, memory_.begin() + at + bytes}, over);
-  board_.bus.dma_read(channel_, reg(kNodeAddress), bytes,
-                      [this, over, at, life = life_](Status s, std::span<const std::byte> data) {
-                        if (s == Status::ok && life == life_)
-                          std::ranges::copy(data, memory_.begin() + at);
+    return board_.bus.dma_write(channel_, regs_.node_address, {here.begin(), here.end()}, over);
+  board_.bus.dma_read(channel_, regs_.node_address, here.size(),
+                      [=, this, life = processor_.life()](Status s, auto data) {
+                        if (s == Status::ok && life == processor_.life())
+                          std::ranges::copy(data, here.begin());
                         over(s);
                       });
 }
 
 // --- the fibres ------------------------------------------------------------------------------
-
-void Cab::start_out(Bytes item) {
-  pending_ = std::move(item);
-  transmit();
-}
 
 void Cab::transmit() {
   if (pending_.empty() || sending_ || !board_.port.ready()) return;
@@ -182,9 +157,9 @@ void Cab::transmit() {
 }
 
 void Cab::port_ready() {
-  if (std::exchange(sending_, false)) reg(dma(kFiberOut, kControl)) &= ~uint32_t{kBusy};
+  if (std::exchange(sending_, false)) out_.control &= ~uint32_t{kBusy};
   transmit();
-  wake();
+  processor_.wake();
 }
 
 void Cab::arrive(Packet&& packet) {
@@ -195,7 +170,7 @@ void Cab::arrive(Packet&& packet) {
   }
   if (is_signal(packet.bytes, kReply)) {
     if (firmware_) firmware_->replied(reply_of(packet.bytes));
-    return wake();
+    return processor_.wake();
   }
   Item item(packet.bytes);
   if (item.packet.empty()) {
@@ -211,9 +186,7 @@ void Cab::arrive(Packet&& packet) {
 }
 
 void Cab::arm_in(uint32_t at, uint32_t bytes) {
-  reg(dma(kFiberIn, kAddress)) = at;
-  reg(dma(kFiberIn, kLength)) = bytes;
-  reg(dma(kFiberIn, kControl)) = kBusy;
+  in_ = {at, bytes, kBusy, in_.checksum};
   armed_ = true;
   receive();
 }
@@ -226,45 +199,30 @@ void Cab::receive() {
   armed_ = false;
   has_input_ = true;
   const std::span<const std::byte> in = item.data();
-  const bool fits = in.size() >= kSumBytes && in.size() - kSumBytes <= reg(dma(kFiberIn, kLength));
+  const bool fits = in.size() >= kSumBytes && in.size() - kSumBytes <= in_.length &&
+                    in_data_ram(in_.address, in_.length);
   const auto data = in.first(fits ? in.size() - kSumBytes : 0);
-  std::ranges::copy(data, memory_.begin() + reg(dma(kFiberIn, kAddress)));
-  reg(dma(kFiberIn, kLength)) = static_cast<uint32_t>(data.size());
-  reg(dma(kFiberIn, kControl)) = fits ? 0 : uint32_t{kFailed};
-  reg(dma(kFiberIn, kChecksum)) = fits ? crc32(data) ^ load_little<uint32_t>(&in[data.size()]) : 0;
-  wake();
-}
-
-uint32_t Cab::take_input() {
-  has_input_ = false;
-  const bool good = !(reg(dma(kFiberIn, kControl)) & kFailed) && !reg(dma(kFiberIn, kChecksum));
-  bad_ += !good;
-  return good ? reg(dma(kFiberIn, kLength)) : 0;
+  std::ranges::copy(data, memory_.begin() + (fits ? in_.address : 0));
+  in_.length = static_cast<uint32_t>(data.size());
+  in_.control = fits ? 0 : uint32_t{kFailed};
+  in_.checksum = fits ? crc32(data) ^ load_little<uint32_t>(&in[data.size()]) : 0;
+  processor_.wake();
 }
 
 // --- the kernel driver -------------------------------------------------------------------------
 
-Status Cab::control(unsigned, const Control& in, Control* out) {
-  const auto name = std::as_bytes(std::span(in.words).first(2));
-  if (in.call == kBoot && in.words[0] - kReliableProtocol < 2 && board_.nodes <= kNodes) {
-    boot(static_cast<Protocol>(in.words[0]));
-    return Status::ok;
-  }
-  if (in.call == kJoin && in.words[2] <= name.size()) {
-    uint32_t group = 0;
-    const Status status = board_.manager.join(name.first(in.words[2]), board_.node, &group);
-    out->words[0] = group;
-    return status;
-  }
-  if (in.call != kLeave) return Status::invalid;
-  board_.manager.leave(static_cast<uint32_t>(in.words[0]), board_.node);
+Status Cab::control(unsigned context, const Control& in, Control* out) {
+  if (in.call == kJoin || in.call == kLeave)
+    return board_.group_call(static_cast<GroupCall>(in.call - kJoin), context, in, out);
+  if (in.call != kBoot || in.words[0] - kReliableProtocol >= 2 || board_.nodes > kNodes)
+    return Status::invalid;
+  boot(static_cast<Protocol>(in.words[0]));
   return Status::ok;
 }
 
 std::string Cab::report() const {
-  const auto ull = [](uint64_t value) { return static_cast<unsigned long long>(value); };
   return format_text("%llu packets out, %llu in, %llu bad, %llu lost, %llu accesses refused%s",
-                     ull(packets_out_), ull(packets_in_), ull(bad_), ull(lost_), ull(faults_),
+                     packets_out_, packets_in_, bad_, lost_, faults_,
                      firmware_ ? ("; " + firmware_->report()).c_str() : "");
 }
 

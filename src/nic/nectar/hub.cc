@@ -10,12 +10,6 @@
 #include "core/base/little_endian.h"
 
 namespace torii::nic::nectar {
-namespace {
-
-constexpr uint64_t kCycleNs = 70;  // of the controller: one command
-constexpr uint64_t kPassNs = 350;  // of a byte, over a connection that is there
-
-}  // namespace
 
 // --- items -----------------------------------------------------------------------------------
 
@@ -99,6 +93,8 @@ class Hub final : public Switch {
   }
 
  private:
+  static constexpr uint64_t kCycleNs = 70;  // of the controller: one command
+  static constexpr uint64_t kPassNs = 350;  // of a byte, over a connection that is there
   static constexpr unsigned kNobodyHas = ~0u;
   struct Waiting {
     Packet packet;
@@ -146,7 +142,7 @@ class Hub final : public Switch {
     for (const Waiting& waiting : std::exchange(ports_[in].queue, {})) lose(in, waiting.item);
     release(in);
   }
-  bool carry_out(unsigned in, Item* item, uint64_t* ready_ns);
+  uint64_t carry_out(unsigned in, Item* item);
   bool pass(unsigned in);
   void serve(unsigned in) {
     while (!ports_[in].queue.empty() && pass(in)) continue;
@@ -182,8 +178,7 @@ void Hub::link_arrive(Link& link, Packet&& packet) {
   Item item(packet.bytes);
   if (!item.waits && item.packet.empty()) {
     dropped_ += item.commands.empty();
-    uint64_t ready_ns;
-    static_cast<void>(carry_out(in, &item, &ready_ns));
+    carry_out(in, &item);
     for (const unsigned output : outputs_of(in))
       if (!item.commands.empty()) steal(output, item.bytes(), packet);
     if (item.closes) take_down(in);
@@ -221,28 +216,28 @@ void Hub::release(unsigned in) {
 }
 
 // Carries out the commands for this HUB, all of them or, as long as one has to wait, none, and
-// removes them. False: it waits.
-bool Hub::carry_out(unsigned in, Item* item, uint64_t* ready_ns) {
+// removes them. Returns when what is left can pass; 0: it waits.
+uint64_t Hub::carry_out(unsigned in, Item* item) {
   const auto is_for_us = [&](const HubCommand& c) { return c.hub == number_ && exists(c.output); };
   for (const HubCommand& c : item->commands)
     if (is_for_us(c) && c.opens_with_retry() &&
         (!is_free(in, c.output) || (c.opcode == kTestOpenRetry && !ports_[c.output].ready)))
-      return false;
+      return 0;
   const uint64_t now = engine_.now_ns();
-  *ready_ns = now + kPassNs;
+  uint64_t ready_ns = now + kPassNs;
   for (const HubCommand& c : item->commands) {
     if (!is_for_us(c)) continue;
     Port& port = ports_[c.output];
     if (c.opcode == kOpen && !is_free(in, c.output)) {  // what follows was for those behind it
       lose(in, *item);
       *item = {};
-      return true;
+      return ready_ns;
     }
     if (c.opcode == kOpen || c.opens_with_retry()) {
       port.holder = in;
       next_ = (in + 1) % static_cast<unsigned>(ports_.size());
       controller_ns_ = std::max(now, controller_ns_) + kCycleNs;
-      *ready_ns = controller_ns_ - kCycleNs + options_.latency_ns;
+      ready_ns = controller_ns_ - kCycleNs + options_.latency_ns;
     } else if (c.opcode == kLock && is_free(in, c.output)) {
       port.locker = in;
     } else if (c.opcode == kClose) {
@@ -253,19 +248,19 @@ bool Hub::carry_out(unsigned in, Item* item, uint64_t* ready_ns) {
   }
   for (const HubCommand& c : item->commands)
     if (is_for_us(c) && (c.opcode == kStatus || c.opcode == kOpenRetryReply))
-      engine_.at(*ready_ns, [this, in, c] {
+      engine_.at(ready_ns, [this, in, c] {
         tell(in, c.output, c.opcode == kStatus ? 0 : uint32_t{kStatusOpened});
       });
   std::erase_if(item->commands, [&](const HubCommand& c) { return c.hub == number_; });
-  return true;
+  return ready_ns;
 }
 
 // The first item of that input. False: it waits.
 bool Hub::pass(unsigned in) {
   Waiting& head = ports_[in].queue.front();
   if (!head.ready_ns) {
-    if (carry_out(in, &head.item, &head.ready_ns))
-      engine_.at(head.ready_ns, [this, in] { serve(in); });
+    head.ready_ns = carry_out(in, &head.item);
+    if (head.ready_ns) engine_.at(head.ready_ns, [this, in] { serve(in); });
     return false;
   }
   if (head.ready_ns > engine_.now_ns()) return false;
@@ -276,9 +271,8 @@ bool Hub::pass(unsigned in) {
     if (!is_over && !ports_[output].out->ready()) return false;
   Waiting first = std::move(head);
   ports_[in].queue.pop_front();
-  if (is_over) return true;
-  if (outputs.empty()) {
-    lose(in, first.item);
+  if (is_over || outputs.empty()) {
+    if (!is_over) lose(in, first.item);
     return true;
   }
   const bool has_packet = !first.item.packet.empty();

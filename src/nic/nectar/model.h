@@ -4,47 +4,32 @@
 // Nectar's CAB: memories, page protection, DMA, the fibres, and what runs its firmware.
 #pragma once
 
-#include <array>
-#include <cstring>
+#include <deque>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "nic/model.h"
 #include "nic/nectar/hub.h"
 #include "nic/nectar/regs.h"
+#include "nic/processor.h"
 
 namespace torii::nic::nectar {
 
 inline constexpr uint64_t kStepNs = 1000;  // of the firmware; an assumption
 
-// The firmware: a state machine on the board.
-class Firmware {
- public:
-  virtual ~Firmware() = default;
-  // Does one thing that is to be done, and says how long that takes; 0: there is none.
-  virtual uint64_t step() = 0;
-  virtual void replied(const HubReply& reply) = 0;
-  // Nothing that the node has asked for is still to leave.
-  virtual bool idle() const = 0;
-  virtual std::string report() const = 0;
-};
+class Firmware;
 
 class Cab final : public Model {
  public:
-  explicit Cab(const Board& board)
-      : board_(board),
-        channel_(board.bus.add_channel()),
-        memory_(board.memory),
-        rights_(kDomains * kPagesOfDomain) {}
+  explicit Cab(const Board& board);
+  ~Cab() override;
 
-  void open(unsigned, Name name, uint64_t) override {
-    reset();
-    name_ = name;
-  }
-  bool idle(unsigned) const override {
-    return !firmware_ || (firmware_->idle() && !has_command() && !out_is_busy());
-  }
+  void open(unsigned context, Name name, uint64_t shared_address) override;
+  bool idle(unsigned context) const override;
   void gone(unsigned) override { open(0, kNobody, 0); }
   void bus_write(unsigned context, uint32_t at, std::span<const std::byte> bytes) override;
   uint32_t bus_read(unsigned context, uint32_t at) override;
@@ -53,63 +38,35 @@ class Cab final : public Model {
   void port_ready() override;
   void port_down() override {
     sending_ = false;
-    wake();
+    processor_.wake();
   }
   std::string report() const override;
 
-  // --- for the firmware ------------------------------------------------------------------------
-  Name name() const { return name_; }
-  uint32_t node() const { return board_.node; }
-  uint64_t now_ns() const { return board_.engine.now_ns(); }
-  Manager& manager() { return board_.manager; }
-  std::span<std::byte> memory(size_t at, size_t bytes) { return memory_.subspan(at, bytes); }
-  // A step follows then, whatever happens meanwhile.
-  void wake_at(uint64_t ns) {
-    board_.engine.at(ns, [this, life = life_] {
-      if (life == life_) wake();
-    });
-  }
-  bool take_command(Entry* out);
-  void tell(const Entry& event);
-  // Sends it as soon as the fibre is free and, if it is to be stored, the HUB is ready.
-  void start_out(Bytes item);
-  bool out_is_busy() const { return sending_ || !pending_.empty(); }
-  void stop_out() { pending_.clear(); }
-  void steal(Bytes item) { board_.port.steal(std::move(item)); }
-  void set_ready() { ready_ = true; }
-  void arm_in(uint32_t at, uint32_t bytes);
-  bool has_input() const { return has_input_; }
-  // Bytes that came in; 0: their checksum is wrong, or they were too many.
-  uint32_t take_input();
-
  private:
-  template <typename T>
-  T load(size_t at) const {  // inside, as constants are
-    T out;
-    std::memcpy(&out, &memory_[at], sizeof(T));
-    return out;
-  }
-  void store_word(size_t at, uint32_t value) {  // after what it tells of
-    __atomic_store_n(reinterpret_cast<uint32_t*>(&memory_[kDataRam + at]), value, __ATOMIC_RELEASE);
-  }
-  bool has_command() const {
-    return load<uint32_t>(kDataRam + offsetof(Shared, commands)) != taken_;
-  }
-  uint32_t& reg(uint32_t at) { return regs_[(at - kRegisters) / 4]; }
-  void fail(DmaChannel channel) { reg(dma(channel, kControl)) = kFailed; }
+  friend class Firmware;
+  struct DmaRegisters {
+    uint32_t address, length, control, checksum;
+  };
+
   bool in_data_ram(uint32_t at, uint64_t bytes) const {
     return at >= kDataRam && at - kDataRam <= kDataBytes && bytes <= kDataBytes - (at - kDataRam);
   }
   bool may(uint32_t at, uint8_t right);
   void set(uint32_t at, uint32_t value);
-  void send_by_register(uint32_t control);
-  void move(uint32_t control);
+  void send_by_register();
+  void move();
   void reset();
   void boot(Protocol protocol);
-  void signal();
-  void wake() { run_after(kStepNs); }
-  void run_after(uint64_t ns);
+  uint32_t& reg(uint32_t at) { return reinterpret_cast<uint32_t*>(&regs_)[(at - kRegisters) / 4]; }
+  // Sends it as soon as the fibre is free and, if it is to be stored, the HUB is ready.
+  void start_out(Bytes item) {
+    pending_ = std::move(item);
+    transmit();
+  }
+  bool out_is_busy() const { return sending_ || !pending_.empty(); }
   void transmit();
+  void steal(Bytes item) { board_.port.steal(std::move(item)); }
+  void arm_in(uint32_t at, uint32_t bytes);
   void receive();
   void lose() {  // what has come in
     lost_++;
@@ -120,21 +77,99 @@ class Cab final : public Model {
   const unsigned channel_;  // of DMA over VME
   const std::span<std::byte> memory_;
   std::vector<uint8_t> rights_;  // by domain and page
-  std::array<uint32_t, 16> regs_{};
+  struct {
+    DmaRegisters channels[3];
+    uint32_t node_address;
+  } regs_{};
+  DmaRegisters &out_ = regs_.channels[kFiberOut], &in_ = regs_.channels[kFiberIn],
+               &vme_ = regs_.channels[kVme];
   Name name_ = kNobody;
+  Processor<Shared> processor_;
   std::unique_ptr<Firmware> firmware_;  // null: it does not run
-  uint64_t life_ = 0;                   // later events are for another one
-  bool running_ = false;                // an event will run it
-  uint32_t taken_ = 0, told_ = 0;
-  bool ready_ = true;     // the HUB has room for a packet
-  Bytes pending_;         // to be sent
-  bool sending_ = false;  // and one is
-  Item queue_;            // the input queue has room for one packet
+  bool ready_ = true;                   // the HUB has room for a packet
+  Bytes pending_;                       // to be sent
+  bool sending_ = false;                // and one is
+  Item queue_;                          // the input queue has room for one packet
   bool armed_ = false, has_input_ = false, moving_ = false;
-  uint64_t packets_out_ = 0, packets_in_ = 0, bad_ = 0, lost_ = 0, faults_ = 0;
+  unsigned long long packets_out_ = 0, packets_in_ = 0, bad_ = 0, lost_ = 0, faults_ = 0;
 };
 
-std::unique_ptr<Firmware> make_firmware(Cab& cab, Protocol protocol);
+// The firmware: a state machine on the board. See firmware.cc.
+class Firmware {
+ public:
+  Firmware(Cab& cab, bool reliable) : cab_(cab), reliable_(reliable), pairs_(kNodes) {
+    cab_.arm_in(kInputAt, kInputBytes);
+  }
+  uint64_t step();
+  void replied(const HubReply& reply);
+  // Nothing that the node has asked for is still to leave.
+  bool idle() const { return out_.empty() && state_ == State::idle; }
+  std::string report() const;
+
+ private:
+  enum class State { idle, prepared, opening, sending, looking };
+  enum FrameKind : uint32_t { kData, kAck };
+  struct Target {
+    Name to;
+    uint32_t sequence;  // of an acknowledgement: the next one that is wanted
+  };
+  struct Out {
+    uint32_t slot, bytes;
+    std::vector<Target> targets;  // that have still to acknowledge it
+    uint64_t deadline_ns = 0;     // 0: it is to be sent
+    unsigned tries = 0;
+  };
+  struct Seen {
+    uint32_t status = 0;
+    uint64_t at_ns = 0;
+  };
+  static constexpr uint32_t kNoSlot = ~0u;
+
+  uint64_t now_ns() const { return cab_.board_.engine.now_ns(); }
+  void enter(State state, uint64_t at_most_ns);
+  void accept(const Entry& command);
+  void finish();
+  void purge(Out* out);
+  void expire();
+  std::vector<SwitchOutput> way_to(Name to) {
+    return cab_.board_.manager.way(cab_.board_.node, endpoint_of(to), choice_);
+  }
+  bool prepare();
+  void build(const std::vector<Target>& targets, FrameKind kind, std::span<const std::byte> frame);
+  void transmit();
+  void sent();
+  Out* current();
+  // Recovery.
+  void look();
+  void ask();
+  void command_at_hub(Opcode opcode);
+  void judge(const HubReply& reply);
+  void give_up();
+  // Receiving.
+  void receive();
+  void acknowledged(Name from, uint32_t next);
+  void take(Name from, uint32_t sequence, std::span<const std::byte> frame);
+  bool deliver(Name from, std::span<const std::byte> frame);
+
+  Cab& cab_;
+  const bool reliable_;
+  std::vector<Sequence> pairs_;  // by node
+  std::deque<Out> out_;          // in the order in which they are to be sent
+  std::set<uint32_t> acks_;      // nodes that are owed one
+  std::deque<uint32_t> free_;    // slots for what comes
+  // The item that is being sent.
+  State state_ = State::idle;
+  uint64_t deadline_ns_ = 0;  // of the state
+  uint32_t slot_ = kNoSlot;   // of which frame; kNoSlot: an acknowledgement
+  Bytes opening_, item_;      // commands of a circuit; what follows, or the packet
+  size_t missing_ = 0;        // replies
+  std::vector<SwitchOutput> way_;
+  size_t at_ = 0;                                       // on the way: the HUB that is asked
+  std::map<std::pair<uint32_t, uint32_t>, Seen> seen_;  // by HUB and output
+  uint32_t choice_ = 0;                                 // among ways that are as good
+  unsigned long long again_ = 0, full_ = 0, given_up_ = 0, closed_ = 0, set_ = 0;
+};
+
 std::unique_ptr<Model> make_model(const Board& board);
 
 // 100 Mbit/s a fibre; HUBs of 16 ports that take 700 ns to set up a connection and pass the first
@@ -148,14 +183,7 @@ inline constexpr CardKind kKind = {
     .shared_bytes = 64 << 10,
     .memory_bytes = kRegisters,
     .source_routed = true,
-    .link = {.rate = 1e8,
-             .delay_ns = 50,
-             .overhead = 1,
-             .head = 0,
-             .buffers = 4,
-             .window = 0,
-             .timeout_ns = 20000,
-             .tries = 8},
+    .link = {.rate = 1e8, .overhead = 1, .head = 0},
     .bus = {.write_ns = 1140,
             .read_ns = 1140,
             .read_busy_ns = 1140,
@@ -164,7 +192,7 @@ inline constexpr CardKind kKind = {
             .dma_write_rate = 10e6,
             .dma_setup_ns = 0,
             .dma_burst = 1024},
-    .crossbar = {.latency_ns = 700, .ports = 16, .cut_through = true},
+    .crossbar = {.latency_ns = 700, .ports = 16},
     .make = make_model,
     .make_switch = make_hub,
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/base/little_endian.h"
 #include "core/base/log.h"
 #include "nic/qsnet/model.h"
 
@@ -51,20 +52,18 @@ void Elan::bus_write(unsigned context, uint32_t at, std::span<const std::byte> b
     std::ranges::copy(bytes, &processes_[context].sdram[at - kSdram]);
     return;
   }
-  for (size_t i = 0; i < bytes.size(); i += 4) {
-    uint32_t value;
-    std::memcpy(&value, &bytes[i], sizeof(value));
-    const auto reg = at + static_cast<uint32_t>(i);
-    if (reg == kWake) {
+  for (; !bytes.empty(); bytes = bytes.subspan(4), at += 4) {
+    const auto value = load_little<uint32_t>(bytes.data());
+    if (at == kWake) {
       processes_[context].wakes = true;
       processes_[context].seen = value;
       signal(context);
-    } else if (reg == kStartDma || reg == kSetEvent) {
+    } else if (at == kStartDma || at == kSetEvent) {
       processes_[context].commands++;
-      board_.engine.after(kStepNs, [this, context, name = processes_[context].name, reg, value] {
+      board_.engine.after(kStepNs, [this, context, name = processes_[context].name, at, value] {
         if (!is_there(context, name)) return;
         processes_[context].commands--;
-        reg == kStartDma ? start_dma(context, value) : set_event(context, value);
+        at == kStartDma ? start_dma(context, value) : set_event(context, value);
       });
     } else {
       refused_++;
@@ -162,7 +161,7 @@ Status Elan::control(unsigned context, const Control& in, Control* out) {
     case kJoin:
     case kLeave:
     case kMember:
-      return group(context, in, out);
+      return board_.group_call(static_cast<GroupCall>(in.call - kJoin), context, in, out);
     default:
       return Status::unsupported;
   }
@@ -210,41 +209,11 @@ void Elan::sweep(unsigned context) {
   pump();
 }
 
-Status Elan::group(unsigned context, const Control& in, Control* out) {
-  const uint32_t endpoint = board_.node * board_.contexts + context;
-  const auto number = static_cast<uint32_t>(in.words[0]);
-  std::byte name[16];
-  switch (in.call) {
-    case kMember: {
-      const std::vector<Name> members = board_.manager.members(number);
-      out->words[0] = in.words[1] < members.size() ? members[in.words[1]] : kNobody;
-      return Status::ok;
-    }
-    case kLeave:
-      board_.manager.leave(number, endpoint);
-      processes_[context].groups.erase(number);
-      return Status::ok;
-    default: {
-      if (in.words[2] == 0 || in.words[2] > sizeof(name)) return Status::invalid;
-      std::memcpy(name, in.words.data(), sizeof(name));
-      uint32_t joined;
-      const Status status =
-          board_.manager.join(std::span(name).first(in.words[2]), endpoint, &joined);
-      if (status != Status::ok) return status;
-      processes_[context].groups.insert(joined);
-      out->words[0] = joined;
-      return Status::ok;
-    }
-  }
-}
-
 std::string Elan::report() const {
-  const auto ull = [](uint64_t value) { return static_cast<unsigned long long>(value); };
   return format_text(
       "%llu packets out, %llu in, %llu sent again, %llu without a token, %llu traps, %llu table "
       "walks, %llu faults, %llu refused",
-      ull(packets_out_), ull(packets_in_), ull(resends_), ull(lost_), ull(traps_), ull(walks_),
-      ull(faults_), ull(refused_));
+      packets_out_, packets_in_, resends_, lost_, traps_, walks_, faults_, refused_);
 }
 
 std::unique_ptr<Model> make_model(const Board& board) { return std::make_unique<Elan>(board); }

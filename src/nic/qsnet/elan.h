@@ -82,12 +82,11 @@ class Elan final : public Model {
     Name name = kNobody;
     uint64_t shared = 0;
     std::vector<std::byte> sdram;
-    uint32_t commands = 0;  // that are not carried out yet
-    uint32_t dmas = 0;      // that are not over
-    uint32_t events = 0;    // that have fired
-    bool wakes = false;     // with an interrupt, when there are more than
-    uint32_t seen = 0;      // those
-    std::set<uint32_t> groups;
+    uint32_t commands = 0;                // that are not carried out yet
+    uint32_t dmas = 0;                    // that are not over
+    uint32_t events = 0;                  // that have fired
+    bool wakes = false;                   // with an interrupt, when there are more than
+    uint32_t seen = 0;                    // those
     std::map<uint64_t, Seen> seen_flows;  // by endpoint and kind
     std::map<uint64_t, OpenSlot> slots;   // by sender and kind
     std::map<uint32_t, Get> gets;         // by descriptor
@@ -166,7 +165,6 @@ class Elan final : public Model {
   void fired(unsigned context);
   void signal(unsigned context);
   bool translate(unsigned context, uint64_t at, size_t* bytes, uint64_t* address);
-  Status group(unsigned context, const Control& in, Control* out);
   Status route(unsigned context, Name name);
   void sweep(unsigned context);
   uint32_t node_of(Name name) const { return endpoint_of(name) / board_.contexts; }
@@ -200,11 +198,13 @@ class Elan final : public Model {
   Answer take_range(const Body& body, std::span<const std::byte> data);
   Answer take(const Body& body, std::span<const std::byte> data);
   static Answer check(Seen& seen, const Body& body, bool may_overtake, bool* again);
-  static void take_note(Seen& seen, const Body& body);
+  static void take_note(Seen& seen, const Body& body) {
+    seen.numbers |= uint64_t{1} << (body.number - seen.first);
+  }
   static uint64_t slot_key(const Body& body) { return uint64_t{body.operation} << 32 | body.from; }
   bool has_slot(unsigned context) const;
   Answer fill_slot(unsigned context, const Body& body, std::span<const std::byte> data);
-  void end_slot(unsigned context, Name name, uint32_t number);
+  std::function<Status(Status)> end_of_slot(unsigned context, uint32_t number);
   void void_slot(unsigned context, uint64_t key);
   Answer put(unsigned context, const Body& body, std::span<const std::byte> data);
   Answer serve_get(unsigned context, const Body& body, std::span<const std::byte> data);
@@ -235,8 +235,8 @@ class Elan final : public Model {
   std::deque<Store> stores_;         // the first one is under way
   bool storing_ = false;
 
-  uint64_t packets_out_ = 0, packets_in_ = 0, resends_ = 0, lost_ = 0, refused_ = 0, traps_ = 0,
-           walks_ = 0, faults_ = 0;
+  unsigned long long packets_out_ = 0, packets_in_ = 0, resends_ = 0, lost_ = 0, refused_ = 0,
+                     traps_ = 0, walks_ = 0, faults_ = 0;
 };
 
 }  // namespace torii::nic::qsnet

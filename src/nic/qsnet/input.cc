@@ -85,9 +85,7 @@ void Elan::store_next() {
 Answer Elan::check(Seen& seen, const Body& body, bool may_overtake, bool* again) {
   *again = false;
   if (seen.name != body.from) {
-    // A process and the one that had its endpoint before.
-    if (seen.name != kNobody && static_cast<int16_t>((body.from >> 16) - (seen.name >> 16)) < 0)
-      return Answer::no_process;
+    if (seen.name != kNobody && is_earlier(body.from, seen.name)) return Answer::no_process;
     seen = {};
     seen.name = body.from;
   }
@@ -104,10 +102,6 @@ Answer Elan::check(Seen& seen, const Body& body, bool may_overtake, bool* again)
   return Answer::ok;
 }
 
-void Elan::take_note(Seen& seen, const Body& body) {
-  seen.numbers |= uint64_t{1} << (body.number - seen.first);
-}
-
 Answer Elan::take(const Body& body, std::span<const std::byte> data) {
   const uint32_t context = endpoint_of(body.to) - board_.node * board_.contexts;
   if (context >= processes_.size() || body.to == kNobody || !is_there(context, body.to))
@@ -121,19 +115,10 @@ Answer Elan::take(const Body& body, std::span<const std::byte> data) {
   bool again;
   Answer answer = check(seen, body, may_overtake, &again);
   if (answer != Answer::ok || again) return answer;
-  switch (body.operation) {
-    case kDmaQueue:
-      answer = fill_slot(context, body, data);
-      break;
-    case kDmaWrite:
-      answer = put(context, body, data);
-      break;
-    case kDmaRead:
-      answer = serve_get(context, body, data);
-      break;
-    default:
-      answer = Answer::no_memory;
-  }
+  answer = body.operation == kDmaQueue   ? fill_slot(context, body, data)
+           : body.operation == kDmaWrite ? put(context, body, data)
+           : body.operation == kDmaRead  ? serve_get(context, body, data)
+                                         : Answer::no_memory;
   if (answer == Answer::ok) take_note(seen, body);
   return answer;
 }
@@ -144,11 +129,12 @@ Answer Elan::take_range(const Body& body, std::span<const std::byte> data) {
   bool again;
   Answer answer = check(seen, body, false, &again);
   if (answer != Answer::ok || again) return answer;
+  const std::vector<Name> members = board_.manager.members(body.to);
   for (const bool is_trial : {true, false}) {
     for (unsigned context = 0; context < processes_.size(); context++) {
       const Process& process = processes_[context];
-      const bool is_member =
-          process.name != kNobody && process.name != body.from && process.groups.contains(body.to);
+      const bool is_member = process.name != kNobody && process.name != body.from &&
+                             std::ranges::find(members, process.name) != members.end();
       if (body.operation == kDmaTest) {
         const bool fired = !is_member ||
                            !has(static_cast<uint32_t>(body.address), sizeof(Event), 8) ||
@@ -215,25 +201,25 @@ Answer Elan::fill_slot(unsigned context, const Body& body, std::span<const std::
   store.bytes.insert(store.bytes.end(), data.begin(), data.end());
   if (body.flags & kLast) {
     process.slots.erase(key);
-    store.then = [this, context, name = process.name, number = slot.number](Status status) {
-      end_slot(context, name, number);
-      return status;
-    };
+    store.then = end_of_slot(context, slot.number);
   }
   arriving_.push_back(std::move(store));
   return Answer::ok;
 }
 
-void Elan::end_slot(unsigned context, Name name, uint32_t number) {
-  if (!is_there(context, name)) return;
-  Process& process = processes_[context];
-  process.filling[number - process.front] = false;
-  auto queue = load<Queue>(context, kQueueAt);
-  for (; !process.filling.empty() && !process.filling.front(); process.filling.pop_front()) {
-    queue.front = ++process.front;
-    store(context, kQueueAt, queue);
-    set_event(context, queue.event);
-  }
+std::function<Status(Status)> Elan::end_of_slot(unsigned context, uint32_t number) {
+  return [this, context, number, name = processes_[context].name](Status status) {
+    if (!is_there(context, name)) return status;
+    Process& process = processes_[context];
+    process.filling[number - process.front] = false;
+    auto queue = load<Queue>(context, kQueueAt);
+    for (; !process.filling.empty() && !process.filling.front(); process.filling.pop_front()) {
+      queue.front = ++process.front;
+      store(context, kQueueAt, queue);
+      set_event(context, queue.event);
+    }
+    return status;
+  };
 }
 
 // The frame will never be complete.
@@ -244,10 +230,7 @@ void Elan::void_slot(unsigned context, uint64_t key) {
   Store store;
   store.address = slot.address;
   store.bytes.resize(sizeof(SlotHeader));  // of nobody
-  store.then = [this, context, name = process.name, number = slot.number](Status status) {
-    end_slot(context, name, number);
-    return status;
-  };
+  store.then = end_of_slot(context, slot.number);
   add_store(std::move(store));
 }
 

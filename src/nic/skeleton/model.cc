@@ -76,7 +76,7 @@ class SkeletonModel final : public Model {
   bool fetching_ = false;
   bool down_ = false;           // the cable: what is to leave is lost
   std::deque<Packet> arrived_;  // that wait for a completion
-  uint64_t refused_ = 0, frames_out_ = 0, frames_in_ = 0;
+  unsigned long long refused_ = 0, frames_out_ = 0, frames_in_ = 0;
 };
 
 void SkeletonModel::open(unsigned, Name name, uint64_t shared_address) {
@@ -232,9 +232,7 @@ void SkeletonModel::signal() {
 }
 
 std::string SkeletonModel::report() const {
-  return format_text(
-      "%llu frames out, %llu in, %llu refused", static_cast<unsigned long long>(frames_out_),
-      static_cast<unsigned long long>(frames_in_), static_cast<unsigned long long>(refused_));
+  return format_text("%llu frames out, %llu in, %llu refused", frames_out_, frames_in_, refused_);
 }
 
 }  // namespace

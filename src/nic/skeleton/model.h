@@ -19,7 +19,7 @@ inline constexpr CardKind kKind = {
     .source_routed = false,
     .link = {.window = 8},
     .bus = {},
-    .crossbar = {.latency_ns = 300, .ports = 32, .cut_through = true},
+    .crossbar = {.ports = 32},
     .make = make_model,
 };
 

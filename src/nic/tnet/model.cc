@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/base/little_endian.h"
 #include "core/base/log.h"
 #include "nic/mmu.h"
 
@@ -104,6 +105,7 @@ class TnetModel final : public Model {
   Status map_index(unsigned context, const Control& in);
   Status queue(unsigned context, const Control& in);
   Status group(unsigned context, const Control& in, Control* out);
+  void validate(unsigned context, uint64_t destination);
 
   static constexpr unsigned kKernel = 100, kFree = 101;  // beside the contexts: who has the lock
 
@@ -128,7 +130,8 @@ class TnetModel final : public Model {
   bool fetching_ = false;
   std::vector<Store> stores_;  // of the packet that arrives
 
-  uint64_t packets_out_ = 0, packets_in_ = 0, bad_destinations_ = 0, bad_pages_ = 0, refused_ = 0;
+  unsigned long long packets_out_ = 0, packets_in_ = 0, bad_destinations_ = 0, bad_pages_ = 0,
+                     refused_ = 0;
 };
 
 // --- processes -------------------------------------------------------------------------------
@@ -173,28 +176,26 @@ void TnetModel::bus_write(unsigned context, uint32_t at, std::span<const std::by
     refused_++;
     return;
   }
-  for (size_t i = 0; i < bytes.size(); i += 4) {
-    uint32_t value;
-    std::memcpy(&value, &bytes[i], sizeof(value));
-    const uint32_t reg = at + static_cast<uint32_t>(i);
-    if (reg == kMask) {
+  for (; !bytes.empty(); bytes = bytes.subspan(4), at += 4) {
+    const auto value = load_little<uint32_t>(bytes.data());
+    if (at == kMask) {
       processes_[context].mask = value;
       raise(context, 0);
     } else if (lock_ != context) {
       refused_++;
-    } else if (reg == kLock) {
+    } else if (at == kLock) {
       lock_ = kFree;
       next_transfer();
-    } else if (reg == kDestination) {
+    } else if (at == kDestination) {
       written_.destination = value;
-    } else if (reg == kLength) {
+    } else if (at == kLength) {
       written_.words = value;
-    } else if (reg == kTarget) {
+    } else if (at == kTarget) {
       written_.target = value;
-    } else if (reg == kTargetHigh) {
+    } else if (at == kTargetHigh) {
       written_.target_high = value;
       begin(context, written_);
-    } else if (reg == kBurst) {
+    } else if (at == kBurst) {
       burst_ = value;
     } else {
       refused_++;
@@ -392,15 +393,12 @@ void TnetModel::store_by_table(const Header& header, std::span<const std::byte> 
 
 Status TnetModel::control(unsigned context, const Control& in, Control* out) {
   switch (in.call) {
-    case kValidate: {
-      std::vector<bool>& valid = processes_[context].valid;
+    case kValidate:
       if (in.words[0] > kIdMask ||
           board_.manager.route(board_.node, static_cast<uint32_t>(in.words[0])).empty())
         return Status::unreachable;
-      if (valid.size() <= in.words[0]) valid.resize(in.words[0] + 1);
-      valid[in.words[0]] = true;
+      validate(context, in.words[0]);
       return Status::ok;
-    }
     case kMapPages:
     case kUnmapPages:
       return map(context, in);
@@ -451,37 +449,27 @@ Status TnetModel::queue(unsigned context, const Control& in) {
 }
 
 Status TnetModel::group(unsigned context, const Control& in, Control* out) {
-  const uint32_t endpoint = board_.node * board_.contexts + context;
-  if (in.call == kMember) {
-    const std::vector<Name> members = board_.manager.members(static_cast<uint32_t>(in.words[0]));
-    out->words[0] = in.words[1] < members.size() ? members[in.words[1]] : kNobody;
-    return Status::ok;
-  }
-  if (in.call == kLeave) {
-    board_.manager.leave(static_cast<uint32_t>(in.words[0]), endpoint);
-    return Status::ok;
-  }
-  std::byte name[16];
-  if (in.words[2] == 0 || in.words[2] > sizeof(name)) return Status::invalid;
-  std::memcpy(name, in.words.data(), sizeof(name));
-  uint32_t number;
-  const Status status = board_.manager.join(std::span(name).first(in.words[2]), endpoint, &number);
-  if (status != Status::ok) return status;
-  const uint32_t destination = board_.manager.multicast(number, board_.node);
-  out->words[0] = number;
+  const auto call = static_cast<GroupCall>(in.call - kJoin);
+  const Status status = board_.group_call(call, context, in, out);
+  if (status != Status::ok || call != GroupCall::join) return status;
+  const uint64_t destination =
+      board_.manager.multicast(static_cast<uint32_t>(out->words[0]), board_.node);
   out->words[1] = destination;
-  std::vector<bool>& valid = processes_[context].valid;
-  if (valid.size() <= destination) valid.resize(destination + 1);
-  valid[destination] = true;
+  validate(context, destination);
   return Status::ok;
 }
 
+void TnetModel::validate(unsigned context, uint64_t destination) {
+  std::vector<bool>& valid = processes_[context].valid;
+  if (valid.size() <= destination) valid.resize(destination + 1);
+  valid[destination] = true;
+}
+
 std::string TnetModel::report() const {
-  const auto ull = [](uint64_t value) { return static_cast<unsigned long long>(value); };
   return format_text(
       "%llu packets out, %llu in, %llu to invalid destinations, %llu to unmapped "
       "pages, %llu refused",
-      ull(packets_out_), ull(packets_in_), ull(bad_destinations_), ull(bad_pages_), ull(refused_));
+      packets_out_, packets_in_, bad_destinations_, bad_pages_, refused_);
 }
 
 }  // namespace
