@@ -13,17 +13,18 @@ constexpr uint32_t kFrame = 0;  // of a mailbox, beside RemotePuts::Kind
 }  // namespace
 
 StoringDriver::StoringDriver(const char* name, std::unique_ptr<nic::Card> card,
-                             const DriverEnv& env, uint64_t first_page, uint64_t end_page)
+                             const DriverEnv& env, uint64_t first_page, uint64_t end_page,
+                             uint32_t entered)
     : CardDriver(name, std::move(card), env, Mailboxes::kEndpoints, Mailboxes::kGroups),
       shared_(card_->shared().data()),
+      memory_(*card_, first_page, end_page, entered,
+              [this](uint64_t page, uint64_t pages, uint64_t address, uint32_t access) {
+                return set_pages(page, pages, address, access);
+              }),
       mail_(*this, *card_,
             [this](nic::Name from, uint32_t kind, std::span<const std::byte> frame) {
               return receive(from, kind, frame);
             }),
-      memory_(*card_, first_page, end_page,
-              [this](uint64_t page, uint64_t pages, uint64_t address) {
-                return set_pages(page, pages, address);
-              }),
       puts_(memory_, mail_, peers_, card_->liveness()) {
   caps_.flags = kReliable | kPeerDown | kNeedsReg | kPut;
   caps_.mtu = kMailMax;

@@ -43,7 +43,7 @@ class TnetDriver final : public StoringDriver {
   bool store(nic::Name to, uint64_t address, uint32_t begin, uint32_t bytes) override;
   Status store_memory(nic::Name to, uint64_t target, uint64_t from, uint64_t bytes) override;
   bool allow(nic::Name to) override { return call(kValidate, {node_of(to)}) == Status::ok; }
-  Status set_pages(uint64_t page, uint64_t pages, uint64_t address) override {
+  Status set_pages(uint64_t page, uint64_t pages, uint64_t address, uint32_t) override {
     return call(address ? kMapPages : kUnmapPages, {page, pages, address});
   }
   Status join_group(std::span<const std::byte> name, uint32_t* group) override;
@@ -80,7 +80,7 @@ TnetDriver::TnetDriver(std::unique_ptr<nic::Card> card, const DriverEnv& env)
   caps_.batch_max = 4;
   constexpr uint32_t kFirst = Mailboxes::kCells / kPageBytes;
   static_cast<void>(set_pages(kFirst, Mailboxes::kPool / kPageBytes - kFirst,
-                              info_.shared_address + Mailboxes::kCells));
+                              info_.shared_address + Mailboxes::kCells, kRemoteWrite));
 }
 
 // --- sending ---------------------------------------------------------------------------------
