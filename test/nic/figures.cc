@@ -30,7 +30,7 @@ constexpr Software kBullDogSoftware{.frame_ns = 3970, .dma_ns = 46440, .message_
 constexpr Software kMyricomSoftware{.frame_ns = 56650};
 constexpr Software kNectarSoftware{.frame_ns = 82500};
 constexpr Software kTnetSoftware{.message_ns = 5580};
-constexpr Software kSciSoftware{.message_ns = 2350, .copy_ns = 10};
+constexpr Software kSciSoftware{.message_ns = 2270, .copy_ns = 10};
 
 constexpr uint32_t kPioOnly = nic::myrinet::kFrameMax, kDmaOnly = 0, kBullFrog = 512;
 

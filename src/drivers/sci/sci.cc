@@ -173,11 +173,11 @@ bool SciDriver::store(nic::Name to, uint64_t address, uint32_t begin, uint32_t b
     return true;
   }
   const std::byte* const from = shared_ + buffer_at(i) + begin;
-  const uint32_t last = (at + bytes - 1) / kLineBytes * kLineBytes;
-  const uint32_t front = last > at ? last - at : 0;
-  if (front) card_->write(kWindow + at, from, front);
-  if (front || is_word) card_->write32(kBarrier, 0);
-  card_->write(kWindow + at + front, from + front, bytes - front);
+  for (uint32_t done = 0, n; done < bytes; done += n) {
+    n = std::min(bytes - done, kLineBytes - (at + done) % kLineBytes);
+    if (done + n == bytes && (done > 0 || is_word)) card_->write32(kBarrier, 0);
+    card_->write(kWindow + at + done, from + done, n);
+  }
   return true;
 }
 

@@ -12,7 +12,7 @@
 namespace torii::nic::sci {
 namespace {
 
-constexpr uint64_t kStoreNs = 450;  // from the bus to the ring, with the downstream table
+constexpr uint64_t kStoreNs = 605;  // from the bus to the ring, with the downstream table
 // A processor whose store finds the bridge full waits on the bus. Untimed hosts cannot: their
 // stores wait here.
 constexpr size_t kStoresMax = 1 << 16;

@@ -27,7 +27,6 @@ enum class Result : uint8_t {
   ok,
   busy,         // of an echo: no buffer
   refused,      // no such page, or not these rights
-  failed,       // by its host's memory
   lost,         // it came again when the response was given up
   unreachable,  // on no packet: there is no way
 };
@@ -82,8 +81,7 @@ class SciCard final : public Model {
   };
   struct Vi {
     std::deque<Job> jobs;  // the first one is under way
-    uint64_t serial = 0;   // of that
-    bool has_begun = false;
+    uint64_t serial = 0;   // of that; 0: none has begun
     bool is_broken = false;
   };
   struct Process {
@@ -104,29 +102,22 @@ class SciCard final : public Model {
   struct Downstream {
     uint32_t tag = 0, node = 0, address = 0;  // 0: not valid
   };
-  // A packet that waits to be sent, or for its echo.
-  struct Sending {
-    Bytes packet;
+  struct Kept {  // with a packet that waits to be sent, or for its echo
     bool is_queued = false;
-    uint64_t attempt = 0;
+    uint64_t serial = 0;   // of its use; 0: it is free
+    uint64_t attempt = 0;  // to send it
+    Header header{};       // of the request
+    Bytes packet;
   };
-  struct Request {  // of this card
-    bool is_used = false;
-    Header header{};
+  struct Request : Kept {  // of this card
     unsigned context = 0, vi = kStore;
     Name name = kNobody;
-    uint64_t serial = 0;  // of the job
+    uint64_t job = 0;     // its serial
     uint32_t offset = 0;  // in it
-    Sending sending;
   };
-  struct Served {  // a request of another card, until its response has arrived
-    bool is_used = false;
-    uint64_t serial = 0;
-    Header header{};
+  struct Served : Kept {  // a request of another card, until its response has arrived
     Bytes data;
-    uint32_t bytes = 0;
     std::shared_ptr<Flight> flight;
-    Sending sending;
   };
   struct Node {
     uint32_t next = 1;                      // number of the next request there
@@ -152,23 +143,21 @@ class SciCard final : public Model {
                  unsigned tries = 0);
   void write_host(uint64_t address, Bytes bytes, Bus::WriteDone done, unsigned tries = 0);
 
-  // ring.cc: the initiator, the target
+  // ring.cc
   void pump();
   bool issue_store(unsigned context);
   bool may_send(uint32_t node) const;
   void start(Request request, std::span<const std::byte> data);
-  void transmit(Sending& sending, unsigned context, unsigned channel);
-  void send_request(unsigned i);
-  void send_response(unsigned i);
-  void end_request(unsigned i, Result result, std::span<const std::byte> data);
-  bool is_reached(uint32_t node) { return !board_.manager.route(board_.node, node).empty(); }
+  Kept& kept(unsigned channel, unsigned i);
+  void queue(unsigned channel, unsigned i);
+  void send_kept(unsigned channel);
+  void look_after(unsigned channel, unsigned i, uint64_t attempt);
+  void end_request(unsigned i, Result result, std::span<const std::byte> data = {});
   void take_echo(const Header& header);
-  void take_response(const Header& header, std::span<const std::byte> data);
   void take_request(const Header& header, std::span<const std::byte> data, Packet&& packet);
   bool admits(uint32_t node);
   void serve(unsigned i);
-  void served(unsigned i, uint64_t serial, Status status, std::span<const std::byte> data);
-  void respond(unsigned i, Result result, std::span<const std::byte> data);
+  void respond(unsigned i, Result result, std::span<const std::byte> data = {});
   void echo(const Header& to, Result result);
 
   // dma.cc
@@ -179,8 +168,9 @@ class SciCard final : public Model {
   bool issue_part(unsigned context, unsigned vi);
   void end_part(const Request& request, Result result, std::span<const std::byte> data);
   void settle(unsigned context, unsigned vi);
+  void advance(unsigned context, unsigned vi);
   void complete(unsigned context, unsigned vi);
-  Job* find_job(unsigned context, unsigned vi, Name name, uint64_t serial);
+  Job* find_job(unsigned context, unsigned vi, uint64_t serial);
   bool translate(unsigned context, bool is_checked, uint64_t local, uint64_t* address) const;
   const Downstream* import_of(unsigned context, bool is_checked, uint64_t remote) const;
 
@@ -197,7 +187,7 @@ class SciCard final : public Model {
   std::array<Request, kBuffersMax> requests_;
   std::array<Served, kBuffersMax> served_;
   uint32_t request_buffers_ = kBuffersMax, served_buffers_ = kBuffersMax;
-  std::deque<unsigned> request_queue_, response_queue_;
+  std::array<std::deque<unsigned>, 2> queues_;  // by channel, of requests and responses
   std::deque<Bytes> echoes_;
   std::deque<Refused> refused_;  // nodes that were told `busy`, in that order
   unsigned turn_ = 0;            // of the stores and VIs of all processes

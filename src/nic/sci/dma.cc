@@ -10,15 +10,13 @@ namespace torii::nic::sci {
 namespace {
 
 constexpr uint32_t kFetched = 512;  // bytes of a write, ahead of the ring
-constexpr uint32_t kErrors = ~uint32_t{kDone};
 
 }  // namespace
 
-SciCard::Job* SciCard::find_job(unsigned context, unsigned vi, Name name, uint64_t serial) {
+// The descriptor under way, if it is still that one.
+SciCard::Job* SciCard::find_job(unsigned context, unsigned vi, uint64_t serial) {
   Vi& owner = processes_[context].vis[vi];
-  return is_there(context, name) && owner.serial == serial && !owner.jobs.empty()
-             ? &owner.jobs.front()
-             : nullptr;
+  return owner.serial == serial ? &owner.jobs.front() : nullptr;
 }
 
 // --- tables ----------------------------------------------------------------------------------
@@ -55,42 +53,29 @@ void SciCard::post(unsigned context, unsigned vi, Job job) {
 
 void SciCard::begin(unsigned context, unsigned vi) {
   Vi& owner = processes_[context].vis[vi];
-  if (owner.has_begun || owner.jobs.empty()) return;
+  if (owner.serial || owner.jobs.empty()) return;
   Job& job = owner.jobs.front();
-  owner.has_begun = true;
   owner.serial = ++serials_;
-  const Name name = processes_[context].name;
   uint64_t address;
+  const auto loaded = [this, context, vi, serial = owner.serial](Status status,
+                                                                 std::span<const std::byte> bytes) {
+    Job* const first = find_job(context, vi, serial);
+    if (!first) return;
+    if (status != Status::ok) first->status = kProtectionError;
+    if (!bytes.empty()) std::memcpy(&first->d, bytes.data(), sizeof(Descriptor));
+    if (!first->status) check(context, *first);
+    advance(context, vi);
+  };
   if (owner.is_broken) {
     job.status = kFlushed;
-  } else if (job.is_loaded) {
-    check(context, job);
-  } else if (job.at % sizeof(Descriptor) || !translate(context, false, job.at, &address)) {
+  } else if (!job.is_checked &&
+             (job.at % sizeof(Descriptor) || !translate(context, false, job.at, &address))) {
     job.status = kProtectionError;
-  } else {
-    return read_host(reader_, address, sizeof(Descriptor),
-                     [this, context, vi, name, serial = owner.serial](
-                         Status status, std::span<const std::byte> bytes) {
-                       Job* const loaded = find_job(context, vi, name, serial);
-                       if (!loaded) return;
-                       if (status == Status::ok) {
-                         std::memcpy(&loaded->d, bytes.data(), sizeof(Descriptor));
-                         check(context, *loaded);
-                       } else {
-                         loaded->status = kProtectionError;
-                       }
-                       fetch(context, vi);
-                       settle(context, vi);
-                       pump();
-                     });
+  } else if (!job.is_checked) {
+    return read_host(reader_, address, sizeof(Descriptor), loaded);
   }
   // Not at once: completions of a VI in error state would nest.
-  board_.engine.after(0, [this, context, vi, serial = owner.serial] {
-    if (!find_job(context, vi, processes_[context].name, serial)) return;
-    fetch(context, vi);
-    settle(context, vi);
-    pump();
-  });
+  board_.engine.after(0, [loaded] { loaded(Status::ok, {}); });
 }
 
 void SciCard::check(unsigned context, Job& job) {
@@ -131,33 +116,30 @@ void SciCard::fetch(unsigned context, unsigned vi) {
     return;
   }
   job.is_fetching = true;
-  read_host(reader_, address, bytes,
-            [this, context, vi, name = processes_[context].name, serial = owner.serial](
-                Status status, std::span<const std::byte> data) {
-              Job* const fetched = find_job(context, vi, name, serial);
-              if (!fetched) return;
-              fetched->is_fetching = false;
-              if (status == Status::ok) {
-                fetched->data.insert(fetched->data.end(), data.begin(), data.end());
-              } else {
-                fetched->status |= kProtectionError;
-              }
-              fetch(context, vi);
-              settle(context, vi);
-              pump();
-            });
+  read_host(
+      reader_, address, bytes,
+      [this, context, vi, serial = owner.serial](Status status, std::span<const std::byte> data) {
+        Job* const fetched = find_job(context, vi, serial);
+        if (!fetched) return;
+        fetched->is_fetching = false;
+        if (status != Status::ok)
+          fetched->status |= kProtectionError;
+        else
+          fetched->data.insert(fetched->data.end(), data.begin(), data.end());
+        advance(context, vi);
+      });
 }
 
 // The last packet of a write leaves when the others have arrived: a process there may wait for it.
 bool SciCard::issue_part(unsigned context, unsigned vi) {
   Vi& owner = processes_[context].vis[vi];
-  if (!owner.has_begun) return false;
+  if (!owner.serial) return false;
   Job& job = owner.jobs.front();
   const Descriptor& d = job.d;
   if (!job.is_loaded || job.status || job.cut == d.bytes) return false;
-  const uint64_t remote = d.remote + job.cut;
-  const auto n = static_cast<uint32_t>(
-      std::min<uint64_t>(kLineBytes - remote % kLineBytes, d.bytes - job.cut));
+  const uint64_t remote = d.remote + job.cut, local = d.local + job.cut;
+  const auto n = static_cast<uint32_t>(std::min<uint64_t>(
+      {kLineBytes - remote % kLineBytes, kPageBytes - local % kPageBytes, d.bytes - job.cut}));
   const bool is_read = (d.control & kOperation) == kRdmaRead;
   if (!is_read && (job.data.size() < n || (job.cut + n == d.bytes && job.out > 0))) return false;
   const Downstream* const page = import_of(context, job.is_checked, remote);
@@ -174,7 +156,7 @@ bool SciCard::issue_part(unsigned context, unsigned vi) {
   request.header.address = page->address + static_cast<uint32_t>(remote % kWindowPageBytes);
   request.context = context;
   request.vi = vi;
-  request.serial = owner.serial;
+  request.job = owner.serial;
   request.offset = job.cut;
   const auto end = job.data.begin() + (is_read ? 0 : n);
   const Bytes data(job.data.begin(), end);
@@ -189,38 +171,37 @@ bool SciCard::issue_part(unsigned context, unsigned vi) {
 // A part has been answered. Data that were read are stored here.
 void SciCard::end_part(const Request& request, Result result, std::span<const std::byte> data) {
   const unsigned context = request.context, vi = request.vi;
-  Job* const job = find_job(context, vi, request.name, request.serial);
+  Job* const job = find_job(context, vi, request.job);
+  uint64_t address;
   if (!job) return;
   job->out--;
   if (result == Result::refused) {
     job->status |= kRdmaProtectionError;
   } else if (result != Result::ok) {
     job->status |= kTransportError;
-  } else if (request.header.command == Command::read) {
-    const uint64_t local = job->d.local + request.offset;
-    const size_t first = std::min<uint64_t>(data.size(), kPageBytes - local % kPageBytes);
-    if (data.size() != request.header.of) job->status |= kTransportError;
-    for (const auto& [at, part] :
-         {std::pair(local, data.first(first)), std::pair(local + first, data.subspan(first))}) {
-      uint64_t address;
-      if (part.empty()) continue;
-      if (!translate(context, job->is_checked, at, &address)) {
-        job->status |= kProtectionError;
-        continue;
-      }
-      job->out++;
-      write_host(address, {part.begin(), part.end()},
-                 [this, context, vi, name = request.name, serial = request.serial](Status status) {
-                   Job* const stored = find_job(context, vi, name, serial);
-                   if (!stored) return;
-                   stored->out--;
-                   if (status != Status::ok) stored->status |= kProtectionError;
-                   settle(context, vi);
-                   pump();
-                 });
-    }
+  } else if (request.header.command == Command::write) {
+    // There is nothing to store.
+  } else if (data.size() != request.header.of ||
+             !translate(context, job->is_checked, job->d.local + request.offset, &address)) {
+    job->status |= kProtectionError;
+  } else {
+    job->out++;
+    write_host(address, {data.begin(), data.end()},
+               [this, context, vi, serial = request.job](Status status) {
+                 Job* const stored = find_job(context, vi, serial);
+                 if (!stored) return;
+                 stored->out--;
+                 if (status != Status::ok) stored->status |= kProtectionError;
+                 advance(context, vi);
+               });
   }
   settle(context, vi);
+}
+
+void SciCard::advance(unsigned context, unsigned vi) {
+  fetch(context, vi);
+  settle(context, vi);
+  pump();
 }
 
 // Ends the descriptor, if nothing of it is under way.
@@ -235,30 +216,25 @@ void SciCard::complete(unsigned context, unsigned vi) {
   Vi& owner = process.vis[vi];
   const Job job = std::move(owner.jobs.front());
   owner.jobs.pop_front();
-  owner.has_begun = false;
   owner.serial = 0;
   const uint32_t status = job.status ? job.status : uint32_t{kDone};
-  bad_descriptors_ += (status & kErrors) != 0;
+  bad_descriptors_ += status != kDone;
   if (status & kTransportError) owner.is_broken = true;
-  const auto write = [&](uint64_t at, const auto& value, auto done) {
+  const auto write = [&](bool is_wanted, uint64_t at, const auto& value, auto done) {
     uint64_t address;
-    if (!translate(context, false, at, &address)) return false;
     const auto* const from = reinterpret_cast<const std::byte*>(&value);
+    if (!is_wanted || !translate(context, false, at, &address)) return done(Status::denied);
     write_host(address, Bytes(from, from + sizeof(value)), done);
-    return true;
-  };
-  const auto raise_done = [this, context, name = process.name](Status) {
-    if (is_there(context, name)) raise(context, kCauseDone);
   };
   const std::array<uint32_t, 2> words{status == kDone ? job.d.bytes : 0, status};
-  const bool is_aligned = job.at % sizeof(Descriptor) == 0;
-  if (is_aligned)
-    static_cast<void>(write(job.at + offsetof(Descriptor, length), words, [](Status) {}));
-  const uint32_t slot = process.entries ? process.completions % process.entries : 0;
-  const Completion completion{job.at, vi, status, ++process.completions};
-  const bool is_told = process.entries > 0 &&
-                       write(process.queue + slot * sizeof(Completion), completion, raise_done);
-  if (!is_told) raise(context, kCauseDone);
+  write(job.at % sizeof(Descriptor) == 0, job.at + offsetof(Descriptor, length), words,
+        [](Status) {});
+  const uint32_t slot = process.completions++ % std::max(process.entries, 1u);
+  const Completion completion{job.at, vi, status, process.completions};
+  write(process.entries > 0, process.queue + slot * sizeof(Completion), completion,
+        [this, context, name = process.name](Status) {
+          if (is_there(context, name)) raise(context, kCauseDone);
+        });
   begin(context, vi);
 }
 

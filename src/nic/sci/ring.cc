@@ -17,13 +17,18 @@ constexpr uint64_t kEchoNs = 50000;  // without an echo a packet is sent again
 constexpr uint64_t kBusyNs = 2000;   // and after this, if that said `busy`
 // As long as this a buffer is kept for a node that was told `busy`.
 constexpr uint64_t kKeptNs = 10 * kBusyNs;
-constexpr uint64_t kServeNs = 450;  // from the ring to the bus, with the upstream table
+constexpr uint64_t kServeNs = 605;  // from the ring to the bus, with the upstream table
 
 std::vector<std::byte> make_packet(const Header& header, std::span<const std::byte> data) {
   std::vector<std::byte> out(sizeof(header) + data.size());
   std::memcpy(out.data(), &header, sizeof(header));
   std::ranges::copy(data, out.begin() + sizeof(header));
   return out;
+}
+
+// Does this answer the request?
+bool is_same(const Header& request, const Header& answer) {
+  return request.number == answer.number && request.to == answer.from;
 }
 
 }  // namespace
@@ -42,7 +47,7 @@ void SciCard::port_down() {
   echoes_.clear();
   for (Served& served : served_) served = Served{};
   for (unsigned i = 0; i < kBuffersMax; i++)
-    if (requests_[i].is_used) end_request(i, Result::unreachable, {});
+    if (requests_[i].serial) end_request(i, Result::unreachable);
   pump_later(0);
 }
 
@@ -58,16 +63,14 @@ void SciCard::pump() {
     packet.channel = kEchoes;
     board_.port.send(0, std::move(packet));
   }
-  for (; !response_queue_.empty() && board_.port.ready(kResponses); response_queue_.pop_front())
-    send_response(response_queue_.front());
+  send_kept(kResponses);
   constexpr unsigned kEach = kVis + 1;
   const auto sources = static_cast<unsigned>(processes_.size()) * kEach;
   for (unsigned idle = 0; idle < sources; idle++, turn_ = (turn_ + 1) % sources) {
     const unsigned context = turn_ / kEach, vi = turn_ % kEach;
     if (vi == kStore ? issue_store(context) : issue_part(context, vi)) idle = ~0u;
   }
-  for (; !request_queue_.empty() && board_.port.ready(kRequests); request_queue_.pop_front())
-    send_request(request_queue_.front());
+  send_kept(kRequests);
 }
 
 bool SciCard::issue_store(unsigned context) {
@@ -92,8 +95,8 @@ bool SciCard::issue_store(unsigned context) {
     if (store.kind == Store::Kind::doorbell) {
       Job job;
       job.at = store.address;
-      job.is_checked = job.is_loaded = !store.data.empty();
-      if (job.is_loaded) std::memcpy(&job.d, store.data.data(), sizeof(job.d));
+      job.is_checked = !store.data.empty();
+      if (job.is_checked) std::memcpy(&job.d, store.data.data(), sizeof(job.d));
       post(context, store.node, std::move(job));
     }
     process.stores.pop_front();
@@ -105,8 +108,8 @@ bool SciCard::issue_store(unsigned context) {
 bool SciCard::may_send(uint32_t node) const {
   uint32_t used = 0;
   for (const Request& request : requests_) {
-    used += request.is_used;
-    if (request.is_used && request.header.to == node &&
+    used += request.serial != 0;
+    if (request.serial && request.header.to == node &&
         nodes_[node].next - request.header.number >= kNumbers)
       return false;
   }
@@ -114,69 +117,64 @@ bool SciCard::may_send(uint32_t node) const {
 }
 
 void SciCard::start(Request request, std::span<const std::byte> data) {
-  const auto it = std::ranges::find(requests_, false, &Request::is_used);
+  const auto it = std::ranges::find(requests_, 0u, &Request::serial);
   const auto i = static_cast<unsigned>(it - requests_.begin());
   Header& header = request.header;
   header.from = static_cast<uint16_t>(board_.node);
   header.buffer = static_cast<uint8_t>(i);
   header.number = nodes_[header.to].next++;
-  request.is_used = true;
+  request.serial = ++serials_;
   request.name = processes_[request.context].name;
-  request.sending.packet = make_packet(header, data);
-  request.sending.is_queued = true;
-  requests_out_++;
+  request.packet = make_packet(header, data);
   *it = std::move(request);
-  if (is_down_) return end_request(i, Result::unreachable, {});
-  request_queue_.push_back(i);
+  requests_out_++;
+  if (is_down_) return end_request(i, Result::unreachable);
+  queue(kRequests, i);
 }
 
-void SciCard::transmit(Sending& sending, unsigned context, unsigned channel) {
-  Packet packet;
-  packet.bytes = sending.packet;
-  packet.channel = static_cast<uint8_t>(channel);
-  repeated_ += sending.attempt > 0;
-  sending.is_queued = false;
-  sending.attempt = ++serials_;
-  board_.port.send(context, std::move(packet));
+SciCard::Kept& SciCard::kept(unsigned channel, unsigned i) {
+  return channel == kRequests ? static_cast<Kept&>(requests_[i]) : served_[i];
 }
 
-void SciCard::send_request(unsigned i) {
-  Request& request = requests_[i];
-  if (!request.is_used || !request.sending.is_queued) return;
-  transmit(request.sending, request.context, kRequests);
-  board_.engine.after(kEchoNs, [this, i, attempt = request.sending.attempt] {
-    Request& late = requests_[i];
-    if (!late.is_used || late.sending.is_queued || late.sending.attempt != attempt) return;
-    if (is_reached(late.header.to)) {
-      late.sending.is_queued = true;
-      request_queue_.push_back(i);
-    } else {
-      end_request(i, Result::unreachable, {});
-    }
-    pump();
-  });
+void SciCard::queue(unsigned channel, unsigned i) {
+  kept(channel, i).is_queued = true;
+  queues_[channel].push_back(i);
 }
 
-void SciCard::send_response(unsigned i) {
-  Served& served = served_[i];
-  if (!served.is_used || !served.sending.is_queued) return;
-  transmit(served.sending, 0, kResponses);
-  board_.engine.after(kEchoNs, [this, i, attempt = served.sending.attempt] {
-    Served& late = served_[i];
-    if (!late.is_used || late.sending.is_queued || late.sending.attempt != attempt) return;
-    late.sending.is_queued = is_reached(late.header.from);
-    if (!late.sending.is_queued) {
-      late = Served{};
-      return;
-    }
-    response_queue_.push_back(i);
-    pump();
-  });
+void SciCard::send_kept(unsigned channel) {
+  for (auto& queue = queues_[channel]; !queue.empty() && board_.port.ready(channel);) {
+    const unsigned i = queue.front();
+    Kept& first = kept(channel, i);
+    queue.pop_front();
+    if (!first.serial || !std::exchange(first.is_queued, false)) continue;
+    repeated_ += first.attempt > 0;
+    first.attempt = ++serials_;
+    Packet packet;
+    packet.bytes = first.packet;
+    packet.channel = static_cast<uint8_t>(channel);
+    board_.port.send(channel == kRequests ? requests_[i].context : 0, std::move(packet));
+    board_.engine.after(
+        kEchoNs, [this, channel, i, attempt = first.attempt] { look_after(channel, i, attempt); });
+  }
+}
+
+// No answer has come to that attempt.
+void SciCard::look_after(unsigned channel, unsigned i, uint64_t attempt) {
+  const Kept& late = kept(channel, i);
+  if (late.is_queued || late.attempt != attempt) return;
+  const uint32_t node = channel == kRequests ? late.header.to : late.header.from;
+  if (!board_.manager.route(board_.node, node).empty()) {
+    queue(channel, i);
+  } else if (channel == kRequests) {
+    end_request(i, Result::unreachable);
+  } else {
+    served_[i] = Served{};
+  }
+  pump();
 }
 
 void SciCard::end_request(unsigned i, Result result, std::span<const std::byte> data) {
-  const Request request = std::move(requests_[i]);
-  requests_[i] = Request{};
+  const Request request = std::exchange(requests_[i], Request{});
   if (!is_there(request.context, request.name)) return;
   if (request.vi != kStore) return end_part(request, result, data);
   processes_[request.context].stores_out--;
@@ -201,10 +199,13 @@ void SciCard::arrive(Packet&& packet) {
     bad_requests_++;
     return;
   }
+  const Request& request = requests_[header.buffer];
   if (header.command == Command::echo) {
     take_echo(header);
   } else if (header.command == Command::response) {
-    take_response(header, data);
+    echo(header, Result::ok);
+    if (request.serial && is_same(request.header, header))
+      end_request(header.buffer, header.result, data);
   } else {
     take_request(header, data, std::move(packet));
   }
@@ -213,8 +214,7 @@ void SciCard::arrive(Packet&& packet) {
 
 void SciCard::echo(const Header& to, Result result) {
   Header header = to;
-  header.to = to.from;
-  header.from = static_cast<uint16_t>(board_.node);
+  std::swap(header.to, header.from);
   header.command = Command::echo;
   header.of = static_cast<uint8_t>(to.command);
   header.result = result;
@@ -222,48 +222,35 @@ void SciCard::echo(const Header& to, Result result) {
 }
 
 void SciCard::take_echo(const Header& header) {
+  Request& request = requests_[header.buffer];
   if (header.of == static_cast<uint8_t>(Command::response)) {
     for (Served& served : served_)
-      if (served.is_used && !served.sending.packet.empty() && served.header.from == header.from &&
+      if (served.attempt && served.header.from == header.from &&
           served.header.number == header.number)
         served = Served{};
-    return;
+  } else if (header.result == Result::busy && request.serial && is_same(request.header, header) &&
+             !std::exchange(request.is_queued, true)) {
+    board_.engine.after(kBusyNs, [this, i = header.buffer] {
+      queues_[kRequests].push_back(i);
+      pump();
+    });
   }
-  Request& request = requests_[header.buffer];
-  if (!request.is_used || request.header.number != header.number ||
-      request.header.to != header.from || header.result != Result::busy ||
-      request.sending.is_queued)
-    return;
-  request.sending.is_queued = true;
-  board_.engine.after(kBusyNs, [this, i = header.buffer] {
-    request_queue_.push_back(i);
-    pump();
-  });
-}
-
-void SciCard::take_response(const Header& header, std::span<const std::byte> data) {
-  const Request& request = requests_[header.buffer];
-  echo(header, Result::ok);
-  if (request.is_used && request.header.number == header.number && request.header.to == header.from)
-    end_request(header.buffer, header.result, data);
 }
 
 // Whoever was told `busy` first has the next buffer, unless he stays away.
 bool SciCard::admits(uint32_t node) {
   const uint64_t now = board_.engine.now_ns();
   std::erase_if(refused_, [&](const Refused& refused) { return refused.until_ns < now; });
-  const auto used = static_cast<size_t>(std::ranges::count(served_, true, &Served::is_used));
+  const auto used =
+      kBuffersMax - static_cast<size_t>(std::ranges::count(served_, 0u, &Served::serial));
   const auto entry = std::ranges::find(refused_, node, &Refused::node);
   const auto before = static_cast<size_t>(entry - refused_.begin());
   if (used + before < served_buffers_) {
     if (entry != refused_.end()) refused_.erase(entry);
     return true;
   }
-  if (entry == refused_.end()) {
-    refused_.push_back({node, now + kKeptNs});
-  } else {
-    entry->until_ns = now + kKeptNs;
-  }
+  if (entry == refused_.end()) refused_.push_back({node, 0});
+  refused_[before].until_ns = now + kKeptNs;
   return false;
 }
 
@@ -271,7 +258,7 @@ void SciCard::take_request(const Header& header, std::span<const std::byte> data
   uint32_t& seen = nodes_[header.from].seen[header.number % kNumbers];
   const bool is_seen = static_cast<int32_t>(header.number - seen) <= 0;
   const auto is_it = [&](const Served& served) {
-    return served.is_used && served.header.from == header.from &&
+    return served.serial && served.header.from == header.from &&
            served.header.number == header.number;
   };
   if (is_seen && std::ranges::any_of(served_, is_it)) return echo(header, Result::ok);
@@ -280,19 +267,17 @@ void SciCard::take_request(const Header& header, std::span<const std::byte> data
     return echo(header, Result::busy);
   }
   echo(header, Result::ok);
-  const auto it = std::ranges::find(served_, false, &Served::is_used);
+  const auto it = std::ranges::find(served_, 0u, &Served::serial);
   const auto i = static_cast<unsigned>(it - served_.begin());
-  it->is_used = true;
   it->serial = ++serials_;
   it->header = header;
-  it->bytes = header.command == Command::read ? header.of : static_cast<uint32_t>(data.size());
   it->data.assign(data.begin(), data.end());
   it->flight = std::move(packet.flight);
-  if (is_seen) return respond(i, Result::lost, {});
+  if (is_seen) return respond(i, Result::lost);
   seen = header.number;
   requests_in_++;
   board_.engine.after(kServeNs, [this, i, serial = it->serial] {
-    if (served_[i].is_used && served_[i].serial == serial) serve(i);
+    if (served_[i].serial == serial) serve(i);
   });
 }
 
@@ -300,54 +285,34 @@ void SciCard::serve(unsigned i) {
   Served& served = served_[i];
   const Header& header = served.header;
   const bool is_read = header.command == Command::read;
-  const uint32_t wanted = is_read ? kReadable : kWritable;
+  const size_t bytes = is_read ? header.of : served.data.size();
   const uint32_t page = header.address / kPageBytes;
-  const bool is_line = served.bytes > 0 && served.bytes <= kLineBytes &&
-                       header.address % kLineBytes + served.bytes <= kLineBytes;
-  if (!is_line || page >= upstream_.size() || upstream_[page].tag == 0 ||
-      !(upstream_[page].rights & wanted)) {
+  if (bytes == 0 || header.address % kLineBytes + bytes > kLineBytes || page >= upstream_.size() ||
+      !(upstream_[page].rights & (is_read ? kReadable : kWritable))) {
     bad_requests_++;
-    return respond(i, Result::refused, {});
+    return respond(i, Result::refused);
   }
   const uint64_t address = upstream_[page].address + header.address % kPageBytes;
-  if (is_read) {
-    read_host(server_, address, served.bytes,
-              [this, i, serial = served.serial](Status status, std::span<const std::byte> data) {
-                this->served(i, serial, status, data);
-              });
-  } else {
-    write_host(address, served.data, [this, i, serial = served.serial](Status status) {
-      this->served(i, serial, status, {});
-    });
-  }
-}
-
-void SciCard::served(unsigned i, uint64_t serial, Status status, std::span<const std::byte> data) {
-  Served& served = served_[i];
-  if (!served.is_used || served.serial != serial) return;
-  const uint32_t page = served.header.address / kPageBytes;
-  if (status == Status::ok && served.header.command == Command::write &&
-      upstream_[page].rights & kNotifies)
-    raise(page / kPages, kCauseStored);
-  respond(i,
-          status == Status::ok         ? Result::ok
-          : status == Status::io_error ? Result::failed
-                                       : Result::refused,
-          data);
+  const bool notifies = !is_read && upstream_[page].rights & kNotifies;
+  const auto done = [=, this, serial = served.serial](Status status,
+                                                      std::span<const std::byte> data = {}) {
+    if (served_[i].serial != serial) return;
+    if (status == Status::ok && notifies) raise(page / kPages, kCauseStored);
+    respond(i, status == Status::ok ? Result::ok : Result::refused, data);
+  };
+  if (is_read) return read_host(server_, address, bytes, done);
+  write_host(address, served.data, done);
 }
 
 void SciCard::respond(unsigned i, Result result, std::span<const std::byte> data) {
   Served& served = served_[i];
   Header header = served.header;
-  header.to = served.header.from;
-  header.from = static_cast<uint16_t>(board_.node);
+  std::swap(header.to, header.from);
   header.command = Command::response;
   header.result = result;
   served.flight.reset();
-  served.data.clear();
-  served.sending.packet = make_packet(header, data);
-  served.sending.is_queued = true;
-  response_queue_.push_back(i);
+  served.packet = make_packet(header, data);
+  queue(kResponses, i);
   pump_later(0);
 }
 

@@ -13,10 +13,8 @@
 #include "nic/sci/regs.h"
 #include "nic_cards.h"
 
-namespace torii::nic {
+namespace torii::nic::sci {
 namespace {
-
-using namespace sci;
 
 std::unique_ptr<Fabric> make_sci(uint32_t nodes, const char* topology = "star",
                                  const char* faults = "") {
@@ -499,4 +497,4 @@ TEST(NicSci, TheDriverRefusesOtherCards) {
 }
 
 }  // namespace
-}  // namespace torii::nic
+}  // namespace torii::nic::sci
