@@ -2,13 +2,16 @@
 // Copyright (c) 2026, the Torii authors
 #include "drivers/storing_driver.h"
 
+#include <unistd.h>
+
 #include <array>
 #include <utility>
 
 namespace torii {
 namespace {
 
-constexpr uint32_t kFrame = 0;  // of a mailbox, beside RemotePuts::Kind
+constexpr uint32_t kFrame = 0;          // of a mailbox, beside RemotePuts::Kind
+constexpr uint32_t kPollsAwake = 4096;  // since arm(): then interrupts are turned off
 
 }  // namespace
 
@@ -100,6 +103,21 @@ unsigned StoringDriver::poll(uint64_t, unsigned budget) {
 
 bool StoringDriver::has_work() {
   return peers_.has_ended() || puts_.can_answer() || mail_.has_work() || peers_.changed();
+}
+
+void StoringDriver::turn_on(uint32_t mask_register, uint32_t mask, int* fd) {
+  *fd = card_->interrupt();
+  polls_ = 0;
+  if (std::exchange(mask_, mask) != mask) {
+    card_->write32(mask_register, mask);
+    static_cast<void>(card_->read32(mask_register));  // the card has it now
+  }
+  uint64_t old;
+  static_cast<void>(!read(*fd, &old, sizeof(old)));
+}
+
+void StoringDriver::turn_off(uint32_t mask_register) {
+  if (mask_ && ++polls_ == kPollsAwake) card_->write32(mask_register, mask_ = 0);
 }
 
 Status StoringDriver::join(std::span<const std::byte> name, PeerId* peer) {

@@ -45,6 +45,12 @@ class StoringDriver : public CardDriver, protected StoringCard, private Register
   }
   // Is there anything for poll() to do?
   bool has_work();
+  // For arm(): turns on interrupts, by a register of the card that reads as what was written. They
+  // stay on while the process sleeps now and then, as each load of a register is as long as many
+  // frames. An event after this makes *fd readable again; what came before is in memory.
+  void turn_on(uint32_t mask_register, uint32_t mask, int* fd);
+  // For poll(): turns them off in the end.
+  void turn_off(uint32_t mask_register);
 
   std::byte* const shared_;
   CardMemory memory_;
@@ -54,6 +60,8 @@ class StoringDriver : public CardDriver, protected StoringCard, private Register
 
   Mailboxes mail_;
   RemotePuts puts_;
+  uint32_t mask_ = 0;   // of interrupts
+  uint32_t polls_ = 0;  // since the last turn_on()
 };
 
 }  // namespace torii

@@ -2,8 +2,6 @@
 // Copyright (c) 2026, the Torii authors
 #include "drivers/sci/sci.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 
@@ -16,7 +14,6 @@ namespace {
 
 using namespace nic::sci;
 
-constexpr uint32_t kPollsAwake = 4096;  // since arm(): then interrupts are turned off
 // A frame up to that size goes by stores, a longer one by a descriptor; with `dolphin` that is a
 // call of the kernel.
 constexpr uint32_t kPioMax = 256, kDolphinPioMax = 2048;
@@ -39,6 +36,9 @@ constexpr uint32_t descriptor_at(uint32_t i) {
 // so many pages for each transfer.
 constexpr uint32_t kPagesOfPeer = 3, kFirstWindow = kPagesOfPeer * Mailboxes::kEndpoints;
 constexpr uint32_t kPagesOfTransfer = 80;
+constexpr uint32_t first_page_of(uint32_t i) {
+  return kFirstWindow + (i - kFrames) * kPagesOfTransfer;
+}
 static_assert(kFirstWindow + kTransfers * kPagesOfTransfer <= kWindowPages);
 static_assert((kPagesOfTransfer - 1) * kWindowPageBytes >= kTransferMax);
 
@@ -54,7 +54,10 @@ class SciDriver final : public StoringDriver {
   }
   Status put(const Rma& rma) override { return move(rma, kRdmaWrite); }
   Status get(const Rma& rma) override { return move(rma, kRdmaRead); }
-  Status arm(int* fd) override;
+  Status arm(int* fd) override {
+    turn_on(kMask, kCauseStored | kCauseDone, fd);
+    return has_work() || next_completion() ? Status::again : Status::ok;
+  }
   torii::RegisteredMemory* registered_memory() override {
     return is_dolphin_ ? nullptr : StoringDriver::registered_memory();
   }
@@ -66,9 +69,7 @@ class SciDriver final : public StoringDriver {
     uint64_t cookie = 0;
     void* to = nullptr;  // of a get that the driver copies
     uint64_t bytes = 0;
-  };
-  struct Window {  // of a transfer's pages
-    uint32_t node = ~0u, address = 0;
+    uint32_t node = ~0u, window = 0;  // what its pages show, also after its end
   };
   struct Posted {  // by VI
     uint32_t count = 0;
@@ -91,7 +92,7 @@ class SciDriver final : public StoringDriver {
     return upstream_at(context_of(info_.name), static_cast<uint32_t>(offset));
   }
   Status move(const Rma& rma, Operation operation);
-  uint32_t choose_transfer(const Window& window);
+  uint32_t take_transfer(uint32_t node, uint32_t window);
   void post(uint32_t i, Operation operation, uint32_t window, uint32_t local, uint64_t bytes);
   void ring(uint32_t i);
   const Completion* next_completion() const;
@@ -103,11 +104,8 @@ class SciDriver final : public StoringDriver {
   std::vector<uint32_t> free_frames_, free_transfers_;
   std::array<bool, kDescriptors> is_posted_{};
   std::array<Transfer, kTransfers> transfers_;
-  std::array<Window, kTransfers> windows_;
   std::array<Posted, 2> posted_;
   uint32_t completions_ = 0;
-  uint32_t mask_ = 0;     // causes that interrupt
-  uint32_t polls_ = 0;    // since the last arm()
   bool is_gone_ = false;  // the card has ended for this process
 };
 
@@ -188,7 +186,7 @@ void SciDriver::post(uint32_t i, Operation operation, uint32_t window, uint32_t 
   Descriptor d{};
   d.segments = 2;
   d.control = operation;
-  d.length = d.bytes = static_cast<uint32_t>(bytes);
+  d.bytes = static_cast<uint32_t>(bytes);
   d.remote = context_of(info_.name) * kWindowBytes + window;
   d.local = local;
   std::memcpy(shared_ + descriptor_at(i), &d, sizeof(d));
@@ -197,11 +195,13 @@ void SciDriver::post(uint32_t i, Operation operation, uint32_t window, uint32_t 
   ring(i);
 }
 
+// Also again: the card has written to one that was flushed.
 void SciDriver::ring(uint32_t i) {
   const uint32_t vi = i < kFrames ? kFrameVi : kTransferVi, at = here(descriptor_at(i));
+  Descriptor& d = *reinterpret_cast<Descriptor*>(shared_ + descriptor_at(i));
+  d.length = d.bytes;
+  d.status = 0;
   if (!is_dolphin_) return card_->write32(doorbell_at(vi), at);
-  Descriptor d;
-  std::memcpy(&d, shared_ + descriptor_at(i), sizeof(d));
   card_->post({kTransfer, {vi, at, d.remote, d.local, d.bytes, d.control}});
 }
 
@@ -251,7 +251,7 @@ void SciDriver::end(uint32_t i, uint32_t status) {
 }
 
 unsigned SciDriver::poll(uint64_t now_ns, unsigned budget) {
-  if (mask_ && ++polls_ == kPollsAwake) card_->write32(kMask, mask_ = 0);
+  turn_off(kMask);
   collect();
   // Without a cable it is cut off, too, but its card has still something to say.
   if (!is_gone_ && peers_.cut_off() && card_->read32(kId) != kIdValue) {
@@ -260,19 +260,6 @@ unsigned SciDriver::poll(uint64_t now_ns, unsigned budget) {
       if (is_posted_[i]) end(i, kTransportError);
   }
   return StoringDriver::poll(now_ns, budget);
-}
-
-// As TNet's: interrupts stay on while the process sleeps now and then.
-Status SciDriver::arm(int* fd) {
-  *fd = card_->interrupt();
-  polls_ = 0;
-  if (std::exchange(mask_, kCauseStored | kCauseDone) == 0) {
-    card_->write32(kMask, mask_);
-    static_cast<void>(card_->read32(kMask));  // the card has it now
-  }
-  uint64_t old;
-  static_cast<void>(!read(*fd, &old, sizeof(old)));
-  return has_work() || next_completion() ? Status::again : Status::ok;
 }
 
 // --- remote memory -----------------------------------------------------------------------------
@@ -284,18 +271,15 @@ Status SciDriver::set_pages(uint64_t page, uint64_t pages, uint64_t address, uin
 }
 
 // One whose pages are there already, if there is such.
-uint32_t SciDriver::choose_transfer(const Window& window) {
+uint32_t SciDriver::take_transfer(uint32_t node, uint32_t window) {
   const auto fits = [&](uint32_t i) {
-    const Window& has = windows_[i - kFrames];
-    return has.node == window.node && has.address == window.address;
+    return transfers_[i - kFrames].node == node && transfers_[i - kFrames].window == window;
   };
   const auto it = std::ranges::find_if(free_transfers_, fits);
   if (it != free_transfers_.end()) std::iter_swap(it, free_transfers_.end() - 1);
-  const uint32_t i = free_transfers_.back(), page = kFirstWindow + (i - kFrames) * kPagesOfTransfer;
+  const uint32_t i = free_transfers_.back();
   free_transfers_.pop_back();
-  if (fits(i)) return i;
-  windows_[i - kFrames] = window;
-  card_->post({kImport, {page, kPagesOfTransfer, window.node, window.address}});
+  if (!fits(i)) card_->post({kImport, {first_page_of(i), kPagesOfTransfer, node, window}});
   return i;
 }
 
@@ -311,15 +295,15 @@ Status SciDriver::move(const Rma& rma, Operation operation) {
       context_of(key->owner),
       static_cast<uint32_t>(uint64_t{key->page} * kPageBytes + key->offset + rma.remote_offset));
   const uint32_t in_page = target % kWindowPageBytes;
-  const uint32_t i = choose_transfer({node_of(key->owner), target - in_page});
+  const uint32_t node = node_of(key->owner), i = take_transfer(node, target - in_page);
   void* const memory = rma.pieces[0].iov_base;
   const bool is_put = operation == kRdmaWrite;
   if (is_copied && is_put) std::memcpy(shared_ + buffer_at(i), memory, rma.bytes);
-  transfers_[i - kFrames] = {rma.peer, key->owner, rma.cookie,
-                             is_copied && !is_put ? memory : nullptr, rma.bytes};
+  void* const to = is_copied && !is_put ? memory : nullptr;
+  transfers_[i - kFrames] = {rma.peer,  key->owner, rma.cookie,      to,
+                             rma.bytes, node,       target - in_page};
   peers_.begin(rma.peer);
-  const uint32_t page = kFirstWindow + (i - kFrames) * kPagesOfTransfer;
-  post(i, operation, page * kWindowPageBytes + in_page,
+  post(i, operation, first_page_of(i) * kWindowPageBytes + in_page,
        here(is_copied ? buffer_at(i) : CardMemory::address_of(*rma.local, memory)), rma.bytes);
   return Status::pending;
 }

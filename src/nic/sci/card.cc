@@ -166,9 +166,8 @@ Status SciCard::control(unsigned context, const nic::Control& in, nic::Control*)
     case kConfigure:
       if (words[0] > kDolphin) return Status::invalid;
       for (const Process& other : processes_)
-        if (&other != &process && other.is_configured && personality_ != words[0])
+        if (&other != &process && other.name != kNobody && personality_ != words[0])
           return Status::denied;
-      process.is_configured = true;
       personality_ = static_cast<uint32_t>(words[0]);
       return Status::ok;
     case kExport:

@@ -87,7 +87,6 @@ class SciCard final : public Model {
   struct Process {
     Name name = kNobody;
     uint64_t shared = 0;
-    bool is_configured = false;
     uint32_t tag = 0;
     uint32_t cause = 0, mask = 0;
     std::deque<Store> stores;

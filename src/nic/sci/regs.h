@@ -114,7 +114,7 @@ enum PageRights : uint32_t {  // for other nodes; a process's own descriptors ne
 
 // Calls of the kernel driver, and their words.
 enum Call : uint32_t {
-  kConfigure = 1,  // {Personality}; `denied`: another process uses the card as another one
+  kConfigure = 1,  // {Personality}; `denied`: another process has the card as another one
   kExport,         // {page, pages, bus address, PageRights}: enters pages of this process
   kUnexport,       // {page, pages}
   kImport,         // {window page, pages, node, upstream address, a multiple of a window page}
