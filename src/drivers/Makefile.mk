@@ -34,6 +34,7 @@ include src/drivers/myrinet/Makefile.mk
 include src/drivers/nectar/Makefile.mk
 include src/drivers/process/Makefile.mk
 include src/drivers/qsnet/Makefile.mk
+include src/drivers/sci/Makefile.mk
 include src/drivers/skeleton/Makefile.mk
 include src/drivers/tnet/Makefile.mk
 

@@ -31,11 +31,11 @@ Status CardMemory::reg(void* base, uint64_t bytes, uint32_t access, Region* out)
   if (!base || bytes == 0) return Status::invalid;
   *out = Region{base, bytes, access, {}, 0, out->label};
   Status status = card_.map(base, bytes, nic::kCardReads | nic::kCardWrites, &out->driver_data);
-  if (status != Status::ok || !(access & kRemoteWrite)) return status;
+  if (status != Status::ok || !(access & entered_)) return status;
   const uint64_t in_page = out->driver_data % kPageBytes;
   const uint64_t pages = (in_page + bytes + kPageBytes - 1) / kPageBytes;
   uint64_t page = 0;
-  status = find_pages(pages, &page) ? set_pages_(page, pages, out->driver_data - in_page)
+  status = find_pages(pages, &page) ? set_pages_(page, pages, out->driver_data - in_page, access)
                                     : Status::no_memory;
   if (status != Status::ok) {
     card_.unmap(out->driver_data);
@@ -56,7 +56,7 @@ void CardMemory::dereg(Region& region) {
   Key key;
   std::memcpy(&key, region.key.data(), sizeof(key));
   if (const auto it = exported_.find(key.serial); it != exported_.end()) {
-    static_cast<void>(set_pages_(it->second.page, it->second.pages, 0));
+    static_cast<void>(set_pages_(it->second.page, it->second.pages, 0, 0));
     exported_.erase(it);
   }
   card_.unmap(region.driver_data);

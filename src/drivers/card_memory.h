@@ -5,6 +5,7 @@
 // and keys.
 #pragma once
 
+#include <cstring>
 #include <functional>
 #include <span>
 #include <unordered_map>
@@ -25,15 +26,17 @@ class CardMemory {
     uint64_t bytes;
   };
   static constexpr uint32_t kPageBytes = 4096;
-  // Enters pages that are at that address of the bus, one behind the other; 0: they are no longer
-  // reached.
-  using SetPages = std::function<Status(uint64_t page, uint64_t pages, uint64_t address)>;
+  // Enters pages that are at that address of the bus, one behind the other, for that Access;
+  // address 0: they are no longer reached.
+  using SetPages =
+      std::function<Status(uint64_t page, uint64_t pages, uint64_t address, uint32_t access)>;
 
-  // Uses the pages from `first` on, up to `end`.
-  CardMemory(nic::Card& card, uint64_t first, uint64_t end, SetPages set_pages)
+  // Uses the pages from `first` on, up to `end`, for regions with any Access of `entered`.
+  CardMemory(nic::Card& card, uint64_t first, uint64_t end, uint32_t entered, SetPages set_pages)
       : card_(card),
         first_(first),
         end_(end),
+        entered_(entered),
         next_(first),
         set_pages_(std::move(set_pages)),
         keys_(card.info().fabric) {}
@@ -42,6 +45,14 @@ class CardMemory {
   Status reg(void* base, uint64_t bytes, uint32_t access, Region* out);
   void dereg(Region& region);
   CardKeys<Key>& keys() { return keys_; }
+  // Where a byte of an entered region of this process is in its page table.
+  static uint64_t address_of(const Region& region, const void* at) {
+    Key key;
+    std::memcpy(&key, region.key.data(), sizeof(key));
+    return uint64_t{key.page} * kPageBytes + key.offset +
+           static_cast<uint64_t>(static_cast<const std::byte*>(at) -
+                                 static_cast<const std::byte*>(region.base));
+  }
   // Memory that this process has exported; null: it has not.
   std::byte* exported(uint32_t serial, uint64_t offset, uint64_t bytes) const;
 
@@ -55,6 +66,7 @@ class CardMemory {
 
   nic::Card& card_;
   const uint64_t first_, end_;
+  const uint32_t entered_;
   uint64_t next_;
   const SetPages set_pages_;
   std::unordered_map<uint32_t, Exported> exported_;  // by serial

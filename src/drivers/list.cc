@@ -12,6 +12,7 @@
 #include "drivers/nectar/nectar.h"
 #include "drivers/process/process_card.h"
 #include "drivers/qsnet/qsnet.h"
+#include "drivers/sci/sci.h"
 #include "drivers/self/self.h"
 #include "drivers/shm/shm.h"
 #include "drivers/sim/sim.h"
@@ -60,6 +61,7 @@ constexpr DriverInfo kDrivers[] = {
     emulated<open_tnet, "tnet">(),
     emulated<open_qsnet, "qsnet">(),
     emulated<open_nectar, "nectar">(),
+    emulated<open_sci, "sci">(),
 };
 // Those of emulated cards come last.
 constexpr size_t kRealDrivers = 5;

@@ -10,14 +10,9 @@ namespace {
 
 constexpr uint32_t kRing = ~0u;  // beside the entries of a cell
 
-// Those of one endpoint have two, in turn: what the one before has sent may not be read yet.
-uint32_t mailbox_of(nic::Name name) {
-  return Mailboxes::kMail + (2 * nic::endpoint_of(name) + (name >> 16) % 2) * kMailboxBytes;
-}
-
 // Has the first one the mailbox that the second one had before?
 bool replaces(nic::Name later, nic::Name earlier) {
-  return mailbox_of(later) == mailbox_of(earlier) &&
+  return Mailboxes::mailbox_of(later) == Mailboxes::mailbox_of(earlier) &&
          static_cast<int16_t>((later >> 16) - (earlier >> 16)) > 0;
 }
 

@@ -33,15 +33,16 @@ class StoringCard {
   // This process is going to store to that one. False: it cannot.
   virtual bool allow(nic::Name to) = 0;
 
-  // Groups have numbers on the fabric, and addresses that all of them share.
-  virtual Status join_group(std::span<const std::byte> name, uint32_t* group) = 0;
-  virtual void leave_group(uint32_t group) = 0;
-  virtual std::vector<nic::Name> members(uint32_t group) = 0;
-  virtual bool store_to_group(uint32_t group, uint64_t address, uint32_t begin, uint32_t bytes) = 0;
+  // Groups have numbers on the fabric, and addresses that all of them share. A card without groups
+  // leaves these as they are. store_to_group(): as store().
+  virtual Status join_group(std::span<const std::byte>, uint32_t*) { return Status::unsupported; }
+  virtual void leave_group(uint32_t) {}
+  virtual std::vector<nic::Name> members(uint32_t) { return {}; }
+  virtual bool store_to_group(uint32_t, uint64_t, uint32_t, uint32_t) { return false; }
   // Stores to a mailbox at that address arrive at that offset of Card::shared(); kNowhere: no
   // longer.
   static constexpr uint32_t kNowhere = ~0u;
-  virtual bool map_group(uint64_t address, uint32_t offset) = 0;
+  virtual bool map_group(uint64_t, uint32_t) { return false; }
 
  protected:
   ~StoringCard() = default;
@@ -60,6 +61,12 @@ class Mailboxes {
   static constexpr uint32_t kPool = kMail + 2 * kEndpoints * kMailboxBytes;
   static constexpr uint32_t kPooled = 1024;  // mailboxes of groups
   static constexpr uint32_t kEnd = kPool + kPooled * kMailboxBytes;
+
+  // Where a process's frames to this one are. Those of one endpoint have two mailboxes, in turn:
+  // what the one before has sent may not be read yet.
+  static constexpr uint32_t mailbox_of(nic::Name name) {
+    return kMail + (2 * nic::endpoint_of(name) + (name >> 16) % 2) * kMailboxBytes;
+  }
 
   // A frame has come: true if that was an upcall.
   using Receive =

@@ -2,28 +2,32 @@
 // Copyright (c) 2026, the Torii authors
 #include "drivers/storing_driver.h"
 
+#include <unistd.h>
+
 #include <array>
 #include <utility>
 
 namespace torii {
 namespace {
 
-constexpr uint32_t kFrame = 0;  // of a mailbox, beside RemotePuts::Kind
+constexpr uint32_t kFrame = 0;          // of a mailbox, beside RemotePuts::Kind
+constexpr uint32_t kPollsAwake = 4096;  // since arm(): then interrupts are turned off
 
 }  // namespace
 
 StoringDriver::StoringDriver(const char* name, std::unique_ptr<nic::Card> card,
-                             const DriverEnv& env, uint64_t first_page, uint64_t end_page)
+                             const DriverEnv& env, uint64_t first_page, uint64_t end_page,
+                             uint32_t entered)
     : CardDriver(name, std::move(card), env, Mailboxes::kEndpoints, Mailboxes::kGroups),
       shared_(card_->shared().data()),
+      memory_(*card_, first_page, end_page, entered,
+              [this](uint64_t page, uint64_t pages, uint64_t address, uint32_t access) {
+                return set_pages(page, pages, address, access);
+              }),
       mail_(*this, *card_,
             [this](nic::Name from, uint32_t kind, std::span<const std::byte> frame) {
               return receive(from, kind, frame);
             }),
-      memory_(*card_, first_page, end_page,
-              [this](uint64_t page, uint64_t pages, uint64_t address) {
-                return set_pages(page, pages, address);
-              }),
       puts_(memory_, mail_, peers_, card_->liveness()) {
   caps_.flags = kReliable | kPeerDown | kNeedsReg | kPut;
   caps_.mtu = kMailMax;
@@ -99,6 +103,21 @@ unsigned StoringDriver::poll(uint64_t, unsigned budget) {
 
 bool StoringDriver::has_work() {
   return peers_.has_ended() || puts_.can_answer() || mail_.has_work() || peers_.changed();
+}
+
+void StoringDriver::turn_on(uint32_t mask_register, uint32_t mask, int* fd) {
+  *fd = card_->interrupt();
+  polls_ = 0;
+  if (std::exchange(mask_, mask) != mask) {
+    card_->write32(mask_register, mask);
+    static_cast<void>(card_->read32(mask_register));  // the card has it now
+  }
+  uint64_t old;
+  static_cast<void>(!read(*fd, &old, sizeof(old)));
+}
+
+void StoringDriver::turn_off(uint32_t mask_register) {
+  if (mask_ && ++polls_ == kPollsAwake) card_->write32(mask_register, mask_ = 0);
 }
 
 Status StoringDriver::join(std::span<const std::byte> name, PeerId* peer) {

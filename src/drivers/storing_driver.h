@@ -33,24 +33,34 @@ class StoringDriver : public CardDriver, protected StoringCard, private Register
 
  protected:
   // Regions that peers may put to are entered from `first_page` of the page table on, up to
-  // `end_page`.
+  // `end_page`, and so are others with any Access of `entered`.
   StoringDriver(const char* name, std::unique_ptr<nic::Card> card, const DriverEnv& env,
-                uint64_t first_page, uint64_t end_page);
+                uint64_t first_page, uint64_t end_page, uint32_t entered = kRemoteWrite);
   // As CardMemory::SetPages.
-  virtual Status set_pages(uint64_t page, uint64_t pages, uint64_t address) = 0;
+  virtual Status set_pages(uint64_t page, uint64_t pages, uint64_t address, uint32_t access) = 0;
   // Stores whole words to the process's memory, from that address of the bus. There is room for one
-  // such store more than buffer() says.
-  virtual Status store_memory(nic::Name to, uint64_t target, uint64_t from, uint64_t bytes) = 0;
+  // such store more than buffer() says. Unless the driver has a put() of its own.
+  virtual Status store_memory(nic::Name, uint64_t, uint64_t, uint64_t) {
+    return Status::unsupported;
+  }
   bool has_work() override;
+  // For arm(): turns on interrupts, by a register of the card that reads as what was written. They
+  // stay on while the process sleeps now and then, as each load of a register is as long as many
+  // frames. An event after this makes *fd readable again; what came before is in memory.
+  void turn_on(uint32_t mask_register, uint32_t mask, int* fd);
+  // For poll(): turns them off in the end.
+  void turn_off(uint32_t mask_register);
 
   std::byte* const shared_;
+  CardMemory memory_;
 
  private:
   bool receive(nic::Name from, uint32_t kind, std::span<const std::byte> frame);
 
   Mailboxes mail_;
-  CardMemory memory_;
   RemotePuts puts_;
+  uint32_t mask_ = 0;   // of interrupts
+  uint32_t polls_ = 0;  // since the last turn_on()
 };
 
 }  // namespace torii

@@ -40,5 +40,6 @@ torii_fabric_LDADD = libtorii_nic.la $(LDADD)
 include src/nic/myrinet/Makefile.mk
 include src/nic/nectar/Makefile.mk
 include src/nic/qsnet/Makefile.mk
+include src/nic/sci/Makefile.mk
 include src/nic/skeleton/Makefile.mk
 include src/nic/tnet/Makefile.mk

@@ -12,14 +12,15 @@
 #include "nic/myrinet/model.h"
 #include "nic/nectar/model.h"
 #include "nic/qsnet/model.h"
+#include "nic/sci/model.h"
 #include "nic/skeleton/model.h"
 #include "nic/tnet/model.h"
 
 namespace torii::nic {
 namespace {
 
-constexpr CardKind kKinds[] = {skeleton::kKind, tnet::kKind, myrinet::kKind, qsnet::kKind,
-                               nectar::kKind};
+constexpr CardKind kKinds[] = {skeleton::kKind, tnet::kKind,   myrinet::kKind,
+                               qsnet::kKind,    nectar::kKind, sci::kKind};
 
 // Integers, and rates.
 struct Parameter {

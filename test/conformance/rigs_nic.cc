@@ -11,6 +11,7 @@
 #include "drivers/myrinet/myrinet.h"
 #include "drivers/nectar/nectar.h"
 #include "drivers/qsnet/qsnet.h"
+#include "drivers/sci/sci.h"
 #include "drivers/skeleton/skeleton.h"
 #include "drivers/tnet/tnet.h"
 #include "sanitized.h"
@@ -140,6 +141,16 @@ std::vector<Rig> nic_rigs(uint64_t seed) {
       with_link(nic_rig("nectar/datagram-link-cut",
                         with(8, "pair:2", "cut#30/cable=8,cut#500/cable=9/for=100us"), seed,
                         open_nectar_datagram)),
+      nic_rig("sci", with(12, "ring:6", ""), seed, open_sci),
+      nic_rig("sci/two-a-card", with(4, "ring:4", ""), seed, open_sci),
+      nic_rig("sci/bit-errors", with(12, "ring:6", "ber=1e-5,fail#9,stall#60/for=100us"), seed,
+              open_sci),
+      nic_rig("sci/lost-echoes", with(12, "ring:12", "drop=1e-2"), seed, open_sci),
+      nic_rig("sci/cut", with(8, "ring:8", "cut#30/cable=8,cut#500/cable=10/for=100us"), seed,
+              open_sci),
+      nic_rig("sci/dolphin", with(12, "ring:6", ""), seed, open_sci_dolphin),
+      nic_rig("sci/dolphin-bit-errors", with(12, "ring:6", "ber=1e-5,drop=1e-3"), seed,
+              open_sci_dolphin),
   };
 }
 

@@ -151,7 +151,7 @@ class World {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   set_log_level(LogLevel::error);
   fuzz::Input in(data, size);
-  constexpr const char* kCards[] = {"skeleton", "tnet", "myrinet", "qsnet", "nectar"};
+  constexpr const char* kCards[] = {"skeleton", "tnet", "myrinet", "qsnet", "nectar", "sci"};
   World world(kCards[in.byte() % std::size(kCards)]);
   while (!in.empty()) {
     world.step(in);

@@ -39,12 +39,14 @@ tnet 2 2 order
 myrinet 2 2 order
 qsnet 2 2 order
 nectar 2 2 order
+sci 2 2 order
 tnet 4 4 collectives
 tnet 4 8 requests
 qsnet 4 8 collectives
 skeleton 4 4 modes
 myrinet 4 4 probe
 nectar 4 4 collectives
+sci 4 8 collectives
 $(long_rows)
 END
   [ "$long" = no ] || emulated_programs
@@ -56,7 +58,7 @@ END
 
 long_rows() {
   [ "$long" = no ] || printf '%s\n' "tnet 2 2 pingpong" "myrinet 2 2 pingpong" \
-    "qsnet 2 2 pingpong" "nectar 2 2 pingpong"
+    "qsnet 2 2 pingpong" "nectar 2 2 pingpong" "sci 2 2 pingpong"
 }
 
 # LAMMPS and HPCC over cards compute what they do over Open MPI's own transport.

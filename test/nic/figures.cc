@@ -30,6 +30,7 @@ constexpr Software kBullDogSoftware{.frame_ns = 3970, .dma_ns = 46440, .message_
 constexpr Software kMyricomSoftware{.frame_ns = 56650};
 constexpr Software kNectarSoftware{.frame_ns = 82500};
 constexpr Software kTnetSoftware{.message_ns = 5580};
+constexpr Software kSciSoftware{.message_ns = 2270, .copy_ns = 10};
 
 constexpr uint32_t kPioOnly = nic::myrinet::kFrameMax, kDmaOnly = 0, kBullFrog = 512;
 
@@ -37,6 +38,7 @@ Setup bulldog(uint32_t pio_max) { return {"myrinet", pio_max, kBullDogSoftware, 
 Setup myricom() { return {"myrinet/raw", 0, kMyricomSoftware, {}}; }
 Setup tnet() { return {"tnet", 0, kTnetSoftware, {}}; }
 Setup nectar() { return {"nectar", 0, kNectarSoftware, {}}; }
+Setup dolphin() { return {"sci/dolphin", 0, kSciSoftware, {}}; }
 Setup qsnet() { return {"qsnet", 0, {}, {}}; }
 
 double us(double ns) { return ns / 1e3; }

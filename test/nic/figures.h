@@ -18,6 +18,7 @@ struct Software {
   uint64_t frame_ns = 0;    // of a frame, on each side
   uint64_t dma_ns = 0;      // beside, if the card moves it: pinning, translation, caches
   uint64_t message_ns = 0;  // of MPI, for a message, on each side
+  uint64_t copy_ns = 0;     // of MPI's copy at the receiver, for each byte
 };
 
 struct Setup {

@@ -237,7 +237,7 @@ double message_ns(const Setup& setup, size_t bytes) {
             me->received++;
           if (side == 0) send();
           if (!wait(me->received, round + 1)) return;
-          host.spend(setup.software.message_ns);
+          host.spend(setup.software.message_ns + bytes * setup.software.copy_ns);
           if (side == 1) send();
           if (!wait(me->sent, round + 1)) return;
         }

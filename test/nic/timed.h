@@ -14,6 +14,7 @@
 #include "drivers/myrinet/myrinet.h"
 #include "drivers/nectar/nectar.h"
 #include "drivers/qsnet/qsnet.h"
+#include "drivers/sci/sci.h"
 #include "drivers/skeleton/skeleton.h"
 #include "drivers/tnet/tnet.h"
 #include "nic/fabric.h"
@@ -27,6 +28,8 @@ inline std::unique_ptr<Driver> open_on(std::unique_ptr<nic::Card> card, const Se
   if (setup.card == "skeleton") return open_skeleton(std::move(card), env, why);
   if (setup.card == "nectar") return open_nectar(std::move(card), env, why);
   if (setup.card == "qsnet") return open_qsnet(std::move(card), env, why);
+  if (setup.card == "sci") return open_sci(std::move(card), env, why);
+  if (setup.card == "sci/dolphin") return open_sci_dolphin(std::move(card), env, why);
   if (setup.card == "tnet") return open_tnet(std::move(card), env, why);
   if (setup.card == "myrinet/raw") return open_myrinet_raw(std::move(card), env, why);
   return open_myrinet_with(std::move(card), env, why, setup.pio_max);

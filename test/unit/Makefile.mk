@@ -125,6 +125,7 @@ test_unit_nic_tests_SOURCES = \
 	test/unit/nic/nic_myrinet_test.cc \
 	test/unit/nic/nic_nectar_test.cc \
 	test/unit/nic/nic_qsnet_test.cc \
+	test/unit/nic/nic_sci_test.cc \
 	test/unit/nic/nic_tnet_test.cc \
 	test/unit/nic/nic_topology_test.cc
 test_unit_nic_tests_LDADD = libtorii_nic.la $(LDADD)

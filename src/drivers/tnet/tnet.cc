@@ -2,8 +2,6 @@
 // Copyright (c) 2026, the Torii authors
 #include "drivers/tnet/tnet.h"
 
-#include <unistd.h>
-
 #include <array>
 #include <deque>
 #include <map>
@@ -20,7 +18,6 @@ using namespace nic::tnet;
 constexpr uint32_t kPioMax = 256;        // longer ones go by DMA, as do all if
 constexpr uint32_t kLoadMaxNs = 2000;    // the load before them takes longer
 constexpr uint32_t kFrameInterrupt = 1;  // remote interrupt of all stores
-constexpr uint32_t kPollsAwake = 4096;   // since arm(): then interrupts are turned off
 // The contiguous memory block: transfers that are over, mailboxes, send area. Regions that peers
 // may put to are behind it, and only in the page table.
 constexpr uint32_t kDone = 0;
@@ -43,7 +40,7 @@ class TnetDriver final : public StoringDriver {
   bool store(nic::Name to, uint64_t address, uint32_t begin, uint32_t bytes) override;
   Status store_memory(nic::Name to, uint64_t target, uint64_t from, uint64_t bytes) override;
   bool allow(nic::Name to) override { return call(kValidate, {node_of(to)}) == Status::ok; }
-  Status set_pages(uint64_t page, uint64_t pages, uint64_t address) override {
+  Status set_pages(uint64_t page, uint64_t pages, uint64_t address, uint32_t) override {
     return call(address ? kMapPages : kUnmapPages, {page, pages, address});
   }
   Status join_group(std::span<const std::byte> name, uint32_t* group) override;
@@ -61,8 +58,6 @@ class TnetDriver final : public StoringDriver {
   void send_by_dma(uint64_t address, const Descriptor& descriptor, bool has_slot);
 
   std::map<uint32_t, uint32_t> destinations_;  // by group
-  uint32_t mask_ = 0;                          // causes that interrupt
-  uint32_t polls_ = 0;                         // since the last arm()
   bool stalled_ = false;                       // a store waits for room
   uint32_t slot_ = 0;                          // of the send area: the next one
   uint32_t slots_used_ = 0;                    // by transfers under way
@@ -76,7 +71,7 @@ TnetDriver::TnetDriver(std::unique_ptr<nic::Card> card, const DriverEnv& env)
   caps_.batch_max = 4;
   constexpr uint32_t kFirst = Mailboxes::kCells / kPageBytes;
   static_cast<void>(set_pages(kFirst, Mailboxes::kPool / kPageBytes - kFirst,
-                              info_.shared_address + Mailboxes::kCells));
+                              info_.shared_address + Mailboxes::kCells, kRemoteWrite));
 }
 
 // --- sending ---------------------------------------------------------------------------------
@@ -140,24 +135,13 @@ void TnetDriver::send_by_dma(uint64_t address, const Descriptor& descriptor, boo
 // --- receiving -------------------------------------------------------------------------------
 
 unsigned TnetDriver::poll(uint64_t now_ns, unsigned budget) {
-  if (mask_ && ++polls_ == kPollsAwake) card_->write32(kMask, mask_ = 0);
+  turn_off(kMask);
   return StoringDriver::poll(now_ns, budget);
 }
 
-// Interrupts stay on while the process sleeps now and then, as each load of a register is as long
-// as many frames. An event after the read of the descriptor makes it readable again, and what
-// came before is in memory.
 Status TnetDriver::arm(int* fd) {
-  *fd = card_->interrupt();
-  polls_ = 0;
   const bool stalled = stalled_;
-  const uint32_t mask = 1u << kFrameInterrupt | (stalled ? uint32_t{kCauseSent} : 0);
-  if (std::exchange(mask_, mask) != mask) {
-    card_->write32(kMask, mask);
-    static_cast<void>(card_->read32(kMask));  // the card has it now
-  }
-  uint64_t old;
-  static_cast<void>(!read(*fd, &old, sizeof(old)));
+  turn_on(kMask, 1u << kFrameInterrupt | (stalled ? uint32_t{kCauseSent} : 0), fd);
   return has_work() || (stalled && buffer()) ? Status::again : Status::ok;
 }
 

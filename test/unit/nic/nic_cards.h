@@ -14,6 +14,7 @@
 #include "drivers/myrinet/myrinet.h"
 #include "drivers/nectar/nectar.h"
 #include "drivers/qsnet/qsnet.h"
+#include "drivers/sci/sci.h"
 #include "drivers/skeleton/skeleton.h"
 #include "drivers/tnet/tnet.h"
 #include "nic/fabric.h"
@@ -43,6 +44,8 @@ inline std::unique_ptr<Driver> open_card(const std::string& name, nic::Fabric& f
   if (card && name == "myrinet/raw") driver = open_myrinet_raw(std::move(card), env, &why);
   if (card && name == "nectar") driver = open_nectar(std::move(card), env, &why);
   if (card && name == "nectar/datagram") driver = open_nectar_datagram(std::move(card), env, &why);
+  if (card && name == "sci") driver = open_sci(std::move(card), env, &why);
+  if (card && name == "sci/dolphin") driver = open_sci_dolphin(std::move(card), env, &why);
   EXPECT_TRUE(driver) << why;
   return driver;
 }

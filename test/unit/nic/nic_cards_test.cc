@@ -67,7 +67,7 @@ TEST_P(NicCards, ACutWithoutASecondRouteIsReported) {
 
 INSTANTIATE_TEST_SUITE_P(All, NicCards,
                          testing::Values("skeleton", "tnet", "myrinet", "myrinet/raw", "qsnet",
-                                         "nectar", "nectar/datagram"),
+                                         "nectar", "nectar/datagram", "sci", "sci/dolphin"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::ranges::replace(name, '/', '_');

@@ -23,6 +23,7 @@
 #include "drivers/nectar/nectar.h"
 #include "drivers/process/process_card.h"
 #include "drivers/qsnet/qsnet.h"
+#include "drivers/sci/sci.h"
 #include "drivers/skeleton/skeleton.h"
 #include "drivers/tnet/tnet.h"
 #include "nic/channel.h"
@@ -97,6 +98,7 @@ End::Open on(uint32_t node, const std::string& name = "skeleton") {
     if (name == "tnet") return open_tnet(std::move(card), env, &why);
     if (name == "myrinet") return open_myrinet(std::move(card), env, &why);
     if (name == "nectar") return open_nectar(std::move(card), env, &why);
+    if (name == "sci") return open_sci(std::move(card), env, &why);
     return open_skeleton(std::move(card), env, &why);
   };
 }
@@ -225,7 +227,7 @@ TEST(NicEmulator, ProcessesAndTheEmulatorSleep) {
 
 // Each frame wakes who sleeps, however the two sides are interleaved.
 TEST(NicEmulator, NoFrameIsMissedByWhoSleeps) {
-  for (const char* card : {"skeleton", "tnet", "myrinet", "qsnet", "nectar"}) {
+  for (const char* card : {"skeleton", "tnet", "myrinet", "qsnet", "nectar", "sci"}) {
     Fixture fixture(2, card);
     End a(on(0, card)), b(on(1, card));
     const PeerId to_b = a.connect(b);

@@ -65,7 +65,7 @@ wait $fabric
 [ $? = 3 ] && grep -q told "$work/out" || { echo "failed: the signal was not passed on"; failed=1; }
 
 # Two processes on two nodes; the second one of a node would go by shared memory.
-for card in skeleton tnet qsnet nectar; do
+for card in skeleton tnet qsnet nectar sci; do
   run 0 --card $card --faults ber=1e-6,seed=3 -- \
     ./torii-perf --iterations 3 --repetitions 2 --max 16k --test latency
   has out "path: rank 1 on .* by $card"
@@ -73,11 +73,11 @@ for card in skeleton tnet qsnet nectar; do
   has err '^cable0a: .* resends'
 done
 run 0 --card tnet -- ./torii-info --drivers
-has out '^  driver .*skeleton *myrinet *tnet *qsnet *nectar'
+has out '^  driver .*skeleton *myrinet *tnet *qsnet *nectar *sci'
 
 # The same drivers pass the conformance kit in several processes.
 if [ -x test/conformance/torii-conformance ]; then
-  for card in skeleton myrinet tnet qsnet nectar; do
+  for card in skeleton myrinet tnet qsnet nectar sci; do
     run 0 --card $card --nodes 8 -- test/conformance/torii-conformance --driver fault:$card
     has out 'PASSED'
   done
