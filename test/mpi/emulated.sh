@@ -64,7 +64,7 @@ long_rows() {
 # LAMMPS and HPCC over cards compute what they do over Open MPI's own transport.
 emulated_programs() {
   local card verdict name rest
-  for card in tnet myrinet qsnet; do
+  for card in tnet myrinet qsnet nectar sci; do
     on_fabric --card "$card" --nodes 4
     while read -r verdict name rest; do
       case $verdict in PASS | FAIL | SKIP) report "$verdict" "emulated-$card-$name" "$rest" ;; esac
