@@ -144,7 +144,7 @@ TEST(NicSci, StoresWithoutAPageAreRefused) {
   EXPECT_EQ(a.card->read32(kCause), uint32_t{kCauseRefused});
   EXPECT_EQ(a.packets(), 0u);
   ASSERT_EQ(b.call(kExport, {1, 1, b.bus(kPageBytes), kReadable}), Status::ok);
-  ASSERT_EQ(b.call(kUnexport, {2, 1}), Status::ok);
+  ASSERT_EQ(b.call(kExport, {2, 1, 0, 0}), Status::ok);
   a.store(0, kPageBytes, "only");
   a.store(0, 2 * kPageBytes, "gone");
   a.run();
@@ -270,7 +270,7 @@ TEST(NicSci, TheTargetChecksItsTable) {
   ASSERT_EQ(a.call(kImport, {200, 1, 1, 1u << 31}), Status::ok) << "no memory, but an address";
   ASSERT_EQ(b.call(kExport, {0, 1, b.bus(0), kReadable}), Status::ok);
   ASSERT_EQ(b.call(kExport, {1, 1, b.bus(kPageBytes), kWritable}), Status::ok);
-  ASSERT_EQ(b.call(kUnexport, {2, 1}), Status::ok);
+  ASSERT_EQ(b.call(kExport, {2, 1, 0, 0}), Status::ok);
   b.fill(0, text_of(3 * kPageBytes));
   a.fill(0, "xxxxxx");
   fabric->kill(late.card->info().name);
