@@ -267,7 +267,7 @@ unsigned SciDriver::poll(uint64_t now_ns, unsigned budget) {
 Status SciDriver::set_pages(uint64_t page, uint64_t pages, uint64_t address, uint32_t access) {
   const uint32_t rights = (access & kRemoteRead ? uint32_t{kReadable} : 0) |
                           (access & kRemoteWrite ? uint32_t{kWritable} : 0);
-  return call(address ? kExport : kUnexport, {page, pages, address, rights});
+  return call(kExport, {page, pages, address, rights});
 }
 
 // One whose pages are there already, if there is such.

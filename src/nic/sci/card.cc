@@ -171,7 +171,6 @@ Status SciCard::control(unsigned context, const nic::Control& in, nic::Control*)
       personality_ = static_cast<uint32_t>(words[0]);
       return Status::ok;
     case kExport:
-    case kUnexport:
       return export_pages(context, in);
     case kImport:
       return import_pages(context, in);
@@ -210,16 +209,15 @@ Status SciCard::export_pages(unsigned context, const nic::Control& in) {
   if (page >= kPages || pages > kPages - page) return Status::invalid;
   constexpr uint64_t kEach = kBlockBytes / kPageBytes;
   const uint64_t offset = address - process.shared;
-  const bool is_valid = in.call == kExport;
   // The window of a plain bridge is coarse, and lies where the kernel has kept memory for it.
-  if (is_valid && personality_ == kDolphin &&
+  if (address != 0 && personality_ == kDolphin &&
       (page % kEach || pages % kEach || offset % kBlockBytes || offset > kSharedBytes ||
        pages * kPageBytes > kSharedBytes - offset))
     return Status::invalid;
   for (uint64_t i = 0; i < pages; i++)
     upstream_[context * uint64_t{kPages} + page + i] =
-        is_valid ? Upstream{address + i * kPageBytes, static_cast<uint32_t>(rights), process.tag}
-                 : Upstream{};
+        address ? Upstream{address + i * kPageBytes, static_cast<uint32_t>(rights), process.tag}
+                : Upstream{};
   return Status::ok;
 }
 

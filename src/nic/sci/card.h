@@ -146,6 +146,7 @@ class SciCard final : public Model {
   void pump();
   bool issue_store(unsigned context);
   bool may_send(uint32_t node) const;
+  static Request make_request(unsigned context, Command command, uint32_t node, uint32_t address);
   void start(Request request, std::span<const std::byte> data);
   Kept& kept(unsigned channel, unsigned i);
   void queue(unsigned channel, unsigned i);
@@ -154,6 +155,7 @@ class SciCard final : public Model {
   void end_request(unsigned i, Result result, std::span<const std::byte> data = {});
   void take_echo(const Header& header);
   void take_request(const Header& header, std::span<const std::byte> data, Packet&& packet);
+  Served* find_served(const Header& header);
   bool admits(uint32_t node);
   void serve(unsigned i);
   void respond(unsigned i, Result result, std::span<const std::byte> data = {});
@@ -170,6 +172,7 @@ class SciCard final : public Model {
   void advance(unsigned context, unsigned vi);
   void complete(unsigned context, unsigned vi);
   Job* find_job(unsigned context, unsigned vi, uint64_t serial);
+  bool is_its(unsigned context, bool is_checked, uint32_t tag) const;
   bool translate(unsigned context, bool is_checked, uint64_t local, uint64_t* address) const;
   const Downstream* import_of(unsigned context, bool is_checked, uint64_t remote) const;
 

@@ -21,22 +21,23 @@ SciCard::Job* SciCard::find_job(unsigned context, unsigned vi, uint64_t serial) 
 
 // --- tables ----------------------------------------------------------------------------------
 
+bool SciCard::is_its(unsigned context, bool is_checked, uint32_t tag) const {
+  return tag != 0 && (is_checked || tag == processes_[context].tag);
+}
+
 bool SciCard::translate(unsigned context, bool is_checked, uint64_t local,
                         uint64_t* address) const {
   const uint64_t page = local / kPageBytes;
   if (page >= upstream_.size()) return false;
-  const Upstream& entry = upstream_[page];
-  *address = entry.address + local % kPageBytes;
-  return entry.tag != 0 && (is_checked || entry.tag == processes_[context].tag);
+  *address = upstream_[page].address + local % kPageBytes;
+  return is_its(context, is_checked, upstream_[page].tag);
 }
 
 const SciCard::Downstream* SciCard::import_of(unsigned context, bool is_checked,
                                               uint64_t remote) const {
   const uint64_t page = remote / kWindowPageBytes;
   if (page >= downstream_.size()) return nullptr;
-  const Downstream& entry = downstream_[page];
-  const bool is_good = entry.tag != 0 && (is_checked || entry.tag == processes_[context].tag);
-  return is_good ? &entry : nullptr;
+  return is_its(context, is_checked, downstream_[page].tag) ? &downstream_[page] : nullptr;
 }
 
 // --- descriptors -----------------------------------------------------------------------------
@@ -88,16 +89,13 @@ void SciCard::check(unsigned context, Job& job) {
   } else if (d.length != d.bytes || d.bytes > kTransferMax) {
     job.status = kLengthError;
   }
-  if (job.status || d.bytes == 0) return;
   uint64_t ignored;
-  if (d.local + d.bytes < d.local || d.remote + d.bytes < d.remote) job.status = kProtectionError;
-  for (uint64_t at = d.local / kPageBytes;
-       !job.status && at <= (d.local + d.bytes - 1) / kPageBytes; at++)
-    if (!translate(context, job.is_checked, at * kPageBytes, &ignored))
+  for (uint64_t i = 0; d.bytes > 0 && !job.status && i < d.bytes + kPageBytes; i += kPageBytes) {
+    const uint64_t at = std::min<uint64_t>(i, d.bytes - 1);
+    if (!translate(context, job.is_checked, d.local + at, &ignored) ||
+        !import_of(context, job.is_checked, d.remote + at))
       job.status = kProtectionError;
-  for (uint64_t at = d.remote / kWindowPageBytes;
-       !job.status && at <= (d.remote + d.bytes - 1) / kWindowPageBytes; at++)
-    if (!import_of(context, job.is_checked, at * kWindowPageBytes)) job.status = kProtectionError;
+  }
 }
 
 // Reads the next part of a write from memory.
@@ -149,12 +147,9 @@ bool SciCard::issue_part(unsigned context, unsigned vi) {
     return false;
   }
   if (!may_send(page->node)) return false;
-  Request request;
-  request.header.to = static_cast<uint16_t>(page->node);
-  request.header.command = is_read ? Command::read : Command::write;
+  Request request = make_request(context, is_read ? Command::read : Command::write, page->node,
+                                 page->address + static_cast<uint32_t>(remote % kWindowPageBytes));
   request.header.of = static_cast<uint8_t>(n);
-  request.header.address = page->address + static_cast<uint32_t>(remote % kWindowPageBytes);
-  request.context = context;
   request.vi = vi;
   request.job = owner.serial;
   request.offset = job.cut;

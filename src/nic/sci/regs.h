@@ -115,8 +115,8 @@ enum PageRights : uint32_t {  // for other nodes; a process's own descriptors ne
 // Calls of the kernel driver, and their words.
 enum Call : uint32_t {
   kConfigure = 1,  // {Personality}; `denied`: another process has the card as another one
-  kExport,         // {page, pages, bus address, PageRights}: enters pages of this process
-  kUnexport,       // {page, pages}
+  kExport,         // {page, pages, bus address, PageRights}: enters pages of this process; address
+                   // 0: takes them out
   kImport,         // {window page, pages, node, upstream address, a multiple of a window page}
   kQueue,          // {upstream address, entries}: where the process's completions go
   kReset,          // {VI}: ends its error state

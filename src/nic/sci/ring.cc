@@ -80,11 +80,7 @@ bool SciCard::issue_store(unsigned context) {
     if (store.ready_ns > board_.engine.now_ns()) return false;
     if (store.kind == Store::Kind::data) {
       if (!may_send(store.node)) return false;
-      Request request;
-      request.header.to = static_cast<uint16_t>(store.node);
-      request.header.command = Command::write;
-      request.header.address = store.address;
-      request.context = context;
+      Request request = make_request(context, Command::write, store.node, store.address);
       process.stores_out++;
       const Bytes data = std::move(store.data);
       process.stores.pop_front();
@@ -114,6 +110,16 @@ bool SciCard::may_send(uint32_t node) const {
       return false;
   }
   return used < request_buffers_;
+}
+
+SciCard::Request SciCard::make_request(unsigned context, Command command, uint32_t node,
+                                       uint32_t address) {
+  Request request;
+  request.header.to = static_cast<uint16_t>(node);
+  request.header.command = command;
+  request.header.address = address;
+  request.context = context;
+  return request;
 }
 
 void SciCard::start(Request request, std::span<const std::byte> data) {
@@ -224,10 +230,7 @@ void SciCard::echo(const Header& to, Result result) {
 void SciCard::take_echo(const Header& header) {
   Request& request = requests_[header.buffer];
   if (header.of == static_cast<uint8_t>(Command::response)) {
-    for (Served& served : served_)
-      if (served.attempt && served.header.from == header.from &&
-          served.header.number == header.number)
-        served = Served{};
+    if (Served* const served = find_served(header); served && served->attempt) *served = Served{};
   } else if (header.result == Result::busy && request.serial && is_same(request.header, header) &&
              !std::exchange(request.is_queued, true)) {
     board_.engine.after(kBusyNs, [this, i = header.buffer] {
@@ -235,6 +238,14 @@ void SciCard::take_echo(const Header& header) {
       pump();
     });
   }
+}
+
+// The request with that number of that node; null: it is over.
+SciCard::Served* SciCard::find_served(const Header& header) {
+  for (Served& served : served_)
+    if (served.serial && served.header.from == header.from && served.header.number == header.number)
+      return &served;
+  return nullptr;
 }
 
 // Whoever was told `busy` first has the next buffer, unless he stays away.
@@ -257,11 +268,7 @@ bool SciCard::admits(uint32_t node) {
 void SciCard::take_request(const Header& header, std::span<const std::byte> data, Packet&& packet) {
   uint32_t& seen = nodes_[header.from].seen[header.number % kNumbers];
   const bool is_seen = static_cast<int32_t>(header.number - seen) <= 0;
-  const auto is_it = [&](const Served& served) {
-    return served.serial && served.header.from == header.from &&
-           served.header.number == header.number;
-  };
-  if (is_seen && std::ranges::any_of(served_, is_it)) return echo(header, Result::ok);
+  if (is_seen && find_served(header)) return echo(header, Result::ok);
   if (!admits(header.from)) {
     busy_++;
     return echo(header, Result::busy);

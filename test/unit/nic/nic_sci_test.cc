@@ -144,7 +144,7 @@ TEST(NicSci, StoresWithoutAPageAreRefused) {
   EXPECT_EQ(a.card->read32(kCause), uint32_t{kCauseRefused});
   EXPECT_EQ(a.packets(), 0u);
   ASSERT_EQ(b.call(kExport, {1, 1, b.bus(kPageBytes), kReadable}), Status::ok);
-  ASSERT_EQ(b.call(kUnexport, {2, 1}), Status::ok);
+  ASSERT_EQ(b.call(kExport, {2, 1, 0, 0}), Status::ok);
   a.store(0, kPageBytes, "only");
   a.store(0, 2 * kPageBytes, "gone");
   a.run();
@@ -270,7 +270,7 @@ TEST(NicSci, TheTargetChecksItsTable) {
   ASSERT_EQ(a.call(kImport, {200, 1, 1, 1u << 31}), Status::ok) << "no memory, but an address";
   ASSERT_EQ(b.call(kExport, {0, 1, b.bus(0), kReadable}), Status::ok);
   ASSERT_EQ(b.call(kExport, {1, 1, b.bus(kPageBytes), kWritable}), Status::ok);
-  ASSERT_EQ(b.call(kUnexport, {2, 1}), Status::ok);
+  ASSERT_EQ(b.call(kExport, {2, 1, 0, 0}), Status::ok);
   b.fill(0, text_of(3 * kPageBytes));
   a.fill(0, "xxxxxx");
   fabric->kill(late.card->info().name);
@@ -447,6 +447,54 @@ TEST(NicSci, ABrokenRingPutsTheViInErrorState) {
   const uint32_t out = b.post(kRdmaRead, b.window(0, 0), b.up(0), 1000);
   b.run(5000000);
   EXPECT_EQ(b.status(out), kTransportError);
+}
+
+TEST(NicSci, ChecksWhatItsDriverWrites) {
+  const auto fabric = make_sci(2);
+  auto a = std::make_unique<Bridge>(*fabric, 0), b = std::make_unique<Bridge>(*fabric, 0);
+  Bridge other(*fabric, 1);
+  ASSERT_EQ(a->import(0, other), Status::ok);
+  Random random(1);
+  const auto number = [&]() -> uint64_t {
+    return random.chance(500000) ? random.next() : random.between(0, 70);
+  };
+  for (int i = 0; i < 6000; i++) {
+    Bridge& bridge = random.chance(500000) ? *a : *b;
+    const auto vi = static_cast<uint32_t>(random.between(0, kVis - 1));
+    const auto value = static_cast<uint32_t>(number());
+    const auto word = static_cast<uint32_t>(random.between(0, kHidden / 64)) * 64;
+    if (random.chance(200000)) {
+      bridge.card->write32(static_cast<uint32_t>(random.between(0, 20)) * 4, value);
+    } else if (random.chance(300000)) {
+      bridge.card->write32(doorbell_at(vi), random.chance(500000) ? bridge.up(word) : value);
+    } else if (random.chance(300000)) {
+      bridge.store(static_cast<uint32_t>(random.between(0, 90)), value % 4000 * 4, text_of(96));
+    } else if (random.chance(300000)) {
+      Descriptor d;
+      std::ranges::generate_n(reinterpret_cast<uint32_t*>(&d), 16, number);
+      d.segments = 2;
+      d.control = value % 4;
+      d.length = d.bytes;
+      std::memcpy(bridge.memory(word), &d, sizeof(d));
+      bridge.card->write32(doorbell_at(vi), bridge.up(word));
+    } else {
+      static_cast<void>(bridge.call(static_cast<uint32_t>(random.between(0, 9)),
+                                    {number(), number(), number(), number(), number(), number()}));
+    }
+    fabric->engine().run_to(fabric->engine().now_ns() + random.between(0, 3000));
+  }
+  fabric->kill(a->card->info().name);
+  fabric->kill(b->card->info().name);
+  other.run(5000000);
+  Bridge next(*fabric, 0);
+  ASSERT_EQ(next.call(kBuffers, {kBuffersMax, kBuffersMax}), Status::ok);
+  ASSERT_EQ(next.call(kConfigure, {kCombined}), Status::ok);
+  ASSERT_EQ(other.import(0, next), Status::ok);
+  other.fill(0, "sane");
+  const uint32_t put = other.post(kRdmaWrite, other.window(0, 0), other.up(0), 4);
+  other.run();
+  EXPECT_EQ(other.status(put), kDone);
+  EXPECT_EQ(next.text(0, 4), "sane");
 }
 
 // --- the other personality -------------------------------------------------------------------
