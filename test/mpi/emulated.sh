@@ -46,7 +46,7 @@ qsnet 4 8 collectives
 skeleton 4 4 modes
 myrinet 4 4 probe
 nectar 4 4 collectives
-sci 4 8 collectives
+sci 4 4 collectives
 $(long_rows)
 END
   [ "$long" = no ] || emulated_programs
@@ -58,17 +58,20 @@ END
 
 long_rows() {
   [ "$long" = no ] || printf '%s\n' "tnet 2 2 pingpong" "myrinet 2 2 pingpong" \
-    "qsnet 2 2 pingpong" "nectar 2 2 pingpong" "sci 2 2 pingpong"
+    "qsnet 2 2 pingpong" "nectar 2 2 pingpong" "sci 2 2 pingpong" "sci 4 8 collectives"
 }
 
-# LAMMPS and HPCC over cards compute what they do over Open MPI's own transport.
+# LAMMPS and HPCC over cards compute what they do over Open MPI's own transport. HPCC over SCI's packets
+# of 64 bytes takes more than five minutes.
 emulated_programs() {
-  local card verdict name rest
+  local card programs verdict name rest
   for card in tnet myrinet qsnet nectar sci; do
     on_fabric --card "$card" --nodes 4
+    programs="lammps-melt hpcc"
+    [ "$card" != sci ] || programs=lammps-melt
     while read -r verdict name rest; do
       case $verdict in PASS | FAIL | SKIP) report "$verdict" "emulated-$card-$name" "$rest" ;; esac
-    done < <(MPIRUN=$MPIRUN "$here/programs" --components "$components" --np 4 lammps-melt hpcc)
+    done < <(MPIRUN=$MPIRUN "$here/programs" --components "$components" --np 4 $programs)
   done
 }
 
