@@ -19,12 +19,12 @@ report_ucx_death() {
 }
 
 # ports_rule add|del: both nodes cannot, or can again, reach TCP's ports from 41000 to 41999. Prints the
-# nodes where that fails.
+# nodes where that fails. The number of TCP: its name is in a file that some systems lack.
 ports_rule() {
   local node family
   for node in n1 n2; do
     for family in -4 -6; do
-      cluster run --on $node ip $family rule "$1" ipproto tcp dport 41000-41999 unreachable ||
+      cluster run --on $node ip $family rule "$1" ipproto 6 dport 41000-41999 unreachable ||
         printf '%s ' "$node"
     done
   done
