@@ -32,7 +32,7 @@ debian     packages for Debian 12 and 13 build all twice, and are installed in s
 rpm        the same for RPM packages, by Debian's rpmbuild
 aarch64    cross-compiled, and run by qemu-user
 vcis       one more MPICH, for one switch of its own
-defects    builds a copy with each of twelve defects, to show that the parts find them"
+defects    builds a copy with each of thirteen defects, to show that the parts find them"
 
 longer_table="\
 unit       the other in-process tests without sanitizers, too
