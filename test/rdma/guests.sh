@@ -49,14 +49,18 @@ find_kernel() {
 
 # unpack_kernel FOLDER: FOLDER/kernel from the package in FOLDER
 unpack_kernel() {
-  local folder patterns=()
+  local folder top patterns=()
   set -f
-  for folder in $module_folders; do patterns+=("./lib/modules/*/kernel/$folder"); done
+  for top in ./lib/modules ./usr/lib/modules; do # since Debian 13 the latter
+    patterns+=("$top/*/modules.builtin")
+    for folder in $module_folders; do patterns+=("$top/*/kernel/$folder"); done
+  done
   set +f
   mkdir -p "$1/all" "$1/kernel/modules"
   dpkg-deb --fsys-tarfile "$1"/*.deb | tar -C "$1/all" -x --wildcards './boot/vmlinuz-*' \
-    './lib/modules/*/modules.builtin' "${patterns[@]}" || true # none may be like one of them
-  "$here/initramfs" modules "$1"/all/lib/modules/* "$1/kernel/modules" $modules &&
+    "${patterns[@]}" || true # none may be like one of them
+  folder=$(find "$1/all" -name modules.builtin -printf %h)
+  "$here/initramfs" modules "$folder" "$1/kernel/modules" $modules &&
     mv "$1"/all/boot/vmlinuz-* "$1/kernel/vmlinuz"
 }
 
