@@ -13,7 +13,7 @@ unit        150  in-process tests that find more at full speed, tools and start-
 clang       300  builds everything with clang++ -Werror and the sanitizers
 asan        150  all in-process tests with address and undefined-behaviour sanitizer
 tsan        120  those with threads, with the thread sanitizer
-fuzz         30  five seconds for each parser of what comes from outside
+fuzz         45  five seconds for each parser of what comes from outside
 readme       10  the README's commands
 compare      20  contrib/compare in short
 mpi         250  Open MPI: messages, windows, errors, deaths

@@ -106,3 +106,12 @@ new_leftovers() {
 }
 
 free_mebibytes() { awk '/MemAvailable/ { print int($2 / 1024) }' /proc/meminfo; }
+
+# known_cases PROGRAM LIST NAME...: ends with 2 if a name is not in the list
+known_cases() {
+  local program=$1 list=$2 name
+  shift 2
+  for name in "$@"; do
+    grep -qxF -e "$name" <<<"$list" || { echo "$program: unknown case $name; see --list" >&2; exit 2; }
+  done
+}

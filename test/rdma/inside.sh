@@ -66,7 +66,8 @@ case_kit() {
   done < <(TORII_UCX_TLS=$tls timeout -k 5 "${long:+1}200" "$build/test/conformance/torii-conformance" \
     --driver ucx --filter "$filter" 2>&1)
   # Soft RoCE of Linux 6.12 tells twice that a queue pair is drained, and UCX 1.18 aborts.
-  if grep -q "cb_id == UCS_CALLBACKQ_ID_NULL' failed" "$log"; then
+  if [ "$tls" = rc ] && [ -n "$open" ] && ! dpkg-query -W libucx0 | grep -q '1\.13\.' &&
+    grep -q "cb_id == UCS_CALLBACKQ_ID_NULL' failed" "$log"; then
     report SKIP "kit-$tls: $open and the cases after it" "an assertion of UCX's own ends the process, openucx/ucx#10432"
     return
   fi
