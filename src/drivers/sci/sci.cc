@@ -82,10 +82,6 @@ class SciDriver final : public StoringDriver {
   bool allow(nic::Name to) override;
   Status set_pages(uint64_t page, uint64_t pages, uint64_t address, uint32_t access) override;
 
-  Status call(uint32_t number, std::array<uint64_t, 6> words) {
-    nic::Control ignored;
-    return card_->control({number, words}, &ignored);
-  }
   uint32_t node_of(nic::Name name) const { return nic::endpoint_of(name) / info_.contexts; }
   uint32_t context_of(nic::Name name) const { return nic::endpoint_of(name) % info_.contexts; }
   uint32_t here(uint64_t offset) const {

@@ -248,7 +248,7 @@ SciCard::Served* SciCard::find_served(const Header& header) {
   return nullptr;
 }
 
-// Whoever was told `busy` first has the next buffer, unless he stays away.
+// The node that was told `busy` first has the next buffer, unless it stays away.
 bool SciCard::admits(uint32_t node) {
   const uint64_t now = board_.engine.now_ns();
   std::erase_if(refused_, [&](const Refused& refused) { return refused.until_ns < now; });
