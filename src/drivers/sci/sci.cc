@@ -306,12 +306,11 @@ Status SciDriver::move(const Rma& rma, Operation operation) {
 
 std::unique_ptr<Driver> open_as(Personality personality, std::unique_ptr<nic::Card> card,
                                 const DriverEnv& env, std::string* why) {
-  const uint32_t id = card->read32(kId), endpoints = card->liveness().endpoints();
-  if (id != kIdValue || card->shared().size() < kSharedBytes || endpoints > Mailboxes::kEndpoints) {
-    *why = format_text(
-        "sci: a card of id 0x%x on a fabric of %u endpoints; use a PCI-SCI card (0x%x) and at most "
-        "%u endpoints",
-        id, endpoints, kIdValue, Mailboxes::kEndpoints);
+  if (!is_right("sci", *card, kId, kIdValue, kSharedBytes, why)) return nullptr;
+  const uint32_t endpoints = card->liveness().endpoints();
+  if (endpoints > Mailboxes::kEndpoints) {
+    *why = format_text("sci: a fabric of %u endpoints; use one of at most %u", endpoints,
+                       Mailboxes::kEndpoints);
     return nullptr;
   }
   nic::Control ignored;

@@ -20,14 +20,10 @@ namespace {
 
 std::unique_ptr<Fabric> make_qsnet(uint32_t nodes, const char* topology, const char* faults = "") {
   FabricOptions options;
-  options.card = "qsnet";
   options.nodes = nodes;
   options.topology = topology;
   options.faults = faults;
-  std::string why;
-  std::unique_ptr<Fabric> fabric = Fabric::make(options, &why);
-  EXPECT_TRUE(fabric) << why;
-  return fabric;
+  return test::make_cards("qsnet", options);
 }
 
 // Places in lent memory: where blocks are copied to, the slots of the queue, and data.

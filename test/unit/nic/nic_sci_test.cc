@@ -19,14 +19,10 @@ namespace {
 std::unique_ptr<Fabric> make_sci(uint32_t nodes, const char* topology = "star",
                                  const char* faults = "") {
   FabricOptions options;
-  options.card = "sci";
   options.nodes = nodes;
   options.topology = topology;
   options.faults = faults;
-  std::string why;
-  std::unique_ptr<Fabric> fabric = Fabric::make(options, &why);
-  EXPECT_TRUE(fabric) << why;
-  return fabric;
+  return test::make_cards("sci", options);
 }
 
 // A process that uses the card by hand. Others may read and write its lent memory up to kHidden;

@@ -23,13 +23,9 @@ using namespace tnet;
 
 std::unique_ptr<Fabric> make_tnet(uint32_t nodes, const char* faults = "") {
   FabricOptions options;
-  options.card = "tnet";
   options.nodes = nodes;
   options.faults = faults;
-  std::string why;
-  std::unique_ptr<Fabric> fabric = Fabric::make(options, &why);
-  EXPECT_TRUE(fabric) << why;
-  return fabric;
+  return test::make_cards("tnet", options);
 }
 
 // A process that uses the card by hand. Its page 2 is mapped to the same place of its memory.
