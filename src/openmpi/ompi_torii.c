@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ompi/proc/proc.h"
+#include "opal/mca/base/mca_base_var.h"
 #include "opal/util/output.h"
 #if OMPI_MAJOR_VERSION >= 5
 #include "opal/mca/pmix/pmix-internal.h"
@@ -37,6 +38,25 @@ static uint32_t node_index(void) {
   return node;
 }
 
+/* The launcher sets it on nodes with more processes than slots; a user may know of more that share
+ * the processors. Open MPI 4.1 declares no variable for it. */
+static bool asked_to_yield(void) {
+  const int index = mca_base_var_find("ompi", "mpi", NULL, "yield_when_idle");
+  const bool* value = NULL;
+  return index >= 0 && OPAL_SUCCESS == mca_base_var_get_value(index, &value, NULL, NULL) &&
+         NULL != value && *value;
+}
+
+/* Gives a parameter a value, unless somebody has given it one. */
+static void suggest(const char* name, const char* value, const char* origin) {
+  for (size_t i = 0; i < torii_param_count(); ++i) {
+    torii_param_t parameter;
+    if (TORII_OK == torii_param_info(i, &parameter) && 0 == strcmp(parameter.name, name) &&
+        0 == strcmp(torii_param_origin(i), "default"))
+      torii_param_set(name, value, origin);
+  }
+}
+
 int ompi_torii_open(bool threads, torii_ni_t** ni) {
   torii_options_t options = {
       .struct_bytes = sizeof options,
@@ -48,6 +68,7 @@ int ompi_torii_open(bool threads, torii_ni_t** ni) {
       .local_size = (uint32_t)opal_process_info.num_local_peers + 1,
       .threads = threads,
   };
+  if (asked_to_yield()) suggest("wait", "yield", "MCA parameter mpi_yield_when_idle");
   return torii_open(&options, ni);
 }
 

@@ -16,3 +16,20 @@ switched_off() {
   ! grep -qi torii "$work/output" || report FAIL switched-off "Torii is used: $(grep -im1 torii "$work/output")"
   transport_options=("${named[@]}")
 }
+
+# The launcher says that processors are shared (mpi_yield_when_idle): waits yield, unless TORII_WAIT
+# says otherwise.
+told_to_yield() {
+  local yields='report: rank 0 counters:.* yields=[1-9]'
+  chosen told-to-yield || return 0
+  if ! build pingpong; then report FAIL told-to-yield "pingpong.c does not compile"; return; fi
+  judge told-to-yield 2 60 --mca mpi_yield_when_idle 1 -x TORII_REPORT=1 -- "$work/pingpong"
+  grep -q "$yields" "$work/output" || report FAIL told-to-yield "the report shows no yields"
+  judge told-to-spin 2 60 --mca mpi_yield_when_idle 1 -x TORII_REPORT=1 -x TORII_WAIT=spin -- "$work/pingpong"
+  ! grep -q "$yields" "$work/output" || report FAIL told-to-spin "it yields"
+}
+
+choices() {
+  switched_off
+  told_to_yield
+}

@@ -141,7 +141,9 @@ bool assign(const Row& row, std::string_view text, Params& values) {
   }
   LogLevel level;
   if (field == &values.log && !parse_log_level(text, &level)) return false;
-  if (field == &values.wait && text != "auto" && text != "spin" && text != "sleep") return false;
+  if (field == &values.wait && text != "auto" && text != "yield" && text != "spin" &&
+      text != "sleep")
+    return false;
   *static_cast<std::string*>(field) = text;
   return true;
 }

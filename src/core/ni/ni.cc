@@ -57,7 +57,7 @@ WaitPolicy wait_policy(const NiConfig& config, const ProcessorSet& own) {
   if (p.wait == "spin") policy.mode = WaitMode::spin;
   if (p.wait == "sleep") policy.mode = WaitMode::sleep;
   const double usable = usable_processors();
-  policy.scarce = config.local_size > usable;
+  policy.scarce = config.local_size > usable || p.wait == "yield";
   policy.own = std::min<double>(own.count(), usable / config.local_size);
   policy.spin_ns = uint64_t(p.spin_us) * 1000u;
   return policy;
