@@ -168,7 +168,7 @@ void Gathering::on_contribution(uint32_t from, const Header& header,
   if (slot->parts >> source & 1) return;
   if (!payload.empty()) std::memcpy(part(*slot, source), payload.data(), payload.size());
   slot->parts |= 1u << source;
-  if (flat() && header.flags & kUnicast) silence_.on_repair(source, now);
+  if (flat() && header.flags & kUnicast) silence_.on_repair(source, header.node, now);
   advance(slot, now);
 }
 
@@ -178,7 +178,7 @@ void Gathering::on_result(const Header& header, std::span<const std::byte> paylo
   if (!accept(slot, header, payload.size())) return;
   if (!payload.empty()) std::memcpy(part(*slot, sources_), payload.data(), payload.size());
   slot->has_result = true;
-  if (header.flags & kUnicast) silence_.on_repair(0, now);
+  if (header.flags & kUnicast) silence_.on_repair(0, header.node, now);
   advance(slot, now);
 }
 

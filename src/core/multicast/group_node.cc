@@ -102,14 +102,19 @@ size_t GroupNode::send(uint32_t node, std::span<const Datagram> datagrams) {
   // The first words to a process are a hello.
   if (!peer.hello_sent) protocol_.tell_joined(peer, shape_.number, false);
   size_t taken = 0;
-  for (const Datagram& datagram : datagrams) {
-    const iovec pieces[2] = {{const_cast<std::byte*>(datagram.head.data()), datagram.head.size()},
-                             {const_cast<std::byte*>(datagram.body.data()), datagram.body.size()}};
-    if (!protocol_.put_now(peer, kDatagramPort, shape_.number, 0, pieces,
-                           datagram.body.empty() ? 1 : 2,
-                           datagram.head.size() + datagram.body.size()))
-      break;
-    ++taken;
+  while (taken < datagrams.size()) {
+    const auto some = datagrams.subspan(taken, std::min(kBurst, datagrams.size() - taken));
+    std::array<std::array<iovec, 2>, kBurst> pieces;
+    InplaceVector<Protocol::Body, kBurst> bodies;
+    for (size_t i = 0; i < some.size(); ++i) {
+      const auto [head, body] = some[i];
+      pieces[i][0] = {const_cast<std::byte*>(head.data()), head.size()};
+      pieces[i][1] = {const_cast<std::byte*>(body.data()), body.size()};
+      bodies.emplace_back(pieces[i].data(), body.empty() ? 1u : 2u, head.size() + body.size());
+    }
+    const size_t count = protocol_.put_now(peer, kDatagramPort, shape_.number, 0, bodies);
+    taken += count;
+    if (count < some.size()) break;
   }
   counters_.multicast_unicasts += taken;
   count(datagrams.first(taken));

@@ -284,6 +284,7 @@ bool Member::dispatch(uint32_t from, const Header& header, std::span<const std::
                  now - sender_.silent_since() >= Repairs::kCrossingNs) {
         repairs_.answer(from, header.pos, payload, header.flags & kWaiting, now);
       }
+      sender_.show(now);
       return false;
     case Kind::status:
       if (!releases_.on_status(from, whole_position(header.pos, header.op), header.pos, header.arg))
@@ -294,6 +295,7 @@ bool Member::dispatch(uint32_t from, const Header& header, std::span<const std::
       return true;
     case Kind::contribution:
       gathering_.on_contribution(from, header, payload, now);
+      if (header.flags & kAsk) sender_.show(now);
       return true;
     case Kind::result:
       gathering_.on_result(header, payload, now);

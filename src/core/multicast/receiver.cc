@@ -18,7 +18,8 @@ bool Receiver::on_bytes(const Header& header, std::span<const std::byte> payload
     return false;
   }
   const bool repaired = header.kind == Kind::repair;
-  if (place == Ring::Place::fresh && repaired && silence_.on_repair(writer_of(header.pos), now))
+  if (place == Ring::Place::fresh && repaired &&
+      silence_.on_repair(writer_of(header.pos), header.node, now))
     lost_ += static_cast<uint32_t>(whole_granules(payload.size()) / kGranule);
   // A repair does not come from who wrote the bytes.
   learn_end(repaired ? revealer_ : header.node, header.pos + whole_granules(payload.size()));

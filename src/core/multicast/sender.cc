@@ -200,6 +200,15 @@ void Sender::beat(uint64_t now) {
   beat_at_ = now + (kQuietNs << std::min(++beats_, 6u));
 }
 
+void Sender::show(uint64_t now) {
+  if (outgoing_.path() == Path::tree || now - std::max(sent_at_, shown_at_) < kShowNs) return;
+  shown_at_ = now;
+  Header header;
+  header.kind = Kind::heartbeat;
+  header.pos = sent_;
+  outgoing_.to_all(header);
+}
+
 void Sender::poll(uint64_t done, uint64_t now) {
   if (now >= retry_at_) advance(done, now);
   if (now >= beat_at_) beat(now);

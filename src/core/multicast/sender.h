@@ -21,6 +21,7 @@ class Sender {
  public:
   static constexpr uint64_t kQuietNs = 500'000;  // until the first heartbeat; then doubled
   static constexpr uint64_t kQuietMostNs = 32'000'000;
+  static constexpr uint64_t kShowNs = 200'000;  // between signs that it is heard
   static constexpr unsigned kIdleBeats = 5;     // after the last piece
   static constexpr unsigned kThoroughBeat = 3;  // from this one on along the tree, too
   static constexpr uint32_t kFirstWindow = 64;  // frames that a socket holds unread
@@ -46,6 +47,10 @@ class Sender {
   // granules.
   void on_released(uint64_t released, uint32_t lost, uint64_t now);
   uint64_t released() const { return released_; }
+
+  // This node has answered a request: a sign by multicast, so that who asked knows whether it hears
+  // this node.
+  void show(uint64_t now);
 
   // Nothing has been sent for the first time for so long.
   uint64_t silent_since() const { return sent_at_; }
@@ -103,6 +108,7 @@ class Sender {
   uint64_t asked_ = 0;  // a release up to here has been asked for
   uint64_t need_ = 0;   // a release up to here lets the message go on
   uint64_t sent_at_ = 0;
+  uint64_t shown_at_ = 0;
   uint64_t retry_at_ = UINT64_MAX;
   uint64_t beat_at_ = UINT64_MAX;
   unsigned beats_ = 0;

@@ -1,10 +1,53 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// One frame for several peers.
+// One frame for several peers, and several for one.
+#include "core/base/inplace_vector.h"
 #include "core/protocol/express.h"
 
 namespace torii {
+namespace {
+
+constexpr size_t kFrames = 16;  // for the driver at a time; they are on the stack
+
+}  // namespace
+
+size_t Protocol::put_now(Peer& peer, uint8_t port, uint64_t bits, uint32_t user,
+                         std::span<const Body> bodies) {
+  size_t taken = 0;
+  while (taken < bodies.size()) {
+    InplaceVector<wire::TaggedWords, kFrames> heads;
+    InplaceVector<Tx, kFrames> frames;
+    uint64_t cost = 0;
+    for (const Body& body : bodies.subspan(taken, std::min(kFrames, bodies.size() - taken))) {
+      const uint64_t with_it = cost + wire::credit_units(body.bytes);
+      if (!may_put_now(peer, body.bytes, with_it)) break;
+      cost = with_it;
+      const auto owed = static_cast<uint16_t>(frames.size() ? 0 : std::min(peer.owed, 0xffffu));
+      Tx& tx = frames.emplace_back();
+      tx.peer = peer.route;
+      tx.head = &heads.emplace_back(port, owed, user, bits);
+      tx.head_bytes = sizeof(wire::TaggedWords);
+      tx.pieces = body.pieces;
+      tx.piece_count = body.piece_count;
+      tx.body_bytes = static_cast<uint32_t>(body.bytes);
+    }
+    if (frames.size() == 0) break;
+    const size_t count = peer.driver->send(frames);
+    counters_->backpressure += count < frames.size();
+    if (count == 0) break;
+    if (peer.owed) take_credit(peer);
+    for (const Body& body : bodies.subspan(taken, count)) {
+      peer.credit -= wire::credit_units(body.bytes);
+      counters_->bytes_sent += body.bytes;
+    }
+    counters_->eager_sent += count;
+    counters_->frames_sent += count;
+    taken += count;
+    if (count < frames.size()) break;
+  }
+  return taken;
+}
 
 // The frame stands for one tagged frame to each peer, so each must be ready for that one.
 bool Protocol::multicast_now(PeerId group, std::span<Peer* const> peers, const Envelope& env,

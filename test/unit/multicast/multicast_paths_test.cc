@@ -86,6 +86,32 @@ TEST(MulticastPaths, MulticastThatStopsIsLeftAndTakenUpAgain) {
   }
 }
 
+// Processes that share processors run now and then only: what they miss overruns their sockets, and
+// who writes is silent for longer than a deaf node is. All are heard when they run.
+TEST(MulticastPaths, NodesThatAreHeardNowAndThenAreNotDeaf) {
+  Network network(shape_with(8));
+  network.run_until(kMs);
+  std::vector<Step> steps;
+  for (uint32_t i = 0; i < 24; i++) steps.push_back({What::bcast, i % 8, 700000});
+  network.start(steps);
+  Random random(5);
+  const auto ended = [&] { return network.run(network.now()); };
+  for (int slices = 0; slices < 4000 && !ended(); slices++) {
+    network.run_until(network.now() + kMs);
+    for (uint32_t node = 0; node < 8; node++)
+      if (random.chance(300'000))
+        network.set_busy(node, network.now() + random.between(kMs, 5 * kMs));
+  }
+  EXPECT_EQ(network.complaint(), "");
+  uint64_t overrun = 0;
+  for (uint32_t node = 0; node < 8; node++) {
+    EXPECT_EQ(network.status(node), Status::ok);
+    EXPECT_EQ(network.member(node).outgoing().path(), Path::multicast) << node;
+    overrun += network.counts(node).overrun;
+  }
+  EXPECT_GT(overrun, 100u);
+}
+
 TEST(MulticastPaths, BarriersAloneFindADeafNode) {
   Network network(shape_with(6));
   network.run_until(kMs);
