@@ -194,6 +194,9 @@ class LossyGroups {
   // if it has ever been one. `no_memory`: it is in kGroupsMax groups. `io_error`: the system
   // refuses. Driver::leave() ends it.
   virtual Status join_lossy(const LossyMember& membership, PeerId* group) = 0;
+  // The same number for all processes whose frames to each other stay within one system, because
+  // they share its network interfaces; 0: not known. A group within it spares no cable anything.
+  virtual uint64_t network() const { return 0; }
 
  protected:
   ~LossyGroups() = default;

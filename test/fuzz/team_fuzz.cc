@@ -336,6 +336,7 @@ class World {
     report.frame = some_frame();
     report.driver = in_.byte() < 8 ? in_.take<uint64_t>() : fnv1a(std::string("far"));
     report.least = in_.byte() < 8 ? in_.take<uint64_t>() : 0;
+    report.network = in_.byte() < 8 ? in_.take<uint64_t>() : 0;
     if (in_.byte() >= 8) report.key = keys().own();
     return report;
   }

@@ -62,14 +62,15 @@ bool read_letter(std::span<const std::byte> bytes, Letter* out) {
   return true;
 }
 
-//   home 4 | frame 4 | driver 8 | least 8 | key 32
+//   home 4 | frame 4 | driver 8 | least 8 | network 8 | key 32
 std::vector<std::byte> write_report(const Report& report) {
   std::vector<std::byte> out(kReportBytes);
   store_little(out.data(), report.home);
   store_little(out.data() + 4, report.frame);
   store_little(out.data() + 8, report.driver);
   store_little(out.data() + 16, report.least);
-  put_bytes(report.key, out.data() + 24);
+  store_little(out.data() + 24, report.network);
+  put_bytes(report.key, out.data() + 32);
   return out;
 }
 
@@ -79,7 +80,8 @@ bool read_report(std::span<const std::byte> bytes, Report* out) {
   out->frame = load_little<uint32_t>(bytes.data() + 4);
   out->driver = load_little<uint64_t>(bytes.data() + 8);
   out->least = load_little<uint64_t>(bytes.data() + 16);
-  get_bytes(bytes.data() + 24, &out->key);
+  out->network = load_little<uint64_t>(bytes.data() + 24);
+  get_bytes(bytes.data() + 32, &out->key);
   return true;
 }
 

@@ -42,13 +42,14 @@ struct Letter {
 
 // A member's own words, of itself.
 struct Report {
-  uint32_t home = 0;    // the first member that it shares memory with: leader of its node
-  uint32_t frame = 0;   // GroupNode::frame_of(); 0: it cannot multicast
-  uint64_t driver = 0;  // a digest of the name of the driver that reaches the other nodes
-  uint64_t least = 0;   // its NiConfig::multicast_min
-  PublicKey key{};      // of this set-up; of a member that may lead a node
+  uint32_t home = 0;     // the first member that it shares memory with: leader of its node
+  uint32_t frame = 0;    // GroupNode::frame_of(); 0: it cannot multicast
+  uint64_t driver = 0;   // a digest of the name of the driver that reaches the other nodes
+  uint64_t least = 0;    // its NiConfig::multicast_min
+  uint64_t network = 0;  // LossyGroups::network() of that driver
+  PublicKey key{};       // of this set-up; of a member that may lead a node
 };
-inline constexpr size_t kReportBytes = 56;
+inline constexpr size_t kReportBytes = 64;
 
 // The plan on which the members of a group on several nodes agree.
 struct Plan {

@@ -248,6 +248,7 @@ class LinkDriver final : public Decorator, private Paths, private Trust, private
   }
 
   Status join_lossy(const LossyMember& membership, PeerId* id) override;
+  uint64_t network() const override { return below_->lossy_groups()->network(); }
 
   bool tag(PeerId peer, std::span<const std::byte> text, uint64_t* out) const override;
   bool is_right(PeerId peer, std::span<const std::byte> text, uint64_t tag) const override;

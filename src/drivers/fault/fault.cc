@@ -72,6 +72,7 @@ class FaultDriver final : public Decorator, private ShortFrames, private LossyGr
   bool send_short(PeerId peer, uint64_t word0, uint64_t word1, const void* body,
                   uint32_t body_bytes) override;
   Status join_lossy(const LossyMember& membership, PeerId* group) override;
+  uint64_t network() const override { return below_->lossy_groups()->network(); }
   void packet(PeerId from, std::span<const std::byte> frame) override;
   void packets(std::span<Packet> all) override;
   void done(uint64_t cookie, Status status) override;

@@ -11,14 +11,17 @@
 #include <netinet/udp.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
+#include "core/base/fnv.h"
 #include "core/base/forked.h"
 #include "core/base/log.h"
+#include "core/base/small_file.h"
 
 namespace torii::udp {
 namespace {
@@ -135,6 +138,15 @@ std::vector<Interface> usable_interfaces(const std::string& wanted, std::string*
   }
   *why = "udp: no interface is up with an address; bring one up (ip link set DEVICE up)";
   return out;
+}
+
+uint64_t network_stack() {
+  std::string text;
+  struct stat space;
+  if (!read_beginning("/proc/sys/kernel/random/boot_id", 64, &text) || text.empty() ||
+      stat("/proc/self/ns/net", &space) != 0)
+    return 0;
+  return fnv1a(text + " " + std::to_string(space.st_ino));
 }
 
 void close_socket(Socket* socket) {

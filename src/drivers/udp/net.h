@@ -28,6 +28,9 @@ struct Interface {
 // there are none, loopback. Empty, with the reason and the remedy in *why.
 std::vector<Interface> usable_interfaces(const std::string& wanted, std::string* why);
 
+// Equal in processes that share one system's network interfaces; 0: /proc does not tell.
+uint64_t network_stack();
+
 // A socket that sleeps never and is closed in children of this process. All addresses are
 // sockaddr_in6; on a system without IPv6 the socket is an IPv4 one, and `ipv6` false.
 struct Socket {

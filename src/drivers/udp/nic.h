@@ -93,6 +93,7 @@ class UdpDriver final : public Driver, private Paths, private LossyGroups {
   Status arm(int* fd) override;
   Paths* paths() override { return this; }
   LossyGroups* lossy_groups() override { return this; }
+  uint64_t network() const override { return network_stack(); }
 
  private:
   std::string text(PeerId peer) const override;

@@ -28,12 +28,31 @@ class NoMulticast final : public Decorator {
   LossyGroups* lossy_groups() override { return nullptr; }
 };
 
+// One that says which network its frames stay in.
+class WithinNetwork final : public Decorator, private LossyGroups {
+ public:
+  WithinNetwork(const OpenBelow& open_below, const DriverEnv& env, uint64_t network)
+      : Decorator(env), network_(network) {
+    open(open_below, env);
+  }
+  LossyGroups* lossy_groups() override { return this; }
+
+ private:
+  Status join_lossy(const LossyMember& membership, PeerId* group) override {
+    return below_->lossy_groups()->join_lossy(membership, group);
+  }
+  uint64_t network() const override { return network_; }
+
+  const uint64_t network_;
+};
+
 class Cluster {
  public:
   struct Options {
     std::string faults;                       // of the network, which then has a link; empty: none
     std::set<uint32_t> unicast = {};          // ranks whose driver has no multicast
     std::map<uint32_t, uint64_t> least = {};  // multicast_min of ranks; of the others 0
+    std::map<uint32_t, uint64_t> networks = {};  // of ranks; of the others it is not known
   };
 
   // `nodes`: where each rank is.
@@ -131,6 +150,9 @@ class Cluster {
       protocol.add_driver("net", open_with_link(faulty, env));
     } else if (options.unicast.contains(rank)) {
       protocol.add_driver("net", std::make_unique<NoMulticast>(plain, env));
+    } else if (options.networks.contains(rank)) {
+      protocol.add_driver("net",
+                          std::make_unique<WithinNetwork>(plain, env, options.networks.at(rank)));
     } else {
       protocol.add_driver("net", plain(env));
     }

@@ -110,6 +110,7 @@ TEST(NodesTeam, MalformedPlansAndReportsAreRefused) {
   report.frame = 1400;
   report.driver = 77;
   report.least = 5000;
+  report.network = 99;
   report.key[0] = std::byte{5};
   const auto text = team::write_report(report);
   ASSERT_TRUE(team::read_report(text, &said));
@@ -117,6 +118,7 @@ TEST(NodesTeam, MalformedPlansAndReportsAreRefused) {
   EXPECT_EQ(said.frame, 1400u);
   EXPECT_EQ(said.driver, 77u);
   EXPECT_EQ(said.least, 5000u);
+  EXPECT_EQ(said.network, 99u);
   EXPECT_EQ(said.key, report.key);
   EXPECT_FALSE(team::read_report(std::span(text).first(text.size() - 1), &said));
 }
@@ -174,13 +176,35 @@ void expect_broadcasts_from(Clan& clan, uint64_t least) {
 
 TEST(NodesTeam, OnlyLongBroadcastsUnlessToldOtherwise) {
   const uint64_t least = NiConfig().multicast_min;
-  Cluster cluster({0, 1}, {.faults = "", .unicast = {}, .least = {{0, least}, {1, least}}});
-  Clan clan(cluster, {0, 1});
-  ASSERT_EQ(clan.prepare(), all_are(2, TORII_OK));
+  Cluster cluster({0, 1, 2}, {.faults = "", .unicast = {}, .least = {{0, least}, {1, least}}});
+  Clan clan(cluster, {0, 1, 2});
+  ASSERT_EQ(clan.prepare(), all_are(3, TORII_OK));
   EXPECT_EQ(std::string(torii_group_collectives(clan.groups[0])),
-            "between 2 nodes by multicast (net): bcast of at least 32768 bytes");
-  EXPECT_EQ(clan.barrier(10), all_are(2, TORII_ERR_UNSUPPORTED));
+            "between 3 nodes by multicast (net): bcast of at least 32768 bytes");
+  EXPECT_EQ(clan.barrier(10), all_are(3, TORII_ERR_UNSUPPORTED));
   expect_broadcasts_from(clan, least);
+}
+
+TEST(NodesTeam, TwoMembersHaveMessages) {
+  const uint64_t least = NiConfig().multicast_min;
+  Cluster cluster({0, 1}, {.faults = "", .unicast = {}, .least = {{1, least}}});
+  Clan clan(cluster, {0, 1});
+  EXPECT_EQ(clan.prepare(), all_are(2, TORII_ERR_UNSUPPORTED));
+  EXPECT_NE(std::string(torii_group_collectives(clan.groups[0])).find("the only other member"),
+            std::string::npos)
+      << torii_group_collectives(clan.groups[0]);
+}
+
+TEST(NodesTeam, ProcessesOfOneSystemHaveMessages) {
+  for (const uint64_t last : {5u, 6u, 0u}) {
+    SCOPED_TRACE(last);
+    Cluster cluster({0, 1, 2, 2}, {.faults = "", .networks = {{0, 5}, {1, 5}, {2, last}}});
+    Clan clan(cluster, first_ranks(4));
+    const bool one = last == 5;
+    EXPECT_EQ(clan.prepare(), all_are(4, one ? TORII_ERR_UNSUPPORTED : TORII_OK));
+    const std::string text = torii_group_collectives(clan.groups[0]);
+    EXPECT_EQ(text.find("no message leaves the machine") != std::string::npos, one) << text;
+  }
 }
 
 TEST(NodesTeam, TheLargestLeastLengthHoldsForAll) {
