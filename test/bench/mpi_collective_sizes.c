@@ -5,7 +5,7 @@
 // A barrier ends each batch, so that the slowest rank counts. The result of each operation is
 // checked before it is measured.
 //
-//   mpi_collective_sizes [--max BYTES] [--ms MILLISECONDS]
+//   mpi_collective_sizes [--max BYTES | --sizes BYTES,...] [--ms MILLISECONDS]
 //
 // Rank 0 prints "OPERATION BYTES MICROSECONDS"; bytes are those of one part: of alltoall, and of
 // allgather, what each rank gives to each.
@@ -76,17 +76,44 @@ static void check(long bytes) {
            "mpi_collective_sizes: wrong part");
 }
 
+enum { kSizesMost = 32 };
+
+// Sizes from the command line, or each the fourfold of the one before. Returns how many.
+static int sizes_of(int argc, char** argv, long* sizes) {
+  const long most = (long)option(argc, argv, "--max", 1 << 20);
+  int count = 0;
+  for (int i = 1; i + 1 < argc; ++i) {
+    if (strcmp(argv[i], "--sizes") != 0) continue;
+    for (const char* at = argv[i + 1]; *at && count < kSizesMost; at += *at == ',') {
+      char* end;
+      sizes[count++] = strtol(at, &end, 10);
+      if (end == at || (*end && *end != ',')) return 0;
+      at = end;
+    }
+    return count;
+  }
+  for (long bytes = 8; bytes <= most && count < kSizesMost; bytes *= 4) sizes[count++] = bytes;
+  return count;
+}
+
 int main(int argc, char** argv) {
   begin_program(&argc, &argv, 2, 64);
   const double seconds = option(argc, argv, "--ms", 6) / 1000;
-  const long most = (long)option(argc, argv, "--max", 1 << 20);
-  if (seconds <= 0 || most < 8) fail("usage: mpi_collective_sizes [--max BYTES] [--ms MS]", most);
+  long sizes[kSizesMost], most = 0;
+  const int count = sizes_of(argc, argv, sizes);
+  for (int i = 0; i < count; ++i) most = sizes[i] > most ? sizes[i] : most;
+  for (int i = 0; i < count; ++i)
+    if (sizes[i] < 8 || sizes[i] % 8 != 0) most = 0;
+  if (seconds <= 0 || most < 8)
+    fail("usage: mpi_collective_sizes [--max BYTES | --sizes BYTES,...] [--ms MS], multiples of 8",
+         most);
   out = buffer((size_t)(most * ranks));
   in = buffer((size_t)(most * ranks));
   for (operation = 0; operation < kOperations; ++operation) {
-    for (long bytes = 8; bytes <= most; bytes *= operation == kBarrier ? most : 4) {
-      check(bytes);
-      show(names[operation], operation == kBarrier ? 0 : bytes, measure(repeat, bytes, seconds));
+    for (int i = 0; i < (operation == kBarrier ? 1 : count); ++i) {
+      check(sizes[i]);
+      show(names[operation], operation == kBarrier ? 0 : sizes[i],
+           measure(repeat, sizes[i], seconds));
     }
   }
   MPI_Finalize();
