@@ -352,8 +352,7 @@ void NodesTeam::adopt(const team::Plan& plan) {
     node_of_.push_back(node);
     place_.push_back(sizes[node]++);
   }
-  // A node's members have one voice between nodes, which saves more than a round among many costs.
-  if (members_.size() >= 2 * leaders_.size()) least_ = 0;
+  several_ = members_.size() >= 2 * leaders_.size();
   even_ = std::all_of(sizes.begin(), sizes.end(), [&](uint32_t n) { return n == sizes[0]; });
   node_ = node_of_[self_];
   node_self_ = place_[self_];

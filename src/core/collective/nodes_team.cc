@@ -28,16 +28,20 @@ NodesTeam::~NodesTeam() { parts_.protocol.buffers().put(staged_); }
 
 bool NodesTeam::serves(const CollectiveCall& call) const {
   if (call.root >= members_.size()) return false;
-  if (call.what == Collective::bcast) return call.bytes >= least_;
-  if (least_ > 0) return false;
+  // Where nodes have several members, their leaders alone need fewer messages; but a reduction to
+  // one member takes its messages while the next operation begins.
+  const bool most = several_ || least_ == 0;
   switch (call.what) {
+    case Collective::bcast:
+      return several_ || call.bytes >= least_;
     case Collective::barrier:
-      return true;
+      return most;
     case Collective::reduce:
+      return least_ == 0 && in_blocks_ && call.bytes <= multicast::kSmallMax;
     case Collective::allreduce:
-      return in_blocks_ && call.bytes <= multicast::kSmallMax;
+      return most && in_blocks_ && call.bytes <= multicast::kSmallMax;
     case Collective::allgather:
-      return in_blocks_ && even_;
+      return most && in_blocks_ && even_;
     default:
       return false;
   }
@@ -280,11 +284,11 @@ std::string NodesTeam::describe() const {
   if (group_node_) text += path_text(group_node_->member().outgoing().path());
   if (!group_node_) text += "by its leader";
   text += " (" + parts_.protocol.driver_name(rail_) + "): ";
-  if (least_ > 0) {
+  if (least_ > 0 && !several_) {
     text += format_text("bcast of at least %llu bytes", static_cast<unsigned long long>(least_));
   } else {
     text += "barrier, bcast";
-    if (in_blocks_) text += ", short reduce and allreduce";
+    if (in_blocks_) text += least_ > 0 ? ", short allreduce" : ", short reduce and allreduce";
     if (in_blocks_ && even_) text += ", allgather";
   }
   if (alone()) return text;

@@ -159,7 +159,8 @@ class NodesTeam {
   bool in_blocks_ = true;          // the members of each node follow each other
   bool even_ = true;               // each node has as many
   size_t frame_ = 0;
-  uint64_t least_ = 0;  // shorter broadcasts are not served; above 0: nor are other operations
+  uint64_t least_ = 0;    // of the plan: 0: all that can be served is
+  bool several_ = false;  // the nodes have two members each or more, on average
 
   // This node.
   uint32_t node_ = 0;

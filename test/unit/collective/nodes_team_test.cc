@@ -185,6 +185,17 @@ TEST(NodesTeam, OnlyLongBroadcastsUnlessToldOtherwise) {
   expect_broadcasts_from(clan, least);
 }
 
+TEST(NodesTeam, WhereNodesHaveSeveralMembersShortOperationsAreServed) {
+  const uint64_t least = NiConfig().multicast_min;
+  Cluster cluster({0, 0, 1, 1}, {.faults = "", .unicast = {}, .least = {{0, least}, {2, least}}});
+  Clan clan(cluster, first_ranks(4));
+  ASSERT_EQ(clan.prepare(), all_are(4, TORII_OK));
+  const std::string text = torii_group_collectives(clan.groups[0]);
+  EXPECT_NE(text.find("(net): barrier, bcast, short allreduce, allgather"), std::string::npos)
+      << text;
+  EXPECT_EQ(clan.barrier(3000), all_are(4, TORII_OK));
+}
+
 TEST(NodesTeam, TwoMembersHaveMessages) {
   const uint64_t least = NiConfig().multicast_min;
   Cluster cluster({0, 1}, {.faults = "", .unicast = {}, .least = {{1, least}}});
