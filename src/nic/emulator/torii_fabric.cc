@@ -20,7 +20,7 @@
 #include "core/base/emulated.h"
 #include "core/base/log.h"
 #include "core/base/parse.h"
-#include "nic/emulator.h"
+#include "nic/emulator/emulator.h"
 #include "nic/trace.h"
 
 extern "C" char** environ;
