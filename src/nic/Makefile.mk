@@ -6,18 +6,13 @@ libtorii_nic_la_SOURCES = \
 	src/nic/bus.cc \
 	src/nic/bus.h \
 	src/nic/card.h \
-	src/nic/channel.h \
 	src/nic/crossbar.cc \
 	src/nic/crossbar.h \
-	src/nic/emulator.cc \
-	src/nic/emulator.h \
 	src/nic/engine.h \
 	src/nic/fabric.cc \
 	src/nic/fabric.h \
 	src/nic/faults.cc \
 	src/nic/faults.h \
-	src/nic/guest.cc \
-	src/nic/guest.h \
 	src/nic/hosts.cc \
 	src/nic/hosts.h \
 	src/nic/kinds.cc \
@@ -34,9 +29,7 @@ libtorii_nic_la_SOURCES = \
 	src/nic/trace.cc \
 	src/nic/trace.h
 EXTRA_DIST += src/nic/README.md
-bin_PROGRAMS += torii-fabric
-torii_fabric_SOURCES = src/nic/torii_fabric.cc
-torii_fabric_LDADD = libtorii_nic.la $(LDADD)
+include src/nic/emulator/Makefile.mk
 include src/nic/myrinet/Makefile.mk
 include src/nic/nectar/Makefile.mk
 include src/nic/qsnet/Makefile.mk

@@ -41,26 +41,20 @@ void Bus::dma_write(unsigned channel, uint64_t address, std::vector<std::byte> b
 
 void Bus::add(unsigned channel, Job job) {
   counts_.transfers++;
-  for (const auto& [nth, ns] : stalls_)
-    if (nth == counts_.transfers) job.not_before_ns = engine_.now_ns() + ns;
-  if (std::ranges::find(failures_, counts_.transfers) != failures_.end())
-    job.status = Status::io_error;
+  for (const FaultRule& rule : faults_) {
+    if (rule.nth != counts_.transfers) continue;
+    if (rule.fault == Fault::stall) job.not_before_ns = engine_.now_ns() + rule.for_ns;
+    if (rule.fault == Fault::fail) job.status = Status::io_error;
+  }
   channels_[channel].push_back(std::move(job));
   start_burst();
-}
-
-void Bus::start_burst_at(uint64_t ns) {
-  if (std::exchange(starting_, true)) return;
-  engine_.at(ns, [this] {
-    starting_ = false;
-    start_burst();
-  });
 }
 
 void Bus::start_burst() {
   if (in_burst_) return;
   const uint64_t now = engine_.now_ns();
-  if (busy_until_ns_ > now) return start_burst_at(busy_until_ns_);
+  const auto start_at = [this](uint64_t ns) { start_.at(engine_, ns, [this] { start_burst(); }); };
+  if (busy_until_ns_ > now) return start_at(busy_until_ns_);
   uint64_t later_ns = ~uint64_t{0};
   for (size_t i = 0; i < channels_.size(); i++) {
     const auto channel = static_cast<unsigned>((next_channel_ + i) % channels_.size());
@@ -79,7 +73,7 @@ void Bus::start_burst() {
     engine_.at(end, [this, channel, bytes] { end_burst(channel, bytes); });
     return;
   }
-  if (later_ns != ~uint64_t{0}) start_burst_at(later_ns);
+  if (later_ns != ~uint64_t{0}) start_at(later_ns);
 }
 
 void Bus::end_burst(unsigned channel, size_t bytes) {
@@ -104,7 +98,9 @@ void Bus::end_burst(unsigned channel, size_t bytes) {
 
 void Bus::interrupt(unsigned context) {
   const uint64_t nth = ++counts_.interrupts;
-  const bool lost = nth == lost_interrupt_ || (and_later_ones_ && nth > lost_interrupt_);
+  const bool lost = std::ranges::any_of(faults_, [&](const FaultRule& rule) {
+    return rule.fault == Fault::lose_irq && (rule.and_later ? nth >= rule.nth : nth == rule.nth);
+  });
   if (engine_.trace)
     engine_.trace->record(engine_.now_ns(), 0, name_,
                           format_text("interrupt %u%s", context, lost ? ", lost" : ""));

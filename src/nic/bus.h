@@ -14,6 +14,7 @@
 
 #include "core/base/status.h"
 #include "nic/engine.h"
+#include "nic/faults.h"
 
 namespace torii::nic {
 
@@ -69,13 +70,7 @@ class Bus {
   uint64_t occupy(uint64_t from_ns, uint64_t ns, const char* what);
   std::function<void()> changed;  // the card has written to the host's memory, or interrupted
 
-  // --- faults: the nth, counted from 1 ----------------------------------------------------------
-  void stall_at(uint64_t nth_transfer, uint64_t ns) { stalls_.emplace_back(nth_transfer, ns); }
-  void fail_at(uint64_t nth_transfer) { failures_.push_back(nth_transfer); }
-  void drop_interrupt(uint64_t nth, bool and_later) {
-    lost_interrupt_ = nth;
-    and_later_ones_ = and_later;
-  }
+  void add_fault(const FaultRule& rule) { faults_.push_back(rule); }
 
   struct Counts {
     uint64_t transfers = 0;  // by DMA
@@ -85,7 +80,6 @@ class Bus {
     uint64_t busy_ns = 0;
   };
   const Counts& counts() const { return counts_; }
-  const std::string& name() const { return name_; }
 
  private:
   struct Job {
@@ -101,7 +95,6 @@ class Bus {
 
   void add(unsigned channel, Job job);
   void start_burst();
-  void start_burst_at(uint64_t ns);
   void end_burst(unsigned channel, size_t bytes);
 
   Engine& engine_;
@@ -112,11 +105,8 @@ class Bus {
   unsigned next_channel_ = 0;
   uint64_t busy_until_ns_ = 0;
   bool in_burst_ = false;
-  bool starting_ = false;  // an event will start a burst
-  std::vector<std::pair<uint64_t, uint64_t>> stalls_;
-  std::vector<uint64_t> failures_;
-  uint64_t lost_interrupt_ = 0;
-  bool and_later_ones_ = false;
+  Alarm start_;  // of a burst
+  std::vector<FaultRule> faults_;
   Counts counts_;
 };
 

@@ -27,13 +27,14 @@ namespace torii::nic {
 using Name = uint32_t;
 inline constexpr Name kNobody = 0;
 inline constexpr uint32_t endpoint_of(Name name) { return name & 0xffff; }
+inline constexpr uint32_t opened_of(Name name) { return name >> 16; }
 inline constexpr Name make_name(uint32_t endpoint, uint32_t opened) {
   return (opened & 0xffff) << 16 | endpoint;
 }
 
 // Of two processes of one endpoint: was `a` there before `b`?
 inline constexpr bool is_earlier(Name a, Name b) {
-  return static_cast<int16_t>((a >> 16) - (b >> 16)) < 0;
+  return static_cast<int16_t>(opened_of(a) - opened_of(b)) < 0;
 }
 
 // The latest process of an endpoint, as the manager of the cluster says.

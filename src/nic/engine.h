@@ -11,6 +11,7 @@
 #include <new>
 #include <queue>
 #include <type_traits>
+#include <utility>
 
 #include "core/base/log.h"
 #include "core/base/random.h"
@@ -77,6 +78,22 @@ class Engine {
   uint64_t serial_ = 0;
   bool running_ = false;
   std::priority_queue<Event> events_;
+};
+
+// A call that is pending at most once: while it is, at() does nothing.
+class Alarm {
+ public:
+  template <typename Call>
+  void at(Engine& engine, uint64_t ns, const Call& call) {
+    if (std::exchange(pending_, true)) return;
+    engine.at(ns, [this, call] {
+      pending_ = false;
+      call();
+    });
+  }
+
+ private:
+  bool pending_ = false;
 };
 
 }  // namespace torii::nic

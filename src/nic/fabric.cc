@@ -66,14 +66,14 @@ Fabric::Fabric(const FabricOptions& options, const CardKind& kind, const FaultPl
       topology_(topology),
       works_(topology.cables.size(), true),
       routes_(topology_),
-      card_route_(kind_.make_switches ? kind_.make_switches(routes_) : nullptr) {
-  RoutePolicy* policy = card_route_.get();
-  if (!policy && kind_.source_routed) policy = &source_route_;
-  if (!policy) policy = &destination_route_;
+      other_route_(kind_.make_switches   ? kind_.make_switches(routes_)
+                   : kind_.source_routed ? std::make_unique<SourceRoute>()
+                                         : nullptr) {
+  RoutePolicy& policy = other_route_ ? *other_route_ : destination_route_;
   for (uint32_t i = 0; i < topology_.switches(); i++) {
     crossbars_.push_back(kind_.make_switch
                              ? kind_.make_switch(engine_, i, kind_.crossbar)
-                             : std::make_unique<Crossbar>(engine_, i, kind_.crossbar, *policy));
+                             : std::make_unique<Crossbar>(engine_, i, kind_.crossbar, policy));
     crossbars_.back()->on_down = [this](Link& link, std::vector<Packet>&& unsent) {
       link_down(link, std::move(unsent));
     };
@@ -89,6 +89,7 @@ Fabric::Fabric(const FabricOptions& options, const CardKind& kind, const FaultPl
   plan_faults(plan);
 }
 
+// While models can still call it.
 Fabric::~Fabric() {
   for (const auto& node : nodes_)
     for (unsigned i = 0; i < node->contexts.size(); i++) node->free(i);
@@ -116,24 +117,18 @@ void Fabric::connect_cables() {
 
 void Fabric::plan_faults(const FaultPlan& plan) {
   for (const FaultRule& rule : plan.rules) {
-    const auto is_meant = [&](size_t where) { return rule.where == ~0u || rule.where == where; };
-    for (size_t i = 0; i < cables(); i++) {
-      if (!is_meant(i)) continue;
-      for (const bool back : {false, true}) {
-        if (rule.fault == Fault::ber) link(i, back).set_ber(rule.rate, engine_.random.next());
-        if (rule.fault == Fault::drop && rule.rate > 0)
-          link(i, back).set_drop(rule.rate, engine_.random.next());
-      }
-      if (rule.fault == Fault::drop && rule.rate == 0) link(i, false).drop_at(rule.nth);
-      if (rule.fault == Fault::cut) link(i, false).cut_at(rule.nth, rule.for_ns, &link(i, true));
-    }
-    for (uint32_t i = 0; i < nodes(); i++) {
-      if (!is_meant(i)) continue;
-      if (rule.fault == Fault::stall) bus(i).stall_at(rule.nth, rule.for_ns);
-      if (rule.fault == Fault::fail) bus(i).fail_at(rule.nth);
-      if (rule.fault == Fault::lose_irq) bus(i).drop_interrupt(rule.nth, rule.and_later);
+    const bool on_cable = is_on_cable(rule.fault);
+    for (uint32_t i = 0; i < (on_cable ? cables() : nodes()); i++) {
+      if (rule.where != ~0u && rule.where != i) continue;
+      if (!on_cable) bus(i).add_fault(rule);
+      if (on_cable) link(i, false).add_fault(rule, &link(i, true));
+      if (on_cable && rule.rate > 0) link(i, true).add_fault(rule);
     }
   }
+}
+
+Context& Fabric::context_at(uint32_t endpoint) const {
+  return owner_of(endpoint).contexts[context_of(endpoint)];
 }
 
 Bus& Fabric::bus(uint32_t node) { return nodes_[node]->bus; }
@@ -152,7 +147,7 @@ std::unique_ptr<Card> Fabric::open(uint32_t node, std::string* why, Host* host,
         node == kAnyNode ? at % nodes() * kind_.contexts + at / nodes() : first + i;
     Node& owner = owner_of(endpoint);
     const unsigned context = context_of(endpoint);
-    if (owner.contexts[context].state != Node::Context::State::free) continue;
+    if (owner.contexts[context].state != Context::State::free) continue;
     if (owner.open(context, host, memory, why) != Status::ok) return nullptr;
     if (node == kAnyNode) next_endpoint_ = (at + 1) % endpoints();
     publish(endpoint);
@@ -166,29 +161,21 @@ std::unique_ptr<Card> Fabric::open(uint32_t node, std::string* why, Host* host,
 }
 
 Lending Fabric::lending(Name name) const {
-  const uint32_t endpoint = endpoint_of(name);
-  const Node& node = owner_of(endpoint);
-  const Node::Lent& lent = *node.contexts[context_of(endpoint)].lent;
-  return {lent.file.get(), lent.event.get(), node.memory_file()};
+  const Lent& lent = *context_at(endpoint_of(name)).lent;
+  return {lent.file.get(), lent.event.get(), owner_of(endpoint_of(name)).memory_file()};
 }
 
 bool Fabric::is_closing(uint32_t node) const {
-  const auto closes = [](const auto& of) {
-    return std::ranges::any_of(of->contexts, [](const auto& context) {
-      return context.state == Node::Context::State::closing;
-    });
-  };
-  if (node == kAnyNode) return std::ranges::any_of(nodes_, closes);
-  return node < nodes() && closes(nodes_[node]);
+  for (uint32_t i = 0; i < endpoints(); i++)
+    if ((node == kAnyNode || node == i / kind_.contexts) &&
+        context_at(i).state == Context::State::closing)
+      return true;
+  return false;
 }
 
 void Fabric::kill(Name name) {
   const uint32_t endpoint = endpoint_of(name);
-  if (endpoint >= endpoints()) return;
-  const Node& node = owner_of(endpoint);
-  const unsigned context = context_of(endpoint);
-  if (node.contexts[context].state == Node::Context::State::open && node.name(context) == name)
-    end(endpoint, Life::dead);
+  if (endpoint < endpoints() && context_at(endpoint).is_of(name)) end(endpoint, Life::dead);
 }
 
 // Others hear of the end when all has arrived; at last anyway. Each step is longer than the one
@@ -197,11 +184,11 @@ void Fabric::watch_closing(uint32_t endpoint, uint64_t step_ns) {
   const Node& node = owner_of(endpoint);
   const unsigned context = context_of(endpoint);
   for (uint32_t other = 0; other < endpoints(); other++) {
-    const Node::Context& its = owner_of(other).contexts[context_of(other)];
-    const uint32_t last = its.opened - (its.state != Node::Context::State::free);
+    const Context& its = context_at(other);
+    const uint32_t last = opened_of(its.name) - (its.state != Context::State::free);
     if (last > 0) node.model->peer_ended(make_name(other, last));
   }
-  if ((node.model->idle(context) && *node.contexts[context].flights == 0) ||
+  if ((node.model->idle(context) && node.contexts[context].flight.use_count() == 1) ||
       step_ns > options_.closing_ns / 4)
     return end(endpoint, Life::closed);
   engine_.after(step_ns,
@@ -209,31 +196,27 @@ void Fabric::watch_closing(uint32_t endpoint, uint64_t step_ns) {
 }
 
 void Fabric::end(uint32_t endpoint, Life life) {
-  Node& node = owner_of(endpoint);
-  const unsigned context = context_of(endpoint);
-  node.contexts[context].life = life;
+  context_at(endpoint).life = life;
   for (uint32_t group = 0; group < groups_.size(); group++) leave(group, endpoint);
-  node.free(context);
+  owner_of(endpoint).free(context_of(endpoint));
   publish(endpoint);
 }
 
 // Tells each node how it is to see this endpoint.
 void Fabric::publish(uint32_t endpoint) {
-  const Node& owner = owner_of(endpoint);
-  const unsigned context = context_of(endpoint);
-  const Life life = owner.contexts[context].life;
+  const Context& context = context_at(endpoint);
   for (const auto& node : nodes_) {
-    const bool lost = node->has_lost(endpoint) || !routes_.reaches(node->number, owner.number);
-    node->publish(
-        endpoint,
-        Liveness::word(owner.name(context), lost && life == Life::there ? Life::dead : life), lost);
+    const bool is_lost =
+        context.life == Life::there && !routes_.reaches(node->number, endpoint / kind_.contexts);
+    node->publish(endpoint, Liveness::word(context.name, is_lost ? Life::dead : context.life));
   }
 }
 
 // --- routes and groups -----------------------------------------------------------------------
 
 void Fabric::set_routes() {
-  for (uint32_t host = 0; host < nodes() && !kind_.source_routed; host++) {
+  if (kind_.source_routed) return;
+  for (uint32_t host = 0; host < nodes(); host++) {
     std::vector<uint64_t> outputs(topology_.switches());
     for (uint32_t i = 0; i < topology_.switches(); i++)
       if (const int port = routes_.port(i, host); port >= 0) outputs[i] = uint64_t{1} << port;
@@ -257,44 +240,36 @@ void Fabric::link_down(Link& link, std::vector<Packet>&& unsent) {
   for (size_t i = 0; i < links_.size(); i++)
     if (links_[i].get() == &link) works_[i / 2] = false;
   std::move(unsent.begin(), unsent.end(), std::back_inserter(lost_));
-  if (std::exchange(routing_, true)) return;
-  engine_.after(options_.settle_ns, [this] { route_again(); });
+  reroute_.at(engine_, engine_.now_ns() + options_.settle_ns, [this] { route_again(); });
 }
 
 // With other routes later packets would overtake those that are under way. So all that have reached
 // a switch begin again at their first one, in the order in which they were sent. Source routes are
 // used up by then: those packets are lost, and the nodes are told that there are other routes.
 void Fabric::route_again() {
-  routing_ = false;
   std::vector<Packet> packets = std::exchange(lost_, {});
   for (const auto& crossbar : crossbars_) crossbar->take_all(&packets);
-  if (kind_.source_routed) {
-    routes_ = Routes(topology_, works_);
-    if (card_route_) card_route_->routes_changed();
-    for (uint32_t endpoint = 0; endpoint < endpoints(); endpoint++) publish(endpoint);
-    for (const auto& node : nodes_) node->tell();
-    return;
-  }
-  for (size_t i = 0; i < links_.size(); i++)
+  if (kind_.source_routed) packets.clear();
+  for (size_t i = 0; i < links_.size() && !kind_.source_routed; i++)
     if (i % 2 == 1 || !topology_.cables[i / 2].ends[0].is_host) links_[i]->take_all(&packets);
   std::ranges::sort(packets, {}, &Packet::number);
   // Of one to a group there may be several: it goes to all again.
   const auto same = [](const Packet& a, const Packet& b) { return a.number == b.number; };
   packets.erase(std::unique(packets.begin(), packets.end(), same), packets.end());
   routes_ = Routes(topology_, works_);
+  if (other_route_) other_route_->routes_changed();
   set_routes();
   for (Packet& packet : packets)
     crossbars_[topology_.cables[packet.node].ends[1].index]->give_back(std::move(packet));
   for (uint32_t endpoint = 0; endpoint < endpoints(); endpoint++) publish(endpoint);
+  for (size_t i = 0; i < nodes_.size() && kind_.source_routed; i++) nodes_[i]->tell();
 }
 
-Life Fabric::life(uint32_t node, Name name) {
-  return endpoint_of(name) < endpoints() ? nodes_[node]->life(name) : Life::never;
-}
+Life Fabric::life(uint32_t node, Name name) { return nodes_[node]->life(name); }
 
 Status Fabric::join(std::span<const std::byte> name, uint32_t endpoint, uint32_t* group) {
   if (name.empty() || endpoint >= endpoints() ||
-      (kind_.source_routed && !card_route_ && !kind_.make_switch))
+      (kind_.source_routed && !kind_.make_switches && !kind_.make_switch))
     return Status::invalid;
   // The one of that name; else one that nobody is in any more; else another one.
   const auto find = [&](auto is_it) {
@@ -326,7 +301,7 @@ std::vector<Name> Fabric::members(uint32_t group) {
   if (group >= groups_.size()) return out;
   for (const auto& [node, contexts] : groups_[group].members)
     for (unsigned context = 0; context < kind_.contexts; context++)
-      if (contexts >> context & 1) out.push_back(nodes_[node]->name(context));
+      if (contexts >> context & 1) out.push_back(nodes_[node]->contexts[context].name);
   return out;
 }
 

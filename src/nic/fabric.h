@@ -57,6 +57,7 @@ struct Lending {
 
 class Node;
 class DirectCard;
+struct Context;
 
 class Fabric final : private Manager {
  public:
@@ -102,6 +103,7 @@ class Fabric final : private Manager {
          const Topology& topology);
   Node& owner_of(uint32_t endpoint) const { return *nodes_[endpoint / kind_.contexts]; }
   unsigned context_of(uint32_t endpoint) const { return endpoint % kind_.contexts; }
+  Context& context_at(uint32_t endpoint) const;
   LinkEnd& at(const Cable::End& end);
   void connect_cables();
   void plan_faults(const FaultPlan& plan);
@@ -132,16 +134,15 @@ class Fabric final : private Manager {
   const Topology topology_;
   std::vector<bool> works_;  // by cable
   Routes routes_;
-  SourceRoute source_route_;
   DestinationRoute destination_route_;
-  const std::unique_ptr<RoutePolicy> card_route_;  // null: one of these two
-  std::vector<std::unique_ptr<Link>> links_;       // two a cable
+  const std::unique_ptr<RoutePolicy> other_route_;  // null: that one
+  std::vector<std::unique_ptr<Link>> links_;        // two a cable
   std::vector<std::unique_ptr<Switch>> crossbars_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<Group> groups_;
   std::vector<Packet> lost_;  // what dead links have given back
   uint64_t packets_sent_ = 0;
-  bool routing_ = false;  // an event will call route_again()
+  Alarm reroute_;
   uint32_t next_endpoint_ = 0;
 };
 

@@ -27,12 +27,10 @@ bool parse_time(std::string_view text, uint64_t* ns) {
 
 // Each returns null if the text is good, else what is expected.
 const char* parse_fault(std::string_view text, FaultRule* rule) {
-  const size_t mark = std::min(text.find_first_of("=#"), text.size());
-  const auto it = std::find(std::begin(kNames), std::end(kNames), text.substr(0, mark));
+  auto [name, sign, value] = split_at(text, "=#");
+  const auto it = std::find(std::begin(kNames), std::end(kNames), name);
   if (it == std::end(kNames)) return "one of ber, drop, cut, stall, fail, lose-irq, seed";
   rule->fault = static_cast<Fault>(it - std::begin(kNames));
-  const char sign = mark < text.size() ? text[mark] : 0;
-  std::string_view value = text.substr(std::min(mark + 1, text.size()));
   const bool is_ber = rule->fault == Fault::ber;
   if (is_ber || (rule->fault == Fault::drop && sign == '=')) {
     const bool is_rate = sign == '=' && parse_whole(value, &rule->rate) && rule->rate <= 0.5 &&
@@ -49,9 +47,7 @@ const char* parse_fault(std::string_view text, FaultRule* rule) {
 }
 
 const char* parse_condition(std::string_view text, FaultRule* rule) {
-  const size_t equals = std::min(text.find('='), text.size());
-  const std::string_view name = text.substr(0, equals);
-  const std::string_view value = text.substr(std::min(equals + 1, text.size()));
+  const auto [name, mark, value] = split_at(text, "=");
   const bool on_cable = is_on_cable(rule->fault);
   if (name == (on_cable ? "cable" : "node"))
     return parse_whole(value, &rule->where) ? nullptr : "a number after /cable= or /node=";

@@ -19,8 +19,8 @@ void Host::give_way() {
   go_.acquire();
 }
 
-void Host::spend(uint64_t ns) {
-  engine_.after(ns, [this] { run(); });
+void Host::spend_until(uint64_t ns) {
+  engine_.at(ns, [this] { run(); });
   give_way();
 }
 

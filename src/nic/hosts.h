@@ -22,7 +22,8 @@ class Host {
  public:
   uint64_t now_ns() const { return engine_.now_ns(); }
   // Called in the host's program only. The program computes, or waits for the bus.
-  void spend(uint64_t ns);
+  void spend(uint64_t ns) { spend_until(now_ns() + ns); }
+  void spend_until(uint64_t ns);
   // The program polls memory at this interval until changed() is called; once, if that was while it
   // was spending time. False: nothing is going to happen any more on the fabric, and the program
   // must end.

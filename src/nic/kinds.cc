@@ -50,9 +50,10 @@ std::vector<Parameter> parameters_of(CardKind& kind) {
           {"bus.dma_burst", &bus.dma_burst}};
 }
 
-std::string join(const std::vector<std::string>& names) {
+template <typename Named>
+std::string names_of(const Named& all) {
   std::string out;
-  for (const std::string& name : names) out += (out.empty() ? "" : ", ") + name;
+  for (const auto& one : all) out.append(out.empty() ? "" : ", ").append(one.name);
   return out;
 }
 
@@ -61,13 +62,10 @@ std::string join(const std::vector<std::string>& names) {
 std::span<const CardKind> card_kinds() { return kKinds; }
 
 const CardKind* find_card_kind(std::string_view name, std::string* why) {
-  std::vector<std::string> names;
-  for (const CardKind& kind : kKinds) {
+  for (const CardKind& kind : kKinds)
     if (name == kind.name) return &kind;
-    names.emplace_back(kind.name);
-  }
   *why = format_text("there is no card '%.*s'; use one of %s", static_cast<int>(name.size()),
-                     name.data(), join(names).c_str());
+                     name.data(), names_of(kKinds).c_str());
   return nullptr;
 }
 
@@ -84,7 +82,7 @@ Status set_parameter(CardKind* kind, std::string_view name, std::string_view val
   const auto it = std::ranges::find(parameters, name, &Parameter::name);
   if (it == parameters.end()) {
     *why = format_text("there is no parameter '%.*s'; use one of %s", static_cast<int>(name.size()),
-                       name.data(), join(parameter_names()).c_str());
+                       name.data(), names_of(parameters).c_str());
     return Status::invalid;
   }
   double number = 0;

@@ -65,14 +65,6 @@ void Link::send(Packet&& packet) {
   pump();
 }
 
-void Link::pump_at(uint64_t ns) {
-  if (std::exchange(pumping_, true)) return;
-  engine_.at(ns, [this] {
-    pumping_ = false;
-    pump();
-  });
-}
-
 void Link::pump() {
   if (!keeps() && sent_ > 0 && busy_until_ns_ <= engine_.now_ns()) {
     queue_.pop_front();
@@ -81,7 +73,7 @@ void Link::pump() {
   }
   if (sent_ == queue_.size() || credits_[queue_[sent_].packet.channel] <= 0) return;
   if (busy_until_ns_ <= engine_.now_ns()) transmit(queue_[sent_++]);
-  if (sent_ < queue_.size() || !keeps()) pump_at(busy_until_ns_);
+  if (sent_ < queue_.size() || !keeps()) pump_.at(engine_, busy_until_ns_, [this] { pump(); });
 }
 
 void Link::transmit(Item& item) {
@@ -97,7 +89,7 @@ void Link::transmit(Item& item) {
   engine_.at((cut_through_ ? head_ns : busy_until_ns_) + options_.delay_ns,
              [this] { land(wire_); });
   if (!keeps()) return;
-  if (sent_ <= 1) deadline_ns_ = busy_until_ns_ + 2 * options_.delay_ns + options_.timeout_ns;
+  if (sent_ <= 1) renew_deadline(busy_until_ns_);
   watch();
 }
 
@@ -114,32 +106,38 @@ Link::Item Link::fly(Packet&& packet, uint64_t serial, uint64_t until_ns) {
   const size_t bytes = packet.bytes.size();
   counts_.packets++;
   counts_.bytes += bytes;
-  for (const Cut& cut : cuts_) {
-    if (cut.nth != counts_.packets) continue;
-    for (Link* const link : {this, cut.back}) {
+  bool is_dropped = false;
+  for (const FaultRule& rule : faults_) {
+    if (rule.nth != counts_.packets) continue;
+    if (rule.fault == Fault::drop) {
+      is_dropped = true;
+      continue;
+    }
+    for (Link* const link : {this, back_}) {
       link->cut();
-      if (cut.for_ns != ~uint64_t{0}) engine_.after(cut.for_ns, [link] { link->restore(); });
+      if (rule.for_ns != ~uint64_t{0}) engine_.after(rule.for_ns, [link] { link->restore(); });
     }
   }
   if (engine_.trace)
     engine_.trace->record(now, until_ns - now, name_, format_text("packet %zu bytes", bytes));
-  const bool is_lost = cut_ || losses_.chance(drop_ppm_) ||
-                       std::ranges::find(drops_, counts_.packets) != drops_.end();
-  Item flying{std::move(packet), serial, is_lost};
+  Item flying{std::move(packet), serial, is_dropped || cut_ || losses_.chance(drop_ppm_)};
   flying.packet.tail_ns = until_ns + options_.delay_ns;
   if (ber_ > 0) spoil(flying.packet);
   return flying;
 }
 
-void Link::set_drop(double rate, uint64_t seed) {
-  drop_ppm_ = static_cast<uint32_t>(std::lround(rate * 1e6));
-  losses_ = Random(seed);
-}
-
-void Link::set_ber(double ber, uint64_t seed) {
-  ber_ = ber;
-  noise_ = Random(seed);
-  bits_to_error_ = 0;
+void Link::add_fault(const FaultRule& rule, Link* back) {
+  if (rule.fault == Fault::ber) {
+    ber_ = rule.rate;
+    noise_ = Random(engine_.random.next());
+    bits_to_error_ = 0;
+  } else if (rule.rate > 0) {
+    drop_ppm_ = static_cast<uint32_t>(std::lround(rule.rate * 1e6));
+    losses_ = Random(engine_.random.next());
+  } else {
+    faults_.push_back(rule);
+    back_ = back;
+  }
 }
 
 // Flips bits, at distances as those of independent errors.
@@ -166,35 +164,35 @@ void Link::forget_before(uint64_t serial) {
   }
   if (!any) return;
   tries_ = 0;
-  deadline_ns_ = engine_.now_ns() + 2 * options_.delay_ns + options_.timeout_ns;
+  renew_deadline(engine_.now_ns());
   source_->link_ready(*this);
 }
 
-void Link::acknowledge(uint64_t serial) {
-  if (cut_ || down_) return;
-  forget_before(serial + 1);
-  pump();
+void Link::renew_deadline(uint64_t from_ns) {
+  deadline_ns_ = from_ns + 2 * options_.delay_ns + options_.timeout_ns;
 }
 
-void Link::go_back(uint64_t serial) {
-  if (cut_ || down_) return;
-  forget_before(serial);
+void Link::send_again() {
   counts_.resends += sent_;
   sent_ = 0;
+}
+
+// The other end has all before that one; `again`: it has found an error there.
+void Link::answer(uint64_t expected, bool again) {
+  if (cut_ || down_) return;
+  forget_before(expected);
+  if (again) send_again();
   pump();
 }
 
 // Looks after the oldest packet.
 void Link::watch() {
-  if (std::exchange(watching_, true)) return;
-  engine_.at(deadline_ns_, [this] {
-    watching_ = false;
+  watch_.at(engine_, deadline_ns_, [this] {
     if (queue_.empty() || down_) return;
     if (engine_.now_ns() >= deadline_ns_) {
       if (sent_ > 0 && ++tries_ > options_.tries) return give_up();
-      counts_.resends += sent_;
-      sent_ = 0;
-      deadline_ns_ = engine_.now_ns() + 2 * options_.delay_ns + options_.timeout_ns;
+      send_again();
+      renew_deadline(engine_.now_ns());
       pump();
     }
     if (sent_ > 0) watch();  // else transmit() will
@@ -249,25 +247,22 @@ void Link::release(unsigned channel) {
 void Link::land(std::deque<Item>& wire) {
   Item item = std::move(wire.front());
   wire.pop_front();
-  if (item.lost || down_) {
-    counts_.lost++;
-    release(item.packet.channel);
-  } else if (!keeps() || item.serial == 0) {  // 0: its cycles are stolen
-    target_->link_arrive(*this, std::move(item.packet));
-  } else if (item.serial != expected_) {  // follows a bad one, or has arrived before
-    release(item.packet.channel);
-    if (item.serial < expected_)
-      engine_.after(options_.delay_ns, [this, serial = item.serial] { acknowledge(serial); });
-  } else if (!intact(item.packet)) {
-    counts_.bad_crc++;
-    if (engine_.trace) engine_.trace->record(engine_.now_ns(), 0, name_, "bad CRC");
-    release(item.packet.channel);
-    engine_.after(options_.delay_ns, [this, serial = item.serial] { go_back(serial); });
-  } else {
-    expected_++;
-    engine_.after(options_.delay_ns, [this, serial = item.serial] { acknowledge(serial); });
-    target_->link_arrive(*this, std::move(item.packet));
+  const bool is_lost = item.lost || down_;
+  const bool is_checked = !is_lost && keeps() && item.serial > 0;  // 0: its cycles are stolen
+  const bool is_next = item.serial == expected_;  // else it follows a bad one, or was there before
+  const bool is_bad = is_checked && is_next && !intact(item.packet);
+  const bool arrives = is_checked ? is_next && !is_bad : !is_lost;
+  counts_.lost += is_lost;
+  counts_.bad_crc += is_bad;
+  if (is_bad && engine_.trace) engine_.trace->record(engine_.now_ns(), 0, name_, "bad CRC");
+  if (!arrives) release(item.packet.channel);
+  if (is_checked && item.serial <= expected_) {
+    const uint64_t expected = item.serial + !is_bad;
+    engine_.after(options_.delay_ns, [this, expected, is_bad] { answer(expected, is_bad); });
   }
+  if (!arrives) return;
+  expected_ += is_checked;
+  target_->link_arrive(*this, std::move(item.packet));
 }
 
 }  // namespace torii::nic

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "nic/engine.h"
+#include "nic/faults.h"
 #include "nic/packet.h"
 
 namespace torii::nic {
@@ -96,14 +97,10 @@ class Link {
   bool down() const { return down_; }
   uint64_t transfer_ns(size_t bytes) const;  // on the wire, with overhead
 
-  // --- faults -------------------------------------------------------------------------------
-  void set_ber(double ber, uint64_t seed);
+  // `back` is the other direction, which a cut cuts as well.
+  void add_fault(const FaultRule& rule, Link* back = nullptr);
   void cut();
   void restore();  // also what is down
-  // Its nth packet, counted from 1, cuts it and the way back for that long; ~0: for ever.
-  void cut_at(uint64_t nth, uint64_t for_ns, Link* back) { cuts_.push_back({nth, for_ns, back}); }
-  void drop_at(uint64_t nth) { drops_.push_back(nth); }  // its nth packet is lost
-  void set_drop(double rate, uint64_t seed);  // each packet is lost with that probability
 
   struct Counts {
     uint64_t packets = 0;  // transmitted, resends included
@@ -122,21 +119,16 @@ class Link {
     bool lost = false;  // on the wire
   };
 
-  struct Cut {
-    uint64_t nth, for_ns;
-    Link* back;
-  };
-
   bool keeps() const { return options_.window > 0; }
   void pump();
-  void pump_at(uint64_t ns);
   void transmit(Item& item);
   Item fly(Packet&& packet, uint64_t serial, uint64_t until_ns);
   void spoil(Packet& packet);
   void land(std::deque<Item>& wire);
-  void acknowledge(uint64_t serial);
-  void go_back(uint64_t serial);
+  void answer(uint64_t expected, bool again);
   void forget_before(uint64_t serial);
+  void send_again();
+  void renew_deadline(uint64_t from_ns);
   void watch();
   void give_up();
 
@@ -157,20 +149,18 @@ class Link {
   uint64_t busy_until_ns_ = 0;
   uint64_t deadline_ns_ = 0;  // of the oldest in the queue
   uint64_t tries_ = 0;
-  bool pumping_ = false;  // an event will pump()
-  bool watching_ = false;
+  Alarm pump_, watch_;
   bool down_ = false;
   // The wire and the receiving end.
   std::deque<Item> wire_, stolen_;
   uint64_t expected_ = 1;
   // Faults.
+  std::vector<FaultRule> faults_;  // by count
+  Link* back_ = nullptr;
   bool cut_ = false;
-  double ber_ = 0;
-  Random noise_{0}, losses_{0};
-  double bits_to_error_ = 0;
-  std::vector<Cut> cuts_;
-  std::vector<uint64_t> drops_;
+  double ber_ = 0, bits_to_error_ = 0;
   uint32_t drop_ppm_ = 0;
+  Random noise_{0}, losses_{0};
   Counts counts_;
 };
 

@@ -25,6 +25,8 @@ constexpr uint64_t kProcess = uint64_t{1} << 63;
 constexpr unsigned kContextShift = 47, kOpenedShift = 55;
 constexpr uint64_t kProcessMask = (uint64_t{1} << kContextShift) - 1;
 
+uint64_t whole_pages(uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
 // All of it at once, behind what was stored before.
 template <typename Word>
 void store_word(uintptr_t to, const std::byte* from) {
@@ -41,31 +43,22 @@ Node::Node(Fabric& owner, uint32_t n)
       contexts(owner.kind().contexts),
       bus(owner.engine(), owner.kind().bus, *this, format_text("bus%u", n)),
       file_(make_sealed_for_readers(owner.kind().memory_bytes, "torii-card", &memory_)),
-      words_(owner.endpoints()),
-      lost_(owner.endpoints()) {
+      words_(owner.endpoints()) {
   bus.changed = [this] {
     for (const Context& context : contexts)
       if (context.host) context.host->changed();
   };
 }
 
-Node::~Node() {
-  for (unsigned i = 0; i < contexts.size(); i++) free(i);
-}
-
 // --- processes -------------------------------------------------------------------------------
 
-Name Node::name(unsigned context) const {
-  return make_name(number * fabric.kind().contexts + context, contexts[context].opened);
-}
-
 uint64_t Node::shared_address(unsigned context) const {
-  const uint64_t each = (fabric.kind().shared_bytes + kPage - 1) / kPage * kPage;
+  const uint64_t each = whole_pages(fabric.kind().shared_bytes);
   // Another one than before: the card may still be about to write there.
-  return kSharedAt + (2 * context + contexts[context].opened % 2) * (each + kPage);
+  return kSharedAt + (2 * context + opened_of(contexts[context].name) % 2) * (each + kPage);
 }
 
-Node::Lent::Lent(uint32_t all, size_t n)
+Lent::Lent(uint32_t all, size_t n)
     : endpoints(all),
       bytes(n),
       file(make_sealed(liveness_bytes(all) + n, "torii-card")),
@@ -84,7 +77,7 @@ Status Node::open(unsigned context, Host* host, ProcessMemory* memory, std::stri
     return Status::no_memory;
   }
   c.state = Context::State::open;
-  c.opened = c.opened % 0xffff + 1;
+  c.name = make_name(number * fabric.kind().contexts + context, opened_of(c.name) % 0xffff + 1);
   c.life = Life::there;
   for (uint32_t i = 0; i < words_.size(); i++) lent->words()[1 + i].store(words_[i]);
   c.lent = std::move(lent);
@@ -92,8 +85,17 @@ Status Node::open(unsigned context, Host* host, ProcessMemory* memory, std::stri
   c.memory = memory;
   mapped_[shared_address(context)] = {reinterpret_cast<uintptr_t>(c.lent->shared()), c.lent->bytes,
                                       kCardReads | kCardWrites, context, nullptr};
-  model->open(context, name(context), shared_address(context));
+  model->open(context, c.name, shared_address(context));
   return Status::ok;
+}
+
+void Node::close(unsigned context) {
+  Context& c = contexts[context];
+  c.state = Context::State::closing;
+  c.host = nullptr;
+  c.memory = nullptr;
+  std::erase_if(mapped_,
+                [&](const auto& m) { return m.second.context == context && m.second.memory; });
 }
 
 void Node::free(unsigned context) {
@@ -107,8 +109,7 @@ void Node::free(unsigned context) {
   c.memory = nullptr;
 }
 
-void Node::publish(uint32_t endpoint, uint32_t word, bool lost) {
-  lost_[endpoint] = lost;
+void Node::publish(uint32_t endpoint, uint32_t word) {
   if (std::exchange(words_[endpoint], word) == word) return;
   for (const Context& context : contexts)
     if (context.lent) context.lent->words()[1 + endpoint].store(word);
@@ -116,8 +117,9 @@ void Node::publish(uint32_t endpoint, uint32_t word, bool lost) {
 }
 
 Life Node::life(Name name) const {
+  if (endpoint_of(name) >= words_.size()) return Life::never;
   const uint32_t word = words_[endpoint_of(name)];
-  return word >> 16 == name >> 16 ? static_cast<Life>(word & 3) : Life::dead;
+  return word >> 16 == opened_of(name) ? static_cast<Life>(word & 3) : Life::dead;
 }
 
 void Node::tell() {
@@ -134,11 +136,11 @@ Status Node::map(unsigned context, uintptr_t base, size_t n, uint32_t rights, ui
   if (n == 0 || n > kMappedEnd - kMappedAt) return Status::invalid;
   // The first gap that is long enough; a page stays free behind each.
   const uint64_t in_page = base % kPage;
-  const uint64_t bytes = (in_page + n + kPage - 1) / kPage * kPage + kPage;
+  const uint64_t bytes = whole_pages(in_page + n) + kPage;
   uint64_t at = kMappedAt;
   for (auto it = mapped_.lower_bound(kMappedAt); it != mapped_.end(); ++it) {
     if (it->first / kPage * kPage - at >= bytes) break;
-    at = (it->first + it->second.bytes + kPage - 1) / kPage * kPage + kPage;
+    at = whole_pages(it->first + it->second.bytes) + kPage;
   }
   if (at + bytes > kMappedEnd) return Status::no_memory;
   *address = at + in_page;
@@ -152,29 +154,12 @@ void Node::unmap(unsigned context, uint64_t address) {
     mapped_.erase(it);
 }
 
-void Node::unmap_process(unsigned context) {
-  std::erase_if(mapped_,
-                [&](const auto& m) { return m.second.context == context && m.second.memory; });
-  contexts[context].memory = nullptr;
-}
-
-const Node::Mapped* Node::find(uint64_t address, size_t bytes, uint32_t rights,
-                               uintptr_t* base) const {
-  auto it = mapped_.upper_bound(address);
-  if (it == mapped_.begin()) return nullptr;
-  const Mapped& mapped = (--it)->second;
-  const uint64_t offset = address - it->first;
-  if (offset > mapped.bytes || bytes > mapped.bytes - offset) return nullptr;
-  *base = mapped.base + offset;
-  return (mapped.rights & rights) == rights ? &mapped : nullptr;
-}
-
 // By the system, which knows what is mapped there.
-Status Node::move_process(uint64_t address, bool write, std::span<std::byte> bytes) {
+Status Node::move_process(bool write, uint64_t address, std::span<std::byte> bytes) {
   const auto context = static_cast<unsigned>(address >> kContextShift & 0xff);
   // Whoever closes his card gives the memory back.
   if (context >= contexts.size() || contexts[context].state != Context::State::open ||
-      (contexts[context].opened & 0xff) != (address >> kOpenedShift & 0xff))
+      (opened_of(contexts[context].name) & 0xff) != (address >> kOpenedShift & 0xff))
     return Status::denied;
   const uintptr_t at = address & kProcessMask;
   if (ProcessMemory* const memory = contexts[context].memory) return memory->move(write, at, bytes);
@@ -186,36 +171,33 @@ Status Node::move_process(uint64_t address, bool write, std::span<std::byte> byt
 
 bool Node::find_page(unsigned context, uint64_t at, uint64_t* address) {
   std::byte probe[1];
-  *address = kProcess | uint64_t{contexts[context].opened & 0xff} << kOpenedShift |
+  *address = kProcess | uint64_t{opened_of(contexts[context].name) & 0xff} << kOpenedShift |
              uint64_t{context} << kContextShift | at;
-  return at <= kProcessMask && move_process(*address, false, probe) == Status::ok;
+  return at <= kProcessMask && move_process(false, *address, probe) == Status::ok;
 }
 
-Status Node::read(uint64_t address, std::span<std::byte> to) {
-  if (to.empty()) return Status::ok;
-  if (address & kProcess) return move_process(address, false, to);
-  uintptr_t from;
-  const Mapped* const mapped = find(address, to.size(), kCardReads, &from);
-  if (!mapped) return Status::denied;
-  if (mapped->memory) return mapped->memory->move(false, from, to);
-  std::memcpy(to.data(), reinterpret_cast<const void*>(from), to.size());
-  return Status::ok;
-}
-
-Status Node::write(uint64_t address, std::span<const std::byte> from) {
-  if (from.empty()) return Status::ok;
-  const std::span bytes(const_cast<std::byte*>(from.data()), from.size());  // that are only read
-  if (address & kProcess) return move_process(address, true, bytes);
-  uintptr_t to;
-  const Mapped* const mapped = find(address, from.size(), kCardWrites, &to);
-  if (!mapped) return Status::denied;
-  if (mapped->memory) return mapped->memory->move(true, to, bytes);
+Status Node::move(bool write, uint64_t address, std::span<std::byte> bytes) {
+  const size_t n = bytes.size();
+  if (n == 0) return Status::ok;
+  if (address & kProcess) return move_process(write, address, bytes);
+  auto it = mapped_.upper_bound(address);
+  if (it == mapped_.begin()) return Status::denied;
+  const Mapped& mapped = (--it)->second;
+  const uint64_t offset = address - it->first;
+  if (offset > mapped.bytes || n > mapped.bytes - offset ||
+      !(mapped.rights & (write ? kCardWrites : kCardReads)))
+    return Status::denied;
+  const uintptr_t at = mapped.base + offset;
+  if (mapped.memory) return mapped.memory->move(write, at, bytes);
+  if (!write) {
+    std::memcpy(bytes.data(), reinterpret_cast<const void*>(at), n);
+    return Status::ok;
+  }
   // A process on another processor may be looking at the last word, or at a pair of them.
-  const size_t n = from.size();
-  const size_t word = n >= 8 && (to + n) % 8 == 0 ? 8 : n >= 4 && (to + n) % 4 == 0 ? 4 : 0;
-  if (n > word) std::memcpy(reinterpret_cast<void*>(to), from.data(), n - word);
-  if (word == 8) store_word<uint64_t>(to + n - word, &from[n - word]);
-  if (word == 4) store_word<uint32_t>(to + n - word, &from[n - word]);
+  const size_t word = n >= 8 && (at + n) % 8 == 0 ? 8 : n >= 4 && (at + n) % 4 == 0 ? 4 : 0;
+  if (n > word) std::memcpy(reinterpret_cast<void*>(at), bytes.data(), n - word);
+  if (word == 8) store_word<uint64_t>(at + n - word, &bytes[n - word]);
+  if (word == 4) store_word<uint32_t>(at + n - word, &bytes[n - word]);
   return Status::ok;
 }
 
@@ -235,7 +217,7 @@ void Node::mark(Packet& packet) {
 }
 
 void Node::send(unsigned context, Packet&& packet) {
-  packet.flight = std::make_shared<Flight>(contexts[context].flights);
+  packet.flight = contexts[context].flight;
   mark(packet);
   out_->send(std::move(packet));
 }
@@ -257,26 +239,19 @@ void Node::link_down(Link& link, std::vector<Packet>&&) {
 DirectCard::DirectCard(Node& node, unsigned context)
     : node_(node), context_(context), lent_(node.contexts[context].lent) {
   const CardKind& kind = node_.fabric.kind();
-  info_.fabric = node_.fabric.number_;
-  info_.name = node_.name(context);
-  info_.node = node_.number;
-  info_.contexts = kind.contexts;
-  info_.bar_bytes = kind.bar_bytes;
-  info_.load_ns = static_cast<uint32_t>(kind.bus.read_ns);
-  info_.shared_address = node_.shared_address(context);
+  info_ = {.fabric = node_.fabric.number_,
+           .name = node_.contexts[context].name,
+           .node = node_.number,
+           .contexts = kind.contexts,
+           .bar_bytes = kind.bar_bytes,
+           .load_ns = static_cast<uint32_t>(kind.bus.read_ns),
+           .shared_address = node_.shared_address(context)};
 }
 
 DirectCard::~DirectCard() {
   if (!alive()) return;
-  node_.contexts[context_].state = Node::Context::State::closing;
-  node_.contexts[context_].host = nullptr;
-  node_.unmap_process(context_);
+  node_.close(context_);
   node_.fabric.watch_closing(endpoint_of(info_.name), Fabric::kClosingStepNs);
-}
-
-bool DirectCard::alive() const {
-  return node_.contexts[context_].state == Node::Context::State::open &&
-         node_.name(context_) == info_.name;
 }
 
 bool DirectCard::inside(uint32_t at, size_t n) const {
@@ -286,10 +261,8 @@ bool DirectCard::inside(uint32_t at, size_t n) const {
 
 void DirectCard::write(uint32_t at, const void* from, size_t n) {
   if (!inside(at, n)) return;
-  if (Host* const host = node_.contexts[context_].host) {
-    const uint64_t now = host->now_ns();
-    host->spend(node_.bus.occupy(now, node_.bus.store_ns(n), "store") - now);
-  }
+  if (Host* const host = node_.contexts[context_].host)
+    host->spend_until(node_.bus.occupy(host->now_ns(), node_.bus.store_ns(n), "store"));
   node_.model->bus_write(context_, at, {static_cast<const std::byte*>(from), n});
 }
 
@@ -297,10 +270,8 @@ void DirectCard::read(uint32_t at, void* to, size_t n) {
   if (n == 0) return;
   std::memset(to, 0xff, n);
   if (!inside(at, n)) return;
-  if (Host* const host = node_.contexts[context_].host) {
-    const uint64_t now = host->now_ns();
-    host->spend(node_.bus.load(now, n) - now);
-  }
+  if (Host* const host = node_.contexts[context_].host)
+    host->spend_until(node_.bus.load(host->now_ns(), n));
   for (size_t i = 0; i < n; i += 4) {
     const uint32_t value = node_.model->bus_read(context_, at + static_cast<uint32_t>(i));
     std::memcpy(static_cast<std::byte*>(to) + i, &value, sizeof(value));

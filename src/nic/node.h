@@ -17,51 +17,50 @@
 
 namespace torii::nic {
 
+// Memory that a process and its card share; both keep it. The manager's words for this process
+// come first, so that no process can spoil those of another.
+struct Lent {
+  Lent(uint32_t endpoints, size_t bytes);
+  explicit operator bool() const { return memory && event; }  // false, with errno: none to be had
+  std::span<Liveness::Word> words() const {
+    return {reinterpret_cast<Liveness::Word*>(memory.base()), 1 + size_t{endpoints}};
+  }
+  std::byte* shared() const { return memory.base() + liveness_bytes(endpoints); }
+
+  const uint32_t endpoints;
+  const size_t bytes;  // of shared()
+  Descriptor file;
+  Mapping memory;
+  Descriptor event;
+};
+
+// One process, from open() until its card has nothing more of it.
+struct Context {
+  enum class State : uint8_t { free, open, closing };
+  bool is_of(Name process) const { return state == State::open && name == process; }
+
+  State state = State::free;
+  Name name = kNobody;  // while it is free, of the last process
+  Life life = Life::never;
+  std::shared_ptr<Lent> lent;
+  Host* host = nullptr;
+  ProcessMemory* memory = nullptr;  // null: its memory is this process's
+  std::shared_ptr<Flight> flight = std::make_shared<Flight>();
+};
+
 class Node final : public HostMemory, public Port, public LinkEnd {
  public:
   Node(Fabric& fabric, uint32_t number);
-  ~Node() override;
-
-  // Memory that a process and its card share; both keep it. The manager's words for this process
-  // come first, so that no process can spoil those of another.
-  struct Lent {
-    Lent(uint32_t endpoints, size_t bytes);
-    explicit operator bool() const { return memory && event; }  // false, with errno: none to be had
-    std::span<Liveness::Word> words() const {
-      return {reinterpret_cast<Liveness::Word*>(memory.base()), 1 + size_t{endpoints}};
-    }
-    std::byte* shared() const { return memory.base() + liveness_bytes(endpoints); }
-
-    const uint32_t endpoints;
-    const size_t bytes;  // of shared()
-    Descriptor file;
-    Mapping memory;
-    Descriptor event;
-  };
-  // One process, from open() until its card has nothing more of it.
-  struct Context {
-    enum class State : uint8_t { free, open, closing };
-    State state = State::free;
-    uint32_t opened = 0;  // how often
-    Life life = Life::never;
-    std::shared_ptr<Lent> lent;
-    Host* host = nullptr;
-    ProcessMemory* memory = nullptr;  // null: its memory is this process's
-    std::shared_ptr<uint32_t> flights = std::make_shared<uint32_t>(0);  // packets under way
-  };
 
   Status open(unsigned context, Host* host, ProcessMemory* memory, std::string* why);
+  void close(unsigned context);  // its process sends no more, but the card has still to do for it
   void free(unsigned context);
-  Name name(unsigned context) const;
   uint64_t shared_address(unsigned context) const;
   Status map(unsigned context, uintptr_t base, size_t n, uint32_t rights, uint64_t* address);
   void unmap(unsigned context, uint64_t address);
-  void unmap_process(unsigned context);  // what is in the memory of another process
-  // Tells this node's processes; `lost`: there is no way to that endpoint, for good.
-  void publish(uint32_t endpoint, uint32_t word, bool lost);
-  void tell();  // that something has changed
-  bool has_lost(uint32_t endpoint) const { return lost_[endpoint]; }
-  Life life(Name name) const;  // as its processes see it
+  void publish(uint32_t endpoint, uint32_t word);  // to this node's processes
+  void tell();                                     // them that something has changed
+  Life life(Name name) const;                      // as its processes see it
   // Memory of the card. Empty: it has none, or the system does not give it.
   std::span<std::byte> memory() const {
     return {memory_.base(), file_ ? fabric.kind().memory_bytes : 0};
@@ -72,8 +71,12 @@ class Node final : public HostMemory, public Port, public LinkEnd {
     out_ = out;
   }
 
-  Status read(uint64_t address, std::span<std::byte> to) override;
-  Status write(uint64_t address, std::span<const std::byte> from) override;
+  Status read(uint64_t address, std::span<std::byte> to) override {
+    return move(false, address, to);
+  }
+  Status write(uint64_t address, std::span<const std::byte> from) override {
+    return move(true, address, {const_cast<std::byte*>(from.data()), from.size()});
+  }
   bool find_page(unsigned context, uint64_t at, uint64_t* address) override;
   void interrupt(unsigned context) override;
 
@@ -104,9 +107,9 @@ class Node final : public HostMemory, public Port, public LinkEnd {
     ProcessMemory* memory;  // null: of this process
   };
   void mark(Packet& packet);
-  Status move_process(uint64_t address, bool write, std::span<std::byte> bytes);
-  // Null: that is not mapped, or not for this. *base is what is at that address on the bus.
-  const Mapped* find(uint64_t address, size_t bytes, uint32_t rights, uintptr_t* base) const;
+  // `write`: the bytes are only read.
+  Status move(bool write, uint64_t address, std::span<std::byte> bytes);
+  Status move_process(bool write, uint64_t address, std::span<std::byte> bytes);
 
   Mapping memory_;
   const Descriptor file_;  // of it
@@ -114,7 +117,6 @@ class Node final : public HostMemory, public Port, public LinkEnd {
   Link* out_ = nullptr;
   std::map<uint64_t, Mapped> mapped_;  // by bus address
   std::vector<uint32_t> words_;        // by endpoint, as its processes see them
-  std::vector<bool> lost_;
 };
 
 // A context of a model in this process.
@@ -145,13 +147,13 @@ class DirectCard final : public Card {
   int interrupt() override { return lent_->event.get(); }
 
  private:
-  bool alive() const;
+  bool alive() const { return node_.contexts[context_].is_of(info_.name); }
   bool inside(uint32_t at, size_t n) const;
 
   Node& node_;
   const unsigned context_;
   CardInfo info_;
-  const std::shared_ptr<Node::Lent> lent_;
+  const std::shared_ptr<Lent> lent_;
 };
 
 }  // namespace torii::nic

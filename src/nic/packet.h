@@ -8,21 +8,13 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <utility>
 #include <vector>
 
 namespace torii::nic {
 
-// Counts the packets of a process that are under way, for whoever waits until all have arrived.
-class Flight {
- public:
-  explicit Flight(std::shared_ptr<uint32_t> count) : count_(std::move(count)) { ++*count_; }
-  Flight(const Flight&) = delete;
-  ~Flight() { --*count_; }
-
- private:
-  const std::shared_ptr<uint32_t> count_;
-};
+// Shared by a process and its packets that are under way: it is the only owner once all have
+// arrived.
+struct Flight {};
 
 // Virtual channels of a link: packets of one channel do not wait for those of another. Cards of
 // which nothing else is said use the first one only.

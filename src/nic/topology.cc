@@ -98,10 +98,11 @@ void build_fat_tree(Builder& build, uint32_t hosts, uint32_t ports) {
 
 // "N" or "NxM" behind the colon.
 bool parse_size(std::string_view text, uint32_t* x, uint32_t* y) {
-  const size_t mark = y ? std::min(text.find('x'), text.size()) : text.size();
-  return parse_whole(text.substr(0, mark), x) && *x > 0 && *x <= 256 &&
-         (!y ||
-          (mark < text.size() && parse_whole(text.substr(mark + 1), y) && *y > 0 && *y <= 256));
+  const auto parse = [](std::string_view number, uint32_t* out) {
+    return parse_whole(number, out) && *out > 0 && *out <= 256;
+  };
+  const auto [width, mark, height] = split_at(text, y ? "x" : "");
+  return parse(width, x) && (!y || parse(height, y));
 }
 
 }  // namespace
@@ -109,8 +110,7 @@ bool parse_size(std::string_view text, uint32_t* x, uint32_t* y) {
 Status make_topology(std::string_view text, uint32_t hosts, uint32_t ports, Topology* out,
                      std::string* why) {
   Builder build(out, hosts, ports);
-  const std::string_view name = text.substr(0, text.find(':'));
-  const std::string_view size = text.substr(std::min(name.size() + 1, text.size()));
+  const auto [name, mark, size] = split_at(text, ":");
   uint32_t x = 0, y = 0;
   if (hosts == 0 || ports == 0 || ports > kPortsMax) {
     *why = format_text(

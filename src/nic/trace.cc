@@ -23,28 +23,23 @@ Trace::~Trace() {
   if (format_ == TraceFormat::chrome) write_("\n]\n");
 }
 
-void Trace::add(std::string_view text) {
-  for (const char c : text) hash_ = (hash_ ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  write_(text);
-}
-
 void Trace::record(uint64_t start_ns, uint64_t ns, std::string_view unit, std::string_view what) {
   if (format_ == TraceFormat::text) {
-    add(format_text("%12llu %8llu %-10.*s %.*s\n", static_cast<unsigned long long>(start_ns),
-                    static_cast<unsigned long long>(ns), width(unit), unit.data(), width(what),
-                    what.data()));
+    write_(format_text("%12llu %8llu %-10.*s %.*s\n", static_cast<unsigned long long>(start_ns),
+                       static_cast<unsigned long long>(ns), width(unit), unit.data(), width(what),
+                       what.data()));
     return;
   }
   const char* const comma = rows_.empty() ? "" : ",";
   auto row = rows_.find(unit);
   if (row == rows_.end()) {
     row = rows_.emplace(unit, static_cast<unsigned>(rows_.size())).first;
-    add(
+    write_(
         format_text("%s\n{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":0,\"tid\":%u,"
                     "\"args\":{\"name\":\"%.*s\"}}",
                     comma, row->second, width(unit), unit.data()));
   }
-  add(format_text(
+  write_(format_text(
       ",\n{\"ph\":\"X\",\"name\":\"%.*s\",\"pid\":0,\"tid\":%u,\"ts\":%llu.%03llu,"
       "\"dur\":%llu.%03llu}",
       width(what), what.data(), row->second, static_cast<unsigned long long>(start_ns / 1000),

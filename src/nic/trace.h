@@ -27,15 +27,10 @@ class Trace {
 
   // `unit`, such as "link3", did `what` for ns nanoseconds from start_ns on.
   void record(uint64_t start_ns, uint64_t ns, std::string_view unit, std::string_view what);
-  // The hash of all text that was recorded so far.
-  uint64_t hash() const { return hash_; }
 
  private:
-  void add(std::string_view text);
-
   const TraceFormat format_;
   const Write write_;
-  uint64_t hash_ = 0xcbf29ce484222325u;
   std::map<std::string, unsigned, std::less<>> rows_;  // of the trace viewer, by unit
 };
 

@@ -17,7 +17,7 @@
 #include "core/base/sealed_memory.h"
 #include "drivers/process/process_card.h"
 #include "fuzz/input.h"
-#include "nic/channel.h"
+#include "nic/emulator/channel.h"
 
 using namespace torii;
 using namespace torii::nic;

@@ -8,7 +8,7 @@
 
 #include "core/base/log.h"
 #include "fuzz/input.h"
-#include "nic/guest.h"
+#include "nic/emulator/guest.h"
 
 using namespace torii;
 using namespace torii::nic;

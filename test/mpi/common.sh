@@ -29,6 +29,15 @@ find_components() {
   components=$(cd "$components" && pwd)
 }
 
+# tool NAME: prints where a tool of the build or of the installation under test is.
+tool() {
+  local dir
+  for dir in "$components/.." "$components/../../bin"; do
+    [ -x "$dir/$1" ] && (cd "$dir" && echo "$PWD/$1") && return
+  done
+  return 1
+}
+
 # with_components: prints the words by which ranks find the components; they come last before the
 # program. The launcher of Open MPI 5 gives ranks a component path of its own: env puts ours in its place.
 with_components() {

@@ -15,6 +15,20 @@ start_nodes() {
   where=(cluster run env HYDRA_HOST_FILE="$suite/hosts")
 }
 
+# over_cards RANKS COMMAND...: torii-fabric starts it. What this says of its cards is not the command's
+# output; but a program whose ranks leave them alone fails.
+over_cards() {
+  local emulated=4 report status
+  [ "$1" -le 4 ] || emulated=$1
+  report=$(mktemp "$suite/cards.XXXXXX") || die "$suite cannot be written"
+  "$torii/bin/torii-fabric" --card "$card" --nodes "$emulated" --topology fattree -- \
+    bash -c 'exec "$@" 2>&1' - "${@:2}" 2>"$report"
+  status=$?
+  grep -q '^torii-fabric: .*; [1-9][0-9]* processes; ' "$report" || cat "$report"
+  rm -f "$report"
+  return $status
+}
+
 # programs FOLDER: the lines of the suite's list, without --full those that the quick list names.
 programs() {
   local wanted
@@ -84,6 +98,7 @@ run_program() {
     verdict=fail
     echo "it was not built; see $suite/programs.log" >"$output"
   else
+    [ -z "$card" ] || where=(over_cards "${words[1]:-2}")
     (cd "$suite/$1" && "${where[@]}" timeout -k 10 $((seconds + 20)) \
       env MPIEXEC_TIMEOUT="$seconds" "${variables[@]}" \
       "$mpich/bin/mpiexec" -n "${words[1]:-2}" "${options[@]}" "./${words[0]}" "${arguments[@]}") \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// Numbers in texts, such as options and plans.
+// Parts of texts, such as options and plans, and the numbers in them.
 #pragma once
 
 #include <charconv>
@@ -16,6 +16,19 @@ bool parse_whole(std::string_view text, T* out) {
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, *out);
   return error == std::errc() && stop == end;
+}
+
+// What is before the first of these marks, the mark, and what is behind it. Without one the mark is
+// 0, and all of the text is before it.
+struct TextParts {
+  std::string_view before;
+  char mark;
+  std::string_view behind;
+};
+inline TextParts split_at(std::string_view text, std::string_view marks) {
+  const size_t at = text.find_first_of(marks);
+  if (at == std::string_view::npos) return {text, 0, {}};
+  return {text.substr(0, at), text[at], text.substr(at + 1)};
 }
 
 }  // namespace torii

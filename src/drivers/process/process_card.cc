@@ -24,7 +24,7 @@
 #include "core/base/pause.h"
 #include "core/base/sealed_memory.h"
 #include "core/base/signals_blocked.h"
-#include "nic/channel.h"
+#include "nic/emulator/channel.h"
 
 namespace torii {
 namespace {

@@ -2,8 +2,8 @@
 // Copyright (c) 2026, the Torii authors
 //
 // A card that another process emulates (torii-fabric): the accesses go there through memory that
-// both share (nic/channel.h). A thread waits for the end of the emulator. Then all other processes
-// are dead, for liveness() says so, and the card does nothing any more.
+// both share (nic/emulator/channel.h). A thread waits for the end of the emulator. Then all other
+// processes are dead, for liveness() says so, and the card does nothing any more.
 #pragma once
 
 #include <cstdint>

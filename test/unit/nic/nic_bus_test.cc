@@ -114,16 +114,17 @@ TEST(NicBus, UnmappedAndForbiddenMemoryFails) {
 TEST(NicBus, FaultsByCount) {
   Slot slot;
   const unsigned channel = slot.bus.add_channel();
-  slot.bus.stall_at(1, 5000);
-  slot.bus.fail_at(2);
-  slot.bus.drop_interrupt(2, true);
+  slot.bus.add_fault({.fault = Fault::stall, .nth = 1, .for_ns = 5000});
+  slot.bus.add_fault({.fault = Fault::fail, .nth = 2});
+  slot.bus.add_fault({.fault = Fault::lose_irq, .nth = 2});
+  slot.bus.add_fault({.fault = Fault::lose_irq, .nth = 4, .and_later = true});
   for (int i = 0; i < 3; i++) slot.read(channel, Memory::kAt, 100);
   slot.run();
   EXPECT_EQ(slot.statuses, (std::vector{Status::ok, Status::io_error, Status::ok}));
   EXPECT_EQ(slot.ends, (std::vector<uint64_t>{5200, 5400, 5600}));
-  for (int i = 0; i < 3; i++) slot.bus.interrupt(static_cast<unsigned>(i));
-  EXPECT_EQ(slot.memory.interrupts, std::vector{0u});
-  EXPECT_EQ(slot.bus.counts().lost_interrupts, 2u);
+  for (int i = 0; i < 5; i++) slot.bus.interrupt(static_cast<unsigned>(i));
+  EXPECT_EQ(slot.memory.interrupts, (std::vector{0u, 2u}));
+  EXPECT_EQ(slot.bus.counts().lost_interrupts, 3u);
 }
 
 TEST(NicBus, TheHostsAccessesWaitForTheBus) {

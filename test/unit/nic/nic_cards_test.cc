@@ -14,10 +14,11 @@ namespace {
 
 class NicCards : public testing::TestWithParam<const char*> {};
 
-// Hash of all that happens while four nodes send to each other over bad links.
-uint64_t trace_of_cards(const char* name, uint64_t seed) {
+// All that happens while four nodes send to each other over bad links.
+std::string trace_of_cards(const char* name, uint64_t seed) {
   CardEnds ends(name, {.nodes = 4, .faults = "ber=2e-6,seed=" + std::to_string(seed)});
-  nic::Trace trace(nic::TraceFormat::text, [](std::string_view) {});
+  std::string text;
+  nic::Trace trace(nic::TraceFormat::text, [&](std::string_view part) { text += part; });
   ends.fabric->engine().trace = &trace;
   Random random(seed);
   std::vector<std::string> bodies;
@@ -30,12 +31,13 @@ uint64_t trace_of_cards(const char* name, uint64_t seed) {
   }
   ends.run(2000);
   ends.fabric->engine().trace = nullptr;
-  return trace.hash();
+  return text;
 }
 
 TEST_P(NicCards, TheSameSeedIsTheSameTrace) {
-  EXPECT_EQ(trace_of_cards(GetParam(), 3), trace_of_cards(GetParam(), 3));
-  EXPECT_NE(trace_of_cards(GetParam(), 3), trace_of_cards(GetParam(), 4));
+  const std::string first = trace_of_cards(GetParam(), 3);
+  EXPECT_TRUE(trace_of_cards(GetParam(), 3) == first);
+  EXPECT_FALSE(trace_of_cards(GetParam(), 4) == first);
 }
 
 // There is one cable to node 1.

@@ -179,7 +179,7 @@ TEST(NicCrossbar, PacketsThatAreGivenBackGoFirstAndInOrder) {
     hub.policy.set(1, {0b100});
     for (Packet& packet : packets) hub.crossbar.give_back(std::move(packet));
   };
-  hub.out[1]->cut_at(3, ~uint64_t{0}, hub.in[1].get());
+  hub.out[1]->add_fault({.fault = Fault::cut, .nth = 3}, hub.in[1].get());
   hub.queue(0, 1, 50);
   hub.run();
   ASSERT_EQ(hub.targets[1]->packets.size(), 2u);

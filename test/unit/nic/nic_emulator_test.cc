@@ -26,8 +26,8 @@
 #include "drivers/sci/sci.h"
 #include "drivers/skeleton/skeleton.h"
 #include "drivers/tnet/tnet.h"
-#include "nic/channel.h"
-#include "nic/emulator.h"
+#include "nic/emulator/channel.h"
+#include "nic/emulator/emulator.h"
 #include "nic/skeleton/regs.h"
 #include "recorder.h"
 

@@ -74,7 +74,7 @@ TEST(NicLink, BitErrorsAreHiddenByResends) {
   constexpr double kBer = 2e-5;
   constexpr uint32_t kCount = 5000;
   Wire wire({.rate = 1e9, .delay_ns = 100, .overhead = 4, .buffers = 4, .window = 3});
-  wire.link.set_ber(kBer, 7);
+  wire.link.add_fault({.fault = Fault::ber, .rate = kBer});
   wire.send(kCount);
   wire.expect_whole(kCount);
   const Link::Counts& counts = wire.link.counts();
@@ -88,7 +88,7 @@ TEST(NicLink, BitErrorsAreHiddenByResends) {
 
 TEST(NicLink, WithoutAWindowBadPacketsArriveAsTheyAre) {
   Wire wire({.rate = 1e9, .buffers = 4});
-  wire.link.set_ber(1e-4, 7);
+  wire.link.add_fault({.fault = Fault::ber, .rate = 1e-4});
   wire.send(2000);
   ASSERT_EQ(wire.target.packets.size(), 2000u);
   int bad = 0;
@@ -104,7 +104,7 @@ TEST(NicLink, WithoutAWindowBadPacketsArriveAsTheyAre) {
 TEST(NicLink, AShortCutIsHidden) {
   Wire wire({.rate = 1e9, .buffers = 4, .window = 4, .timeout_ns = 5000, .tries = 8});
   Link back(wire.engine, {}, "back");
-  wire.link.cut_at(20, 30000, &back);
+  wire.link.add_fault({.fault = Fault::cut, .nth = 20, .for_ns = 30000}, &back);
   wire.send(100);
   wire.expect_whole(100);
   EXPECT_GT(wire.link.counts().lost, 0u);
@@ -114,7 +114,7 @@ TEST(NicLink, AShortCutIsHidden) {
 TEST(NicLink, ALongCutEndsTheLinkAndGivesBackWhatHasNotArrived) {
   Wire wire({.rate = 1e9, .buffers = 4, .window = 4, .timeout_ns = 5000, .tries = 3});
   Link back(wire.engine, {}, "back");
-  wire.link.cut_at(20, ~uint64_t{0}, &back);
+  wire.link.add_fault({.fault = Fault::cut, .nth = 20}, &back);
   wire.send(100);
   EXPECT_EQ(wire.source.downs, 1);
   EXPECT_TRUE(wire.link.down());
@@ -135,7 +135,8 @@ TEST(NicLink, ALongCutEndsTheLinkAndGivesBackWhatHasNotArrived) {
 TEST(NicLink, TheSameSeedIsTheSameRun) {
   const auto run = [](uint64_t seed) {
     Wire wire({.rate = 1e9, .buffers = 4, .window = 3});
-    wire.link.set_ber(1e-5, seed);
+    wire.engine.random = Random(seed);
+    wire.link.add_fault({.fault = Fault::ber, .rate = 1e-5});
     wire.send(1000);
     return wire.target.times;
   };

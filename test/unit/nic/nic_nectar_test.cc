@@ -327,7 +327,7 @@ TEST(NicNectar, ACircuitWithoutReplyGoesAnotherWay) {
   };
   const size_t bad = packets(2) > 0 ? 2 : 3, other = 5 - bad;
   const uint64_t before = packets(other);
-  ends.fabric->link(bad, false).set_drop(1, 1);
+  ends.fabric->link(bad, false).add_fault({.fault = nic::Fault::drop, .rate = 1});
   ends.send(0, to, "head", letters(4000));
   ends.run(30000);
   ASSERT_EQ(ends[1].sink.packets.size(), 2u);
@@ -383,7 +383,7 @@ TEST(NicNectar, ALostReadyBitIsSetAgain) {
     CardEnds ends("nectar", {.nodes = 2, .topology = "pair:1"});
     const PeerId to = ends[0].connect(ends[1]);
     Link& link = ends.fabric->link(static_cast<size_t>(cable), back);
-    link.drop_at(link.counts().packets + 1);
+    link.add_fault({.fault = nic::Fault::drop, .nth = link.counts().packets + 1});
     for (int i = 0; i < 5; i++) ends.send(0, to, std::to_string(i), letters(500));
     ends.run(60000);
     ASSERT_EQ(ends[1].sink.packets.size(), 5u) << cable << ends.fabric->model(0).report();

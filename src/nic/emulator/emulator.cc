@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
-#include "nic/emulator.h"
+#include "nic/emulator/emulator.h"
 
 #include <errno.h>
 #include <sched.h>

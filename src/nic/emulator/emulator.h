@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "core/base/descriptor.h"
-#include "nic/channel.h"
+#include "nic/emulator/channel.h"
+#include "nic/emulator/guest.h"
 #include "nic/fabric.h"
-#include "nic/guest.h"
 
 namespace torii::nic {
 

@@ -20,7 +20,7 @@
 #include "core/base/emulated.h"
 #include "core/base/log.h"
 #include "core/base/parse.h"
-#include "nic/emulator.h"
+#include "nic/emulator/emulator.h"
 #include "nic/trace.h"
 
 extern "C" char** environ;
@@ -95,7 +95,7 @@ bool parse(int argc, char** argv, Options* out, std::string* why) {
   opterr = 0;
   for (int c; (c = getopt_long(argc, argv, "+:", known, nullptr)) != -1;) {
     const std::string value = optarg ? optarg : "";
-    const size_t equals = value.find('=');
+    const auto [name, mark, setting] = split_at(value, "=");
     if (c == 'c') out->fabric.card = value;
     if (c == 't') out->fabric.topology = value;
     if (c == 'f') out->fabric.faults = value;
@@ -108,12 +108,11 @@ bool parse(int argc, char** argv, Options* out, std::string* why) {
                          kEmulatedNodesMax);
       return false;
     }
-    if (c == 's' && equals == std::string::npos) {
+    if (c == 's' && mark == 0) {
       *why = "--set " + value + ": expected NAME=VALUE, such as link.rate=2e9";
       return false;
     }
-    if (c == 's')
-      out->fabric.parameters.emplace_back(value.substr(0, equals), value.substr(equals + 1));
+    if (c == 's') out->fabric.parameters.emplace_back(name, setting);
     if (c == '?' || c == ':') {
       *why = format_text("option %s %s; torii-fabric --help lists all", argv[optind - 1],
                          c == ':' ? "needs a value" : "is unknown");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
-#include "nic/guest.h"
+#include "nic/emulator/guest.h"
 
 #include <errno.h>
 #include <linux/futex.h>

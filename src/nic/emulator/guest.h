@@ -17,7 +17,7 @@
 #include "core/base/attach.h"
 #include "core/base/descriptor.h"
 #include "core/base/sealed_memory.h"
-#include "nic/channel.h"
+#include "nic/emulator/channel.h"
 #include "nic/fabric.h"
 
 namespace torii::nic {
