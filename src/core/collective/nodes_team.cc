@@ -284,7 +284,9 @@ std::string NodesTeam::describe() const {
   if (group_node_) text += path_text(group_node_->member().outgoing().path());
   if (!group_node_) text += "by its leader";
   text += " (" + parts_.protocol.driver_name(rail_) + "): ";
-  if (least_ > 0 && !several_) {
+  if (least_ == 1 && !several_) {
+    text += "bcast";
+  } else if (least_ > 0 && !several_) {
     text += format_text("bcast of at least %llu bytes", static_cast<unsigned long long>(least_));
   } else {
     text += "barrier, bcast";

@@ -175,7 +175,7 @@ void expect_broadcasts_from(Clan& clan, uint64_t least) {
 }
 
 TEST(NodesTeam, OnlyLongBroadcastsUnlessToldOtherwise) {
-  const uint64_t least = NiConfig().multicast_min;
+  const uint64_t least = 32768;
   Cluster cluster({0, 1, 2}, {.faults = "", .unicast = {}, .least = {{0, least}, {1, least}}});
   Clan clan(cluster, {0, 1, 2});
   ASSERT_EQ(clan.prepare(), all_are(3, TORII_OK));
@@ -194,6 +194,16 @@ TEST(NodesTeam, WhereNodesHaveSeveralMembersShortOperationsAreServed) {
   EXPECT_NE(text.find("(net): barrier, bcast, short allreduce, allgather"), std::string::npos)
       << text;
   EXPECT_EQ(clan.barrier(3000), all_are(4, TORII_OK));
+}
+
+TEST(NodesTeam, BroadcastsOnlyByDefault) {
+  const uint64_t least = NiConfig().multicast_min;
+  Cluster cluster({0, 1, 2}, {.faults = "", .unicast = {}, .least = {{0, least}, {1, least}}});
+  Clan clan(cluster, {0, 1, 2});
+  ASSERT_EQ(clan.prepare(), all_are(3, TORII_OK));
+  EXPECT_EQ(std::string(torii_group_collectives(clan.groups[2])),
+            "between 3 nodes by multicast (net): bcast");
+  EXPECT_EQ(clan.barrier(10), all_are(3, TORII_ERR_UNSUPPORTED));
 }
 
 TEST(NodesTeam, TwoMembersHaveMessages) {
