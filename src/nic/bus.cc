@@ -26,27 +26,37 @@ unsigned Bus::add_channel() {
   return static_cast<unsigned>(channels_.size() - 1);
 }
 
-void Bus::dma_read(unsigned channel, uint64_t address, size_t bytes, ReadDone done) {
-  add(channel,
-      {.address = address, .bytes = std::vector<std::byte>(bytes), .read_done = std::move(done)});
+void Bus::dma_read(unsigned channel, uint64_t address, size_t bytes, ReadDone done,
+                   unsigned tries) {
+  add(channel, {.address = address,
+                .bytes = std::vector<std::byte>(bytes),
+                .tries = tries,
+                .read_done = std::move(done)});
 }
 
 void Bus::dma_write(unsigned channel, uint64_t address, std::vector<std::byte> bytes,
-                    WriteDone done) {
+                    WriteDone done, unsigned tries) {
   add(channel, {.write = true,
                 .address = address,
                 .bytes = std::move(bytes),
+                .tries = tries,
                 .write_done = std::move(done)});
 }
 
 void Bus::add(unsigned channel, Job job) {
-  counts_.transfers++;
-  for (const auto& [nth, ns] : stalls_)
-    if (nth == counts_.transfers) job.not_before_ns = engine_.now_ns() + ns;
-  if (std::ranges::find(failures_, counts_.transfers) != failures_.end())
-    job.status = Status::io_error;
+  begin(job);
   channels_[channel].push_back(std::move(job));
   start_burst();
+}
+
+// Each try counts as a transfer.
+void Bus::begin(Job& job) {
+  counts_.transfers++;
+  job.moved = 0;
+  for (const auto& [nth, ns] : stalls_)
+    if (nth == counts_.transfers) job.not_before_ns = engine_.now_ns() + ns;
+  const bool fails = std::ranges::find(failures_, counts_.transfers) != failures_.end();
+  job.status = fails ? Status::io_error : Status::ok;
 }
 
 void Bus::start_burst_at(uint64_t ns) {
@@ -93,9 +103,13 @@ void Bus::end_burst(unsigned channel, size_t bytes) {
   }
   job.moved += bytes;
   if (job.moved < job.bytes.size() && job.status == Status::ok) return start_burst();
+  counts_.failed += job.status != Status::ok;
+  if (job.status == Status::io_error && --job.tries > 0) {
+    begin(job);
+    return start_burst();
+  }
   const Job ended = std::move(job);
   channels_[channel].pop_front();
-  counts_.failed += ended.status != Status::ok;
   if (ended.write_done) ended.write_done(ended.status);
   if (ended.read_done) ended.read_done(ended.status, ended.bytes);
   if (ended.write && changed) changed();

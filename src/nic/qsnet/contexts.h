@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026, the Torii authors
+//
+// The processes of an Elan: what each has in the card's memory (SDRAM), its events, and the MMU.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "nic/qsnet/model.h"
+
+namespace torii::nic::qsnet {
+
+struct Slot {  // of the queue
+  uint64_t address;
+  bool is_full = false;
+};
+
+struct Process {
+  struct Started {  // a DMA that is not over
+    uint32_t at;    // of the descriptor
+    Name process;   // there; kNobody: a broadcast
+    uint64_t dest;
+  };
+  // What is in SDRAM; null: it is not all inside, or not aligned.
+  template <typename T>
+  T* find(uint32_t at, uint32_t alignment = 8) {
+    const bool is_inside = at >= alignment && at % alignment == 0 && at <= kSdramBytes - sizeof(T);
+    return is_inside ? reinterpret_cast<T*>(&sdram[at]) : nullptr;
+  }
+  Queue& queue() { return *find<Queue>(kQueueAt); }
+
+  unsigned context = 0;
+  Name name = kNobody;
+  uint64_t shared = 0;
+  std::vector<std::byte> sdram{};
+  uint32_t commands = 0;               // that are not carried out yet
+  uint32_t events = 0;                 // that have fired
+  bool wakes = false;                  // by an interrupt, when there are more than
+  uint32_t seen = 0;                   // those
+  std::map<uint64_t, Started> dmas{};  // by serial number
+  uint32_t front = 0;                  // slots that were filled, up to the first that is not
+  std::deque<Slot> slots{};            // from there on
+  std::deque<Name> traps{};            // that the driver has not been told of
+};
+
+class Contexts {
+ public:
+  explicit Contexts(const Board& of)
+      : board(of), reader(of.bus.add_channel()), writer(of.bus.add_channel()), all(of.contexts) {
+    for (unsigned i = 0; i < all.size(); i++) all[i].context = i;
+  }
+  // Null: the process is not there.
+  Process* find(Name name) {
+    Process& process = all[endpoint_of(name) % all.size()];
+    return name != kNobody && process.name == name ? &process : nullptr;
+  }
+  uint32_t node_of(Name name) const { return endpoint_of(name) / board.contexts; }
+  bool has_ended(Name name) const {
+    return name != kNobody && board.manager.life(board.node, name) != Life::there;
+  }
+  // To memory, in order.
+  void write(uint64_t address, std::vector<std::byte> bytes, Bus::WriteDone done) {
+    board.bus.dma_write(writer, address, std::move(bytes), std::move(done), kBusTries);
+  }
+
+  void set_event(Process& process, uint32_t at) {
+    if (at == 0) return;
+    Event* const event = process.find<Event>(at);
+    refused += !event;
+    if (!event || event->count == 0 || --event->count > 0) return;
+    if (event->type & kEachTime) event->count = 1;
+    const auto fire = [this, name = process.name](Status) {
+      Process* const fired = find(name);
+      if (!fired) return;
+      fired->events++;
+      signal(*fired);
+    };
+    using Block = std::array<std::byte, kBlockBytes>;
+    const Block* const block = process.find<Block>(event->block);
+    if (!block || !(event->type & kCopies) || event->to > kSharedBytes - kBlockBytes ||
+        event->to % 8)
+      return fire(Status::ok);
+    write(process.shared + event->to, {block->begin(), block->end()}, fire);
+  }
+  void signal(Process& process) {
+    if (!process.wakes || static_cast<int32_t>(process.events - process.seen) <= 0) return;
+    process.wakes = false;
+    board.bus.interrupt(process.context);
+  }
+  // Tells the process, unless it has started no such DMA, or knows.
+  void finish(Process& process, uint64_t dma, DmaStatus status) {
+    const auto started = process.dmas.find(dma);
+    if (started == process.dmas.end()) return;
+    auto* const descriptor = process.find<Descriptor>(started->second.at);
+    process.dmas.erase(started);
+    faults += status == kFault;
+    descriptor->status = status;
+    set_event(process, descriptor->source_event);
+  }
+
+  // Where the first of these bytes are on the bus, as many as are in their page. False: there is no
+  // memory. A page that is not in the buffer is looked up in tables, over the bus.
+  bool translate(Process& process, uint64_t at, size_t* bytes, uint64_t* address) {
+    if (at >= kLent) {
+      *address = process.shared + (at - kLent);
+      return at - kLent <= kSharedBytes && *bytes <= kSharedBytes - (at - kLent);
+    }
+    const uint64_t page = at / kPageBytes;
+    *bytes = std::min<uint64_t>(*bytes, kPageBytes - at % kPageBytes);
+    auto entry = std::ranges::find_if(
+        tlb_, [&](const TlbEntry& e) { return e.context == process.context && e.page == page; });
+    if (entry == tlb_.end()) {
+      walks++;
+      board.bus.occupy(board.engine.now_ns(), kWalkNs, "table walk");
+      uint64_t found;
+      if (!board.bus.find_page(process.context, page * kPageBytes, &found)) return false;
+      if (tlb_.size() == kTlbEntries) tlb_.pop_back();
+      entry = tlb_.insert(tlb_.end(), {process.context, page, found});
+    }
+    std::rotate(tlb_.begin(), entry, entry + 1);
+    *address = tlb_.front().address + at % kPageBytes;
+    return true;
+  }
+
+  void close(Process& process) {
+    std::erase_if(tlb_, [&](const TlbEntry& entry) { return entry.context == process.context; });
+    process = {.context = process.context};
+  }
+
+  static constexpr unsigned kBusTries = 4;
+  const Board board;
+  const unsigned reader, writer;  // DMA channels
+  std::vector<Process> all;
+  unsigned long long refused = 0, walks = 0, faults = 0;
+
+ private:
+  static constexpr uint64_t kWalkNs = 400;  // for one page: an assumption
+  struct TlbEntry {
+    unsigned context;
+    uint64_t page, address;
+  };
+  std::vector<TlbEntry> tlb_;  // the one used last comes first
+};
+
+}  // namespace torii::nic::qsnet
