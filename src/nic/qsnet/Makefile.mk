@@ -4,6 +4,5 @@ libtorii_nic_la_SOURCES += \
 	src/nic/qsnet/dma.h \
 	src/nic/qsnet/elan.cc \
 	src/nic/qsnet/elite.cc \
-	src/nic/qsnet/input.h \
 	src/nic/qsnet/model.h \
 	src/nic/qsnet/regs.h

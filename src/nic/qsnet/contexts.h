@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// The processes of an Elan: what each has in the card's memory (SDRAM), its events, and the MMU.
+// The first layer of an Elan: its processes, with their part of the card's memory (SDRAM), their
+// events, and the MMU.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <deque>
 #include <map>
-#include <utility>
-#include <vector>
 
 #include "nic/qsnet/model.h"
 
@@ -48,30 +47,35 @@ struct Process {
   std::deque<Name> traps{};            // that the driver has not been told of
 };
 
-class Contexts {
- public:
-  explicit Contexts(const Board& of)
-      : board(of), reader(of.bus.add_channel()), writer(of.bus.add_channel()), all(of.contexts) {
-    for (unsigned i = 0; i < all.size(); i++) all[i].context = i;
+class Contexts : public Model {
+ protected:
+  static constexpr unsigned kBusTries = 4;
+
+  explicit Contexts(const Board& board)
+      : board_(board),
+        reader_(board.bus.add_channel()),
+        writer_(board.bus.add_channel()),
+        processes_(board.contexts) {
+    for (unsigned i = 0; i < board.contexts; i++) processes_[i].context = i;
   }
   // Null: the process is not there.
   Process* find(Name name) {
-    Process& process = all[endpoint_of(name) % all.size()];
+    Process& process = processes_[endpoint_of(name) % processes_.size()];
     return name != kNobody && process.name == name ? &process : nullptr;
   }
-  uint32_t node_of(Name name) const { return endpoint_of(name) / board.contexts; }
   bool has_ended(Name name) const {
-    return name != kNobody && board.manager.life(board.node, name) != Life::there;
+    return name != kNobody && board_.manager.life(board_.node, name) != Life::there;
   }
-  // To memory, in order.
+  uint32_t node_of(Name name) const { return endpoint_of(name) / board_.contexts; }
+  // Writes are done in order.
   void write(uint64_t address, std::vector<std::byte> bytes, Bus::WriteDone done) {
-    board.bus.dma_write(writer, address, std::move(bytes), std::move(done), kBusTries);
+    board_.bus.dma_write(writer_, address, std::move(bytes), std::move(done), kBusTries);
   }
 
   void set_event(Process& process, uint32_t at) {
     if (at == 0) return;
     Event* const event = process.find<Event>(at);
-    refused += !event;
+    refused_ += !event;
     if (!event || event->count == 0 || --event->count > 0) return;
     if (event->type & kEachTime) event->count = 1;
     const auto fire = [this, name = process.name](Status) {
@@ -82,15 +86,15 @@ class Contexts {
     };
     using Block = std::array<std::byte, kBlockBytes>;
     const Block* const block = process.find<Block>(event->block);
-    if (!block || !(event->type & kCopies) || event->to > kSharedBytes - kBlockBytes ||
-        event->to % 8)
-      return fire(Status::ok);
+    const bool copies = block && event->type & kCopies && event->to % 8 == 0 &&
+                        event->to <= kSharedBytes - kBlockBytes;
+    if (!copies) return fire(Status::ok);
     write(process.shared + event->to, {block->begin(), block->end()}, fire);
   }
   void signal(Process& process) {
     if (!process.wakes || static_cast<int32_t>(process.events - process.seen) <= 0) return;
     process.wakes = false;
-    board.bus.interrupt(process.context);
+    board_.bus.interrupt(process.context);
   }
   // Tells the process, unless it has started no such DMA, or knows.
   void finish(Process& process, uint64_t dma, DmaStatus status) {
@@ -98,7 +102,7 @@ class Contexts {
     if (started == process.dmas.end()) return;
     auto* const descriptor = process.find<Descriptor>(started->second.at);
     process.dmas.erase(started);
-    faults += status == kFault;
+    faults_ += status == kFault;
     descriptor->status = status;
     set_event(process, descriptor->source_event);
   }
@@ -115,10 +119,10 @@ class Contexts {
     auto entry = std::ranges::find_if(
         tlb_, [&](const TlbEntry& e) { return e.context == process.context && e.page == page; });
     if (entry == tlb_.end()) {
-      walks++;
-      board.bus.occupy(board.engine.now_ns(), kWalkNs, "table walk");
+      walks_++;
+      board_.bus.occupy(board_.engine.now_ns(), kWalkNs, "table walk");
       uint64_t found;
-      if (!board.bus.find_page(process.context, page * kPageBytes, &found)) return false;
+      if (!board_.bus.find_page(process.context, page * kPageBytes, &found)) return false;
       if (tlb_.size() == kTlbEntries) tlb_.pop_back();
       entry = tlb_.insert(tlb_.end(), {process.context, page, found});
     }
@@ -127,16 +131,15 @@ class Contexts {
     return true;
   }
 
-  void close(Process& process) {
-    std::erase_if(tlb_, [&](const TlbEntry& entry) { return entry.context == process.context; });
-    process = {.context = process.context};
+  void gone(unsigned context) override {
+    std::erase_if(tlb_, [&](const TlbEntry& entry) { return entry.context == context; });
+    processes_[context] = {.context = context};
   }
 
-  static constexpr unsigned kBusTries = 4;
-  const Board board;
-  const unsigned reader, writer;  // DMA channels
-  std::vector<Process> all;
-  unsigned long long refused = 0, walks = 0, faults = 0;
+  const Board board_;
+  const unsigned reader_, writer_;  // DMA channels
+  std::vector<Process> processes_;
+  unsigned long long refused_ = 0, walks_ = 0, faults_ = 0;
 
  private:
   static constexpr uint64_t kWalkNs = 400;  // for one page: an assumption

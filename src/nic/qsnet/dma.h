@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// The DMA engine of an Elan. The DMAs of a process form flows: to each other process one of frames
-// and one of remote memory, and one of broadcasts. Flows take turns, packet by packet, so a long
-// DMA holds up none to another process. A packet has a channel until its token comes.
+// The second layer of an Elan: its DMA engine. The DMAs of a process form flows: to each other
+// process one of frames and one of remote memory, and one of broadcasts. Flows take turns, packet
+// by packet, so a long DMA holds up none to another process. A packet has a channel until its token
+// comes.
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <deque>
 #include <list>
-#include <utility>
-#include <vector>
 
 #include "nic/qsnet/contexts.h"
 
@@ -23,74 +19,64 @@ inline FlowKind kind_of(uint32_t operation) {
   return operation == kDmaQueue ? FlowKind::frames : FlowKind::memory;
 }
 
-class DmaEngine {
- public:
-  explicit DmaEngine(Contexts& contexts)
-      : contexts_(contexts), board_(contexts.board), routes_(board_.nodes) {}
+class DmaEngine : public Contexts {
+ protected:
+  explicit DmaEngine(const Board& board) : Contexts(board), routes_(board.nodes) {}
 
-  void load_routes() {
-    for (uint32_t node = 0; node < board_.nodes; node++)
-      routes_[node] = board_.manager.hops(board_.node, node);
+  // As the route is now. False: there is none, and the one that was loaded before stays.
+  bool load_route(uint32_t node) {
+    std::vector<Hop> hops = board_.manager.hops(board_.node, node);
+    if (hops.empty()) return false;
+    routes_[node] = std::move(hops);
+    return true;
   }
-  // Loads the route to the process, kNobody: none, and starts what has trapped there.
-  Status load_route(const Process& process, Name name) {
-    const uint32_t node = contexts_.node_of(name);
-    if (name != kNobody) {
-      std::vector<Hop> hops = board_.manager.hops(board_.node, node);
-      if (hops.empty()) return Status::unreachable;
-      routes_[node] = std::move(hops);
-    }
+  // Goes on with what has trapped there; kNobody: with broadcasts.
+  void restart(const Process& process, Name to) {
     for (Flow& flow : flows_) {
-      const bool is_meant = name == kNobody
-                                ? flow.is_of(process, FlowKind::range, kNobody)
-                                : flow.to != kNobody && contexts_.node_of(flow.to) == node;
-      if (!is_meant) continue;
+      if (flow.process != &process || flow.to != to) continue;
       flow.is_trapped = false;
       for (Outgoing& out : flow.window) out.tries = 0;
     }
     pump();
-    return Status::ok;
   }
 
-  void start(Process& process, uint32_t at) {
+  void start_dma(Process& process, uint32_t at) {
     const auto* const d = process.find<Descriptor>(at, kBlockBytes);
     if (!d || process.dmas.size() == kDmasMax) {
-      contexts_.refused++;
+      refused_++;
       return;
     }
-    const uint64_t serial = ++serials_;
     const uint32_t operation = d->type & kOperation;
-    const bool is_range = kind_of(operation) == FlowKind::range;
-    process.dmas[serial] = {at, is_range ? kNobody : d->process, d->dest};
-    Dma dma{serial, d->source, operation == kDmaRead ? 0 : d->bytes, d->type, d->process};
+    const bool is_range = kind_of(operation) == FlowKind::range, is_read = operation == kDmaRead;
+    Dma dma{++serials_, d->source, is_read ? 0 : d->bytes, d->type, d->process};
     dma.body.to = is_range ? d->group : d->process;
+    dma.body.ends = is_read ? dma.serial : d->dest_event;
     dma.body.total = d->bytes;
-    dma.body.ends = operation == kDmaRead ? serial : d->dest_event;
-    if (operation == kDmaRead) dma.body.address = d->source;
     if (operation == kDmaWrite || operation == kDmaTest) dma.body.address = d->dest;
+    if (is_read) dma.body.address = d->source;
+    process.dmas[dma.serial] = {at, is_range ? kNobody : d->process, d->dest};
     const bool is_good = operation >= kDmaWrite && operation <= kDmaTest && d->bytes <= kDmaBytes &&
                          (operation != kDmaTest || d->bytes == 0) &&
-                         (is_range || contexts_.node_of(d->process) < board_.nodes);
+                         (is_range || node_of(d->process) < board_.nodes);
     if (is_good) return add(process, operation, dma);
-    contexts_.refused++;
-    contexts_.finish(process, serial, kFault);
+    refused_++;
+    finish(process, dma.serial, kFault);
   }
-  // The reply to a kDmaRead is a DMA of the process whose memory is read.
+  // The reply is a DMA of the process whose memory is read.
   void serve_read(Process& process, const Body& read) {
-    Dma dma{++serials_, read.address, read.total, kReplyRetries << kRetriesShift, 0};
+    Dma dma{++serials_, read.address, read.total, kReplyRetries << kRetriesShift, 0, read};
     dma.body.to = read.from;
-    dma.body.total = read.total;
-    dma.body.ends = read.ends;
+    dma.body.address = 0;
     add(process, kReply, dma);
   }
 
-  // Ends the circuit. A switch makes tokens of bad packets as well, whatever these say.
+  // Ends its circuit. A switch makes tokens of bad packets as well, whatever these say.
   void take_token(const Front& token) {
     if (token.node != board_.node || token.channel >= kDataChannels ||
         channels_[token.channel] != token.circuit)
       return;
     channels_[token.channel] = 0;
-    lost += token.answer == Answer::none;
+    lost_ += token.answer == Answer::none;
     for (auto flow = flows_.begin(); flow != flows_.end(); ++flow) {
       const auto out = std::ranges::find(flow->window, token.circuit, &Outgoing::circuit);
       if (out == flow->window.end()) continue;
@@ -101,22 +87,22 @@ class DmaEngine {
     pump();
   }
 
-  bool is_idle(const Process& process) const {
-    return std::ranges::find(flows_, &process, &Flow::process) == flows_.end();
+  bool idle(unsigned context) const override {
+    const Process* const process = &processes_[context];
+    return process->commands == 0 &&
+           std::ranges::find(flows_, process, &Flow::process) == flows_.end();
   }
   // Ends what is to processes that have ended.
   void sweep(Process& process) {
-    std::erase_if(flows_, [&](const Flow& flow) {
-      return flow.process == &process && contexts_.has_ended(flow.to);
-    });
-    for (auto it = process.dmas.begin(); it != process.dmas.end();) {
-      const auto& [dma, started] = *it++;
-      if (contexts_.has_ended(started.process)) contexts_.finish(process, dma, kGone);
-    }
+    std::erase_if(flows_,
+                  [&](const Flow& flow) { return flow.process == &process && has_ended(flow.to); });
+    for (const auto& [dma, started] : std::map(process.dmas))
+      if (has_ended(started.process)) finish(process, dma, kGone);
     pump();
   }
-  void close(const Process& process) {
-    std::erase_if(flows_, [&](const Flow& flow) { return flow.process == &process; });
+  void gone(unsigned context) override {
+    std::erase_if(flows_, [&](const Flow& f) { return f.process->context == context; });
+    Contexts::gone(context);
   }
 
   // Gives free channels to the flows in turn.
@@ -130,10 +116,6 @@ class DmaEngine {
         if (out == flow->window.end() || flow->is_trapped ||
             flow->not_before_ns > board_.engine.now_ns())
           continue;
-        if (flow->to != kNobody && routes_[contexts_.node_of(flow->to)].empty()) {
-          trap(*flow);
-          continue;
-        }
         flows_.splice(flows_.end(), flows_, flow);
         transmit(channel, *flow, *out);
         break;
@@ -141,7 +123,7 @@ class DmaEngine {
     }
   }
 
-  unsigned long long packets = 0, resends = 0, lost = 0, traps = 0;
+  unsigned long long packets_out_ = 0, resends_ = 0, lost_ = 0, traps_ = 0;
 
  private:
   static constexpr uint64_t kTokenNs = 200000;  // after which a token counts as lost
@@ -177,17 +159,15 @@ class DmaEngine {
     uint64_t not_before_ns = 0;
     uint32_t refusals = 0;  // in a row, as there was no room
     bool is_trapped = false;
-    bool is_of(const Process& p, FlowKind k, Name name) const {
-      return process == &p && kind == k && to == name;
-    }
     uint64_t oldest() const { return window.empty() ? dmas[0].serial : window[0].dma.serial; }
   };
 
   void add(Process& process, uint32_t operation, Dma& dma) {
     const FlowKind kind = kind_of(operation);
     const Name to = kind == FlowKind::range ? kNobody : dma.body.to;
-    auto flow =
-        std::ranges::find_if(flows_, [&](const Flow& f) { return f.is_of(process, kind, to); });
+    auto flow = std::ranges::find_if(flows_, [&](const Flow& f) {
+      return f.process == &process && f.kind == kind && f.to == to;
+    });
     // A later flow to the same process goes on with higher numbers.
     if (flow == flows_.end()) flow = flows_.insert(flow, {&process, kind, to, packets_cut_ + 1});
     dma.body.from = process.name;
@@ -210,27 +190,26 @@ class DmaEngine {
         return;
       size_t bytes = std::min(dma.left, kPacketBytes);
       uint64_t address;
-      if (dma.left == 0 || !contexts_.translate(*flow.process, dma.source, &bytes, &address)) {
+      if (bytes == 0 || !translate(*flow.process, dma.source, &bytes, &address)) {
         add_packet(flow, {}, dma.left > 0);
         continue;
       }
       flow.fetch = ++serials_;
-      board_.bus.dma_read(
-          contexts_.reader, address, bytes,
-          [this, fetch = flow.fetch](Status status, std::span<const std::byte> data) {
-            const auto fetched = std::ranges::find(flows_, fetch, &Flow::fetch);
-            if (fetched == flows_.end()) return;
-            fetched->fetch = 0;
-            const bool is_void = status != Status::ok;
-            add_packet(*fetched, is_void ? data.first(0) : data, is_void);
-            pump();
-          },
-          Contexts::kBusTries);
+      const auto fetched = [this, fetch = flow.fetch](Status status,
+                                                      std::span<const std::byte> data) {
+        const auto of = std::ranges::find(flows_, fetch, &Flow::fetch);
+        if (of == flows_.end()) return;
+        of->fetch = 0;
+        add_packet(*of, data, status != Status::ok);
+        pump();
+      };
+      board_.bus.dma_read(reader_, address, bytes, fetched, kBusTries);
     }
   }
   // A DMA whose data do not exist ends with a void packet: the other side may have taken a part.
   void add_packet(Flow& flow, std::span<const std::byte> data, bool is_void) {
     Dma& dma = flow.dmas.front();
+    if (is_void) data = {};
     const auto bytes = static_cast<uint16_t>(data.size());
     Body& body = flow.window.emplace_back(Outgoing{dma, {data.begin(), data.end()}}).dma.body;
     body.number = flow.next_number++;
@@ -250,7 +229,7 @@ class DmaEngine {
     Body& body = out.dma.body;
     body.behind = static_cast<uint8_t>(body.number - flow.window.front().dma.body.number);
     std::span<const Hop> hops;
-    if (flow.to != kNobody) hops = routes_[contexts_.node_of(flow.to)];
+    if (flow.to != kNobody) hops = routes_[node_of(flow.to)];
     Front front{.kind = flow.to == kNobody ? Kind::range : Kind::data, .channel = channel};
     front.hops = static_cast<uint8_t>(hops.size());
     front.node = static_cast<uint16_t>(board_.node);
@@ -266,7 +245,7 @@ class DmaEngine {
       packet.bytes.insert(packet.bytes.end(), part.begin(), part.end());
     const size_t rest = out.data.size() % kBlockBytes;
     if (rest) packet.bytes.resize(packet.bytes.size() + kBlockBytes - rest);
-    packets++;
+    packets_out_++;
     board_.port.send(flow.process->context, std::move(packet));
     board_.engine.after(kTokenNs, [this, front] { take_token(front); });
   }
@@ -277,42 +256,32 @@ class DmaEngine {
     if (answer == Answer::ok) {
       out.is_taken = true;
       flow.refusals = 0;
-      for (; !flow.window.empty() && flow.window.front().is_taken; flow.window.pop_front()) {
-        const Outgoing& first = flow.window.front();
-        if (first.dma.body.type & kLast && first.dma.body.operation() != kDmaRead)
-          contexts_.finish(*flow.process, first.dma.serial,
-                           first.dma.body.type & kVoid ? kFault : kDone);
+      for (; !flow.window.empty() && flow.window[0].is_taken; flow.window.pop_front()) {
+        const auto& [serial, source, left, type, nodes, body] = flow.window[0].dma;
+        if (body.type & kLast && body.operation() != kDmaRead)
+          finish(*flow.process, serial, body.type & kVoid ? kFault : kDone);
       }
-      return;
-    }
-    if (answer == Answer::no_process || answer == Answer::no_memory) {
+    } else if (answer == Answer::no_process || answer == Answer::no_memory) {
       std::erase_if(flow.window, [&](const Outgoing& o) { return o.dma.serial == dma.serial; });
-      std::erase_if(flow.dmas, [&](const Dma& d) { return d.serial == dma.serial; });
+      std::erase_if(flow.dmas, [&](const Dma& other) { return other.serial == dma.serial; });
       flow.fetch = 0;
-      return contexts_.finish(*flow.process, dma.serial,
-                              answer == Answer::no_process ? kGone : kFault);
+      finish(*flow.process, dma.serial, answer == Answer::no_process ? kGone : kFault);
+    } else if (answer == Answer::early || answer == Answer::full) {
+      resends_++;
+      const uint64_t ns =
+          answer == Answer::early ? kEarlyNs : kFullNs << std::min(flow.refusals++, kFullShifts);
+      flow.not_before_ns = std::max(flow.not_before_ns, board_.engine.now_ns() + ns);
+      board_.engine.after(ns, [this] { pump(); });
+    } else {
+      resends_++;
+      if (++out.tries <= dma.type >> kRetriesShift || std::exchange(flow.is_trapped, true)) return;
+      traps_++;  // the flow goes on when the driver has loaded another route
+      flow.process->traps.push_back(flow.to);
+      flow.process->queue().traps++;
+      set_event(*flow.process, flow.process->queue().event);
     }
-    resends++;
-    if (answer == Answer::bad || answer == Answer::none) {
-      if (++out.tries > dma.type >> kRetriesShift) trap(flow);
-      return;
-    }
-    const uint64_t ns =
-        answer == Answer::early ? kEarlyNs : kFullNs << std::min(flow.refusals++, kFullShifts);
-    flow.not_before_ns = std::max(flow.not_before_ns, board_.engine.now_ns() + ns);
-    board_.engine.after(ns, [this] { pump(); });
-  }
-  // The flow goes on when the driver has loaded another route.
-  void trap(Flow& flow) {
-    if (std::exchange(flow.is_trapped, true)) return;
-    traps++;
-    flow.process->traps.push_back(flow.to);
-    flow.process->queue().traps++;
-    contexts_.set_event(*flow.process, flow.process->queue().event);
   }
 
-  Contexts& contexts_;
-  const Board& board_;
   std::vector<std::vector<Hop>> routes_;  // by node
   std::list<Flow> flows_;                 // the one served last comes last
   uint64_t serials_ = 0;                  // of DMAs and fetches
