@@ -79,10 +79,7 @@ class Contexts : public Model {
     if (!event || event->count == 0 || --event->count > 0) return;
     if (event->type & kEachTime) event->count = 1;
     const auto fire = [this, name = process.name](Status) {
-      Process* const fired = find(name);
-      if (!fired) return;
-      fired->events++;
-      signal(*fired);
+      if (Process* const there = find(name)) signal(*there, 1);
     };
     using Block = std::array<std::byte, kBlockBytes>;
     const Block* const block = process.find<Block>(event->block);
@@ -91,7 +88,9 @@ class Contexts : public Model {
     if (!copies) return fire(Status::ok);
     write(process.shared + event->to, {block->begin(), block->end()}, fire);
   }
-  void signal(Process& process) {
+  // So many more events have fired.
+  void signal(Process& process, uint32_t fired) {
+    process.events += fired;
     if (!process.wakes || static_cast<int32_t>(process.events - process.seen) <= 0) return;
     process.wakes = false;
     board_.bus.interrupt(process.context);

@@ -23,21 +23,21 @@ class DmaEngine : public Contexts {
  protected:
   explicit DmaEngine(const Board& board) : Contexts(board), routes_(board.nodes) {}
 
-  // As the route is now. False: there is none, and the one that was loaded before stays.
-  bool load_route(uint32_t node) {
-    std::vector<Hop> hops = board_.manager.hops(board_.node, node);
-    if (hops.empty()) return false;
-    routes_[node] = std::move(hops);
-    return true;
-  }
-  // Goes on with what has trapped there; kNobody: with broadcasts.
-  void restart(const Process& process, Name to) {
+  // Loads the route to the process as it is now, and goes on with what has trapped; kNobody: with
+  // broadcasts that have.
+  Status load_route(const Process& process, Name to) {
+    if (to != kNobody) {
+      std::vector<Hop> hops = board_.manager.hops(board_.node, node_of(to));
+      if (hops.empty()) return Status::unreachable;
+      routes_[node_of(to)] = std::move(hops);
+    }
     for (Flow& flow : flows_) {
       if (flow.process != &process || flow.to != to) continue;
       flow.is_trapped = false;
       for (Outgoing& out : flow.window) out.tries = 0;
     }
     pump();
+    return Status::ok;
   }
 
   void start_dma(Process& process, uint32_t at) {
@@ -123,6 +123,7 @@ class DmaEngine : public Contexts {
     }
   }
 
+  std::vector<std::vector<Hop>> routes_;  // by node
   unsigned long long packets_out_ = 0, resends_ = 0, lost_ = 0, traps_ = 0;
 
  private:
@@ -130,7 +131,7 @@ class DmaEngine : public Contexts {
   static constexpr uint64_t kEarlyNs = 500;     // before a packet that was early is sent again
   static constexpr uint64_t kFullNs = 2000;     // the same if there was no room,
   static constexpr uint32_t kFullShifts = 5;    // and how often that is doubled
-  static constexpr size_t kWindow = 4;          // packets of a flow that wait or are under way
+  static constexpr uint64_t kWindow = 4;        // packets of a flow that wait or are under way
   static constexpr uint32_t kReplyRetries = 4;
 
   struct Dma {
@@ -151,14 +152,17 @@ class DmaEngine : public Contexts {
   struct Flow {  // as long as there are DMAs
     Process* process;
     FlowKind kind;
-    Name to;  // kNobody: groups
-    uint64_t next_number;
+    Name to;                 // kNobody: groups
+    uint64_t next_number;    // of a packet, above those of earlier flows to there
     std::deque<Dma> dmas{};  // of which packets are still to be made
     std::deque<Outgoing> window{};
     uint64_t fetch = 0;  // number of the one under way; 0: none is
     uint64_t not_before_ns = 0;
     uint32_t refusals = 0;  // in a row, as there was no room
     bool is_trapped = false;
+    bool has_room() const {
+      return window.empty() || next_number - window[0].dma.body.number < kWindow;
+    }
     uint64_t oldest() const { return window.empty() ? dmas[0].serial : window[0].dma.serial; }
   };
 
@@ -168,8 +172,7 @@ class DmaEngine : public Contexts {
     auto flow = std::ranges::find_if(flows_, [&](const Flow& f) {
       return f.process == &process && f.kind == kind && f.to == to;
     });
-    // A later flow to the same process goes on with higher numbers.
-    if (flow == flows_.end()) flow = flows_.insert(flow, {&process, kind, to, packets_cut_ + 1});
+    if (flow == flows_.end()) flow = flows_.insert(flow, {&process, kind, to, serials_ + 1});
     dma.body.from = process.name;
     dma.body.type = static_cast<uint8_t>(operation | kFirst);
     flow->dmas.push_back(dma);
@@ -178,15 +181,14 @@ class DmaEngine : public Contexts {
 
   // Fetches the data of the flow's next packet, if there is room for it.
   void cut(Flow& flow) {
-    while (flow.fetch == 0 && flow.window.size() < kWindow && !flow.dmas.empty()) {
+    while (flow.fetch == 0 && !flow.dmas.empty() && flow.has_room()) {
       const Dma& dma = flow.dmas.front();
       // Frames to a process and to groups keep their order: those of the other kind are over first.
-      const auto is_before = [&](const Flow& other) {
-        return other.process == flow.process && other.kind != FlowKind::memory &&
-               other.kind != flow.kind && other.oldest() < dma.serial;
-      };
       if (flow.kind != FlowKind::memory && dma.body.type & kFirst &&
-          std::ranges::any_of(flows_, is_before))
+          std::ranges::any_of(flows_, [&](const Flow& other) {
+            return other.process == flow.process && other.kind != FlowKind::memory &&
+                   other.kind != flow.kind && other.oldest() < dma.serial;
+          }))
         return;
       size_t bytes = std::min(dma.left, kPacketBytes);
       uint64_t address;
@@ -197,10 +199,10 @@ class DmaEngine : public Contexts {
       flow.fetch = ++serials_;
       const auto fetched = [this, fetch = flow.fetch](Status status,
                                                       std::span<const std::byte> data) {
-        const auto of = std::ranges::find(flows_, fetch, &Flow::fetch);
-        if (of == flows_.end()) return;
-        of->fetch = 0;
-        add_packet(*of, data, status != Status::ok);
+        const auto it = std::ranges::find(flows_, fetch, &Flow::fetch);
+        if (it == flows_.end()) return;
+        it->fetch = 0;
+        add_packet(*it, data, status != Status::ok);
         pump();
       };
       board_.bus.dma_read(reader_, address, bytes, fetched, kBusTries);
@@ -214,7 +216,6 @@ class DmaEngine : public Contexts {
     Body& body = flow.window.emplace_back(Outgoing{dma, {data.begin(), data.end()}}).dma.body;
     body.number = flow.next_number++;
     body.bytes = bytes;
-    packets_cut_++;
     dma.source += bytes;
     dma.left -= bytes;
     dma.body.address += bytes;
@@ -243,8 +244,7 @@ class DmaEngine : public Contexts {
          {std::as_bytes(std::span(&front, 1)), std::as_bytes(hops),
           std::as_bytes(std::span(&body, 1)), std::as_bytes(std::span(out.data))})
       packet.bytes.insert(packet.bytes.end(), part.begin(), part.end());
-    const size_t rest = out.data.size() % kBlockBytes;
-    if (rest) packet.bytes.resize(packet.bytes.size() + kBlockBytes - rest);
+    packet.bytes.resize(packet.bytes.size() + -out.data.size() % kBlockBytes);
     packets_out_++;
     board_.port.send(flow.process->context, std::move(packet));
     board_.engine.after(kTokenNs, [this, front] { take_token(front); });
@@ -282,10 +282,8 @@ class DmaEngine : public Contexts {
     }
   }
 
-  std::vector<std::vector<Hop>> routes_;  // by node
-  std::list<Flow> flows_;                 // the one served last comes last
-  uint64_t serials_ = 0;                  // of DMAs and fetches
-  uint64_t packets_cut_ = 0;
+  std::list<Flow> flows_;                           // the one served last comes last
+  uint64_t serials_ = 0;                            // of DMAs and fetches: there are fewer packets
   uint32_t circuits_ = 1;                           // always odd
   std::array<uint32_t, kDataChannels> channels_{};  // the circuit of each; 0: none
 };

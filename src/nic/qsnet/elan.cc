@@ -24,7 +24,8 @@ class Elan final : public DmaEngine {
     process.name = name;
     process.shared = shared_address;
     process.sdram.resize(kSdramBytes);
-    for (uint32_t node = 0; node < board_.nodes; node++) load_route(node);
+    for (uint32_t node = 0; node < board_.nodes; node++)
+      routes_[node] = board_.manager.hops(board_.node, node);
   }
   void gone(unsigned context) override {
     std::erase_if(seen_, [&](const auto& entry) { return entry.first.context == context; });
@@ -44,7 +45,7 @@ class Elan final : public DmaEngine {
       if (at == kWake) {
         process.wakes = true;
         process.seen = value;
-        signal(process);
+        signal(process, 0);
       } else if (at == kStartDma || at == kSetEvent) {
         process.commands++;
         board_.engine.after(kStepNs, [this, name = process.name, at, value] {
@@ -65,7 +66,6 @@ class Elan final : public DmaEngine {
 
   Status control(unsigned context, const Control& in, Control* out) override {
     Process& process = processes_[context];
-    const auto name = static_cast<Name>(in.words[0]);
     switch (in.call) {
       case kTrapped:
         if (process.traps.empty()) return Status::again;
@@ -73,9 +73,7 @@ class Elan final : public DmaEngine {
         process.traps.pop_front();
         return Status::ok;
       case kRoute:
-        if (name != kNobody && !load_route(node_of(name))) return Status::unreachable;
-        restart(process, name);
-        return Status::ok;
+        return load_route(process, static_cast<Name>(in.words[0]));
       case kSweep:
         sweep(process);
         for (auto& [id, seen] : seen_)
@@ -100,7 +98,7 @@ class Elan final : public DmaEngine {
 
   void arrive(Packet&& packet) override {
     const bool is_intact = intact(packet);
-    const auto front = load<Front>(packet.bytes);
+    const auto front = header_of<Front>(packet.bytes);
     packets_in_++;
     if (packet.channel == kTokenChannel) {
       board_.port.release(packet.channel);
@@ -111,8 +109,14 @@ class Elan final : public DmaEngine {
     const Body& body = arrival->body;
     if (is_intact) {
       const auto bytes = std::span<const std::byte>(packet.bytes).subspan(sizeof(Front));
-      arrival->body = load<Body>(bytes);
-      take(*arrival, bytes.subspan(sizeof(Body), body.bytes));
+      arrival->body = header_of<Body>(bytes);
+      const std::span data = bytes.subspan(sizeof(Body), body.bytes);
+      // Broadcasts are for all processes here but the sender.
+      const bool is_range = front.kind == Kind::range;
+      arrival->answer = is_range || find(body.to) ? Answer::ok : Answer::no_process;
+      for (Process& p : processes_)
+        if (p.name != kNobody && (is_range ? p.name != body.from : p.name == body.to))
+          arrival->answer = std::max(arrival->answer, take(p, *arrival, data));
     }
     if (arrival->stores.empty()) board_.port.release(packet.channel);
     if (arrival->stores.empty() || !(body.type & kLast)) reply(front, arrival->answer);
@@ -163,17 +167,8 @@ class Elan final : public DmaEngine {
     port_ready();
   }
 
-  // Broadcasts are for all processes here but the sender.
-  void take(Arrival& arrival, std::span<const std::byte> data) {
-    const Body& body = arrival.body;
-    const bool is_range = kind_of(body.operation()) == FlowKind::range;
-    arrival.answer = is_range || find(body.to) ? Answer::ok : Answer::no_process;
-    for (Process& p : processes_)
-      if (p.name != kNobody && (is_range ? p.name != body.from : p.name == body.to))
-        arrival.answer = std::max(arrival.answer, take_for(p, arrival, data));
-  }
   // Takes the packet into account if that answers `ok`, unless it has come before.
-  Answer take_for(Process& process, Arrival& arrival, std::span<const std::byte> data) {
+  Answer take(Process& process, Arrival& arrival, std::span<const std::byte> data) {
     const Body& body = arrival.body;
     const uint32_t operation = body.operation();
     const FlowId id{process.context, kind_of(operation), endpoint_of(body.from)};
@@ -305,8 +300,7 @@ class Elan final : public DmaEngine {
         if (body.operation() == kReply) finish(process, body.ends, kFault);
         return Answer::no_memory;
       }
-      const auto part = data.first(bytes);
-      arrival.stores.push_back({process.name, address, {part.begin(), part.end()}});
+      arrival.stores.push_back({process.name, address, {data.begin(), data.begin() + bytes}});
       data = data.subspan(bytes);
       at += bytes;
     }

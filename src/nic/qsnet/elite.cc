@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <map>
 #include <unordered_map>
-#include <utility>
-#include <vector>
 
 #include "nic/qsnet/model.h"
 
@@ -20,7 +18,7 @@ class EliteRoute final : public RoutePolicy {
 
   // A switch sees itself that a packet is bad, and tells its source at once.
   uint64_t route(unsigned crossbar, unsigned in, Packet& packet) override {
-    const Front front = load<Front>(packet.bytes);
+    const Front front = header_of<Front>(packet.bytes);
     if (!intact(packet)) {
       if (packet.channel == kTokenChannel) return 0;
       make_token(&packet, front, Answer::bad);
@@ -28,7 +26,15 @@ class EliteRoute final : public RoutePolicy {
     }
     Circuit& circuit = circuits_[uint64_t{crossbar} << 32 | front.node * kDataChannels |
                                  front.channel % kDataChannels];
-    if (front.kind == Kind::token) return back(circuit, in, front, packet);
+    if (front.kind == Kind::token) {
+      // Tokens of a broadcast become one. Those of a circuit that was opened again since end here.
+      if (circuit.number != front.circuit || !(circuit.waiting >> in & 1)) return kOneOf;
+      circuit.answer = std::max(circuit.answer, front.answer);
+      circuit.waiting = circuit.waiting & kOneOf ? 0 : circuit.waiting & ~(uint64_t{1} << in);
+      if (circuit.waiting) return kOneOf;
+      make_token(&packet, front, circuit.answer);
+      return uint64_t{1} << circuit.in;
+    }
     const uint64_t outputs =
         front.kind == Kind::range ? tree_of(front)[crossbar] : take_hop(front, packet);
     circuit = {front.circuit, in, outputs, Answer::ok};
@@ -44,20 +50,10 @@ class EliteRoute final : public RoutePolicy {
   };
   static constexpr size_t kTreesMax = 4096;
 
-  // Tokens of a broadcast become one. Those of a circuit that was opened again since end here.
-  static uint64_t back(Circuit& circuit, unsigned in, const Front& front, Packet& packet) {
-    if (circuit.number != front.circuit || !(circuit.waiting >> in & 1)) return kOneOf;
-    circuit.answer = std::max(circuit.answer, front.answer);
-    circuit.waiting = circuit.waiting & kOneOf ? 0 : circuit.waiting & ~(uint64_t{1} << in);
-    if (circuit.waiting) return kOneOf;
-    make_token(&packet, front, circuit.answer);
-    return uint64_t{1} << circuit.in;
-  }
-
   static uint64_t take_hop(Front front, Packet& packet) {
     if (front.hops == 0) return 0;
     const auto at = packet.bytes.begin() + sizeof(front);
-    const auto hop = load<Hop>({at, sizeof(Hop)});
+    const auto hop = header_of<Hop>({at, sizeof(Hop)});
     packet.bytes.erase(at, at + sizeof(hop));
     front.hops--;
     std::memcpy(packet.bytes.data(), &front, sizeof(front));

@@ -15,7 +15,6 @@ namespace torii::nic::qsnet {
 // --- packets ---------------------------------------------------------------------------------
 
 inline constexpr unsigned kDataChannels = 2, kTokenChannel = 2;
-inline constexpr uint8_t kTokenPriority = 2;  // above those of data
 
 enum class Answer : uint8_t {  // of a token; a broadcast gets the highest of all
   ok,
@@ -60,14 +59,6 @@ static_assert(sizeof(Body) == 40);
 inline constexpr uint32_t kReply = kDmaTest + 1;  // an operation: the data that a kDmaRead asks for
 enum Flag : uint8_t { kFirst = 16, kLast = 32, kVoid = 64 };  // kVoid: the other data do not exist
 
-// What is there in a packet or block.
-template <typename T>
-T load(std::span<const std::byte> bytes) {
-  T out;
-  std::memcpy(&out, bytes.data(), sizeof(out));
-  return out;
-}
-
 // Makes the packet the token of that circuit.
 inline void make_token(Packet* packet, Front front, Answer answer) {
   front.kind = Kind::token;
@@ -76,7 +67,7 @@ inline void make_token(Packet* packet, Front front, Answer answer) {
   packet->bytes.resize(sizeof(front));
   std::memcpy(packet->bytes.data(), &front, sizeof(front));
   packet->channel = kTokenChannel;
-  packet->priority = kTokenPriority;
+  packet->priority = 2;  // above those of data
   seal(*packet);
 }
 
