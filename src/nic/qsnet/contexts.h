@@ -25,7 +25,7 @@ struct Process {
     Name process;   // there; kNobody: a broadcast
     uint64_t dest;
   };
-  // What is in SDRAM; null: it is not all inside, or not aligned.
+  // In SDRAM; null: it is not inside, or not aligned.
   template <typename T>
   T* find(uint32_t at, uint32_t alignment = 8) {
     const bool is_inside = at >= alignment && at % alignment == 0 && at <= kSdramBytes - sizeof(T);
@@ -67,7 +67,7 @@ class Contexts : public Model {
     return name != kNobody && board_.manager.life(board_.node, name) != Life::there;
   }
   uint32_t node_of(Name name) const { return endpoint_of(name) / board_.contexts; }
-  // Writes are done in order.
+  // Writes to the host's memory are done in their order.
   void write(uint64_t address, std::vector<std::byte> bytes, Bus::WriteDone done) {
     board_.bus.dma_write(writer_, address, std::move(bytes), std::move(done), kBusTries);
   }
@@ -88,14 +88,14 @@ class Contexts : public Model {
     if (!copies) return fire(Status::ok);
     write(process.shared + event->to, {block->begin(), block->end()}, fire);
   }
-  // So many more events have fired.
+  // Counts events that have fired, and interrupts if the process waits for them.
   void signal(Process& process, uint32_t fired) {
     process.events += fired;
     if (!process.wakes || static_cast<int32_t>(process.events - process.seen) <= 0) return;
     process.wakes = false;
     board_.bus.interrupt(process.context);
   }
-  // Tells the process, unless it has started no such DMA, or knows.
+  // Ends a DMA of the process; does nothing if there is none with that number, or no more.
   void finish(Process& process, uint64_t dma, DmaStatus status) {
     const auto started = process.dmas.find(dma);
     if (started == process.dmas.end()) return;
@@ -106,8 +106,8 @@ class Contexts : public Model {
     set_event(process, descriptor->source_event);
   }
 
-  // Where the first of these bytes are on the bus, as many as are in their page. False: there is no
-  // memory. A page that is not in the buffer is looked up in tables, over the bus.
+  // Finds the bus address of the first of these bytes, and how many of them are in the same page.
+  // False: there is no memory. A page that is not in the TLB costs a walk of the tables.
   bool translate(Process& process, uint64_t at, size_t* bytes, uint64_t* address) {
     if (at >= kLent) {
       *address = process.shared + (at - kLent);

@@ -3,8 +3,8 @@
 //
 // The second layer of an Elan: its DMA engine. The DMAs of a process form flows: to each other
 // process one of frames and one of remote memory, and one of broadcasts. Flows take turns, packet
-// by packet, so a long DMA holds up none to another process. A packet has a channel until its token
-// comes.
+// by packet, so a long DMA delays none to another process. A packet has a channel until its token
+// comes, and stays in the flow's window until all before it have been taken, too.
 #pragma once
 
 #include <list>
@@ -23,16 +23,17 @@ class DmaEngine : public Contexts {
  protected:
   explicit DmaEngine(const Board& board) : Contexts(board), routes_(board.nodes) {}
 
-  // Loads the route to the process as it is now, and goes on with what has trapped; kNobody: with
-  // broadcasts that have.
-  Status load_route(const Process& process, Name to) {
+  // Loads the route to the process as it is now, and goes on with what has trapped on the way to
+  // its node; kNobody: with broadcasts that have.
+  Status load_route(Name to) {
+    const auto node = [this](Name name) { return name == kNobody ? board_.nodes : node_of(name); };
     if (to != kNobody) {
-      std::vector<Hop> hops = board_.manager.hops(board_.node, node_of(to));
+      std::vector<Hop> hops = board_.manager.hops(board_.node, node(to));
       if (hops.empty()) return Status::unreachable;
-      routes_[node_of(to)] = std::move(hops);
+      routes_[node(to)] = std::move(hops);
     }
     for (Flow& flow : flows_) {
-      if (flow.process != &process || flow.to != to) continue;
+      if (node(flow.to) != node(to)) continue;
       flow.is_trapped = false;
       for (Outgoing& out : flow.window) out.tries = 0;
     }
@@ -62,7 +63,7 @@ class DmaEngine : public Contexts {
     refused_++;
     finish(process, dma.serial, kFault);
   }
-  // The reply is a DMA of the process whose memory is read.
+  // The reply to a kDmaRead is a DMA of the process whose memory is read.
   void serve_read(Process& process, const Body& read) {
     Dma dma{++serials_, read.address, read.total, kReplyRetries << kRetriesShift, 0, read};
     dma.body.to = read.from;
@@ -70,7 +71,7 @@ class DmaEngine : public Contexts {
     add(process, kReply, dma);
   }
 
-  // Ends its circuit. A switch makes tokens of bad packets as well, whatever these say.
+  // Ends the circuit, if it is open: a switch makes tokens of bad packets, whatever these contain.
   void take_token(const Front& token) {
     if (token.node != board_.node || token.channel >= kDataChannels ||
         channels_[token.channel] != token.circuit)
@@ -92,7 +93,7 @@ class DmaEngine : public Contexts {
     return process->commands == 0 &&
            std::ranges::find(flows_, process, &Flow::process) == flows_.end();
   }
-  // Ends what is to processes that have ended.
+  // Ends the DMAs to processes that have ended.
   void sweep(Process& process) {
     std::erase_if(flows_,
                   [&](const Flow& flow) { return flow.process == &process && has_ended(flow.to); });
@@ -138,12 +139,12 @@ class DmaEngine : public Contexts {
     uint64_t serial;
     uint64_t source;  // of the next packet
     uint32_t left;    // bytes that no packets have been made of
-    uint32_t type;    // as in the descriptor: priority and retries
+    uint32_t type;    // of the descriptor: priority and retries
     uint32_t nodes;   // of a broadcast
     Body body{};      // of the next packet
   };
   struct Outgoing {
-    Dma dma;  // as it was for this packet
+    Dma dma;  // with the body of this packet
     std::vector<std::byte> data;
     uint32_t circuit = 0;  // under way; 0: it is not
     bool is_taken = false;
@@ -208,7 +209,7 @@ class DmaEngine : public Contexts {
       board_.bus.dma_read(reader_, address, bytes, fetched, kBusTries);
     }
   }
-  // A DMA whose data do not exist ends with a void packet: the other side may have taken a part.
+  // A DMA whose data cannot be read ends with a void packet: the other side may have taken a part.
   void add_packet(Flow& flow, std::span<const std::byte> data, bool is_void) {
     Dma& dma = flow.dmas.front();
     if (is_void) data = {};

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// The last layer of an Elan: command port, calls of the kernel driver, and the input, which answers
-// each packet by one token. That of a DMA's last packet leaves when it has been stored, the others
-// as soon as they are accepted. Each packet is stored once, however often it is sent: the input
-// knows the numbers of those that have come.
+// The last layer of an Elan: the command port, the calls of the kernel driver, and the input, which
+// answers each packet by one token. The token of a DMA's last packet leaves when the packet has
+// been stored, others as soon as it is accepted. Each packet is stored once, however often it is
+// sent: the input knows the numbers of those that have come.
 #include <bit>
 
 #include "core/base/little_endian.h"
@@ -18,7 +18,7 @@ class Elan final : public DmaEngine {
  public:
   explicit Elan(const Board& board) : DmaEngine(board) {}
 
-  // The kernel driver loads the route table: any process may be a peer of the new one.
+  // The kernel driver loads all routes: any process may be a peer of the new one.
   void open(unsigned context, Name name, uint64_t shared_address) override {
     Process& process = processes_[context];
     process.name = name;
@@ -73,7 +73,7 @@ class Elan final : public DmaEngine {
         process.traps.pop_front();
         return Status::ok;
       case kRoute:
-        return load_route(process, static_cast<Name>(in.words[0]));
+        return load_route(static_cast<Name>(in.words[0]));
       case kSweep:
         sweep(process);
         for (auto& [id, seen] : seen_)
@@ -135,7 +135,7 @@ class Elan final : public DmaEngine {
  private:
   static constexpr uint64_t kStepNs = 400;  // of the microcode processor: an assumption
 
-  struct FlowId {
+  struct FlowId {  // of packets that come in
     unsigned context;
     FlowKind kind;
     uint32_t from;  // endpoint
@@ -145,21 +145,21 @@ class Elan final : public DmaEngine {
     Name name;
     uint64_t first = 0;      // all packets before this number have come, or never will
     uint64_t numbers = 0;    // those from there on that have come: a bit each
-    Slot* slot = nullptr;    // of the frame that is coming
+    Slot* slot = nullptr;    // of the frame that is not complete
     bool is_broken = false;  // a part of the DMA could not be stored
   };
   struct Store {
     Name process;
     uint64_t address = 0;
     std::vector<std::byte> bytes{};
-    Slot* slot = nullptr;  // complete with it
+    Slot* slot = nullptr;  // which it completes
   };
   struct Arrival {  // a packet that is being stored
     Front front;
     Answer answer = Answer::bad;
     Body body{};
     std::vector<Store> stores{};
-    Seen* seen = nullptr;  // of remote memory, as long as the process is there
+    Seen* seen = nullptr;  // of remote memory; valid as long as the process is there
   };
 
   void reply(const Front& front, Answer answer) {
@@ -184,7 +184,7 @@ class Elan final : public DmaEngine {
     }
     const uint64_t at = body.number - seen.first;  // less than the sender's window
     if (body.number < seen.first || seen.numbers >> at & 1) return Answer::ok;
-    // The parts of a DMA may come in any order, the first of a frame and the last of all excepted.
+    // Packets of a DMA come in any order, except the first of a frame and the last of all DMAs.
     const bool may_overtake =
         !(body.type & kLast) && (id.kind == FlowKind::memory ||
                                  (operation == kDmaQueue && !(body.type & kFirst) && seen.slot));
@@ -205,7 +205,7 @@ class Elan final : public DmaEngine {
     return answer;
   }
 
-  // All of the packet is stored, or cannot be.
+  // The whole packet has been stored, or cannot be.
   void end(Arrival& arrival) {
     const Body& body = arrival.body;
     const bool is_last = body.type & kLast;
@@ -262,14 +262,14 @@ class Elan final : public DmaEngine {
     if (body.type & kLast) store.slot = std::exchange(seen.slot, nullptr);
     return Answer::ok;
   }
-  // The frame that is coming will never be complete: its slot is nobody's.
+  // The frame will never be complete: its slot becomes nobody's.
   void void_slot(const Process& process, Seen& seen) {
     Slot* const slot = std::exchange(seen.slot, nullptr);
     if (!slot) return;
     write(slot->address, std::vector<std::byte>(sizeof(SlotHeader)),
           [this, name = process.name, slot](Status) { end_slot(name, slot); });
   }
-  // Slots are the process's when those before are.
+  // The process gets slots in their order.
   void end_slot(Name name, Slot* slot) {
     Process* const process = find(name);
     if (!process) return;
@@ -287,10 +287,10 @@ class Elan final : public DmaEngine {
     uint64_t at = body.address;
     if (body.operation() == kReply) {
       const auto read = process.dmas.find(body.ends);
-      if (read == process.dmas.end()) return Answer::no_process;  // has given it up
+      if (read == process.dmas.end()) return Answer::no_process;  // it is over
       at += read->second.dest;
     }
-    if (data.empty()) arrival.stores.push_back({process.name});  // its end comes in its turn
+    if (data.empty()) arrival.stores.push_back({process.name});  // to end in order
     while (!data.empty()) {
       size_t bytes = data.size();
       uint64_t address;

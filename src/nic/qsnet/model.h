@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// QsNet: its packets, and the network of Elans and Elites.
+// QsNet: the packets between Elans, and what the fabric makes a network of.
 #pragma once
 
 #include <cstring>
@@ -52,12 +52,12 @@ struct Body {
   uint32_t total = 0;  // bytes of the DMA
   uint16_t bytes = 0;  // of the data
   uint8_t type = 0;    // kOperation or kReply, and Flag
-  uint8_t behind = 0;  // number of the oldest packet of the flow that may be missing: so much less
+  uint8_t behind = 0;  // all packets before number - behind have been taken
   uint32_t operation() const { return type & kOperation; }
 };
 static_assert(sizeof(Body) == 40);
 inline constexpr uint32_t kReply = kDmaTest + 1;  // an operation: the data that a kDmaRead asks for
-enum Flag : uint8_t { kFirst = 16, kLast = 32, kVoid = 64 };  // kVoid: the other data do not exist
+enum Flag : uint8_t { kFirst = 16, kLast = 32, kVoid = 64 };  // kVoid: there are no other data
 
 // Makes the packet the token of that circuit.
 inline void make_token(Packet* packet, Front front, Answer answer) {
