@@ -26,28 +26,39 @@ unsigned Bus::add_channel() {
   return static_cast<unsigned>(channels_.size() - 1);
 }
 
-void Bus::dma_read(unsigned channel, uint64_t address, size_t bytes, ReadDone done) {
-  add(channel,
-      {.address = address, .bytes = std::vector<std::byte>(bytes), .read_done = std::move(done)});
+void Bus::dma_read(unsigned channel, uint64_t address, size_t bytes, ReadDone done,
+                   unsigned tries) {
+  add(channel, {.address = address,
+                .bytes = std::vector<std::byte>(bytes),
+                .tries = tries,
+                .read_done = std::move(done)});
 }
 
 void Bus::dma_write(unsigned channel, uint64_t address, std::vector<std::byte> bytes,
-                    WriteDone done) {
+                    WriteDone done, unsigned tries) {
   add(channel, {.write = true,
                 .address = address,
                 .bytes = std::move(bytes),
+                .tries = tries,
                 .write_done = std::move(done)});
 }
 
 void Bus::add(unsigned channel, Job job) {
+  begin(job);
+  channels_[channel].push_back(std::move(job));
+  start_burst();
+}
+
+// Each try counts as a transfer.
+void Bus::begin(Job& job) {
   counts_.transfers++;
+  job.moved = 0;
+  job.status = Status::ok;
   for (const FaultRule& rule : faults_) {
     if (rule.nth != counts_.transfers) continue;
     if (rule.fault == Fault::stall) job.not_before_ns = engine_.now_ns() + rule.for_ns;
     if (rule.fault == Fault::fail) job.status = Status::io_error;
   }
-  channels_[channel].push_back(std::move(job));
-  start_burst();
 }
 
 void Bus::start_burst() {
@@ -87,9 +98,13 @@ void Bus::end_burst(unsigned channel, size_t bytes) {
   }
   job.moved += bytes;
   if (job.moved < job.bytes.size() && job.status == Status::ok) return start_burst();
+  counts_.failed += job.status != Status::ok;
+  if (job.status == Status::io_error && --job.tries > 0) {
+    begin(job);
+    return start_burst();
+  }
   const Job ended = std::move(job);
   channels_[channel].pop_front();
-  counts_.failed += ended.status != Status::ok;
   if (ended.write_done) ended.write_done(ended.status);
   if (ended.read_done) ended.read_done(ended.status, ended.bytes);
   if (ended.write && changed) changed();

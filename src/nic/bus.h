@@ -53,10 +53,13 @@ class Bus {
   Bus& operator=(const Bus&) = delete;
 
   // --- the card's side ----------------------------------------------------------------------
-  // A DMA channel carries out one transfer after the other, in order.
+  // A DMA channel carries out one transfer after the other, in order. A transfer that ends with
+  // `io_error` is repeated before the next one, until it has been tried so often.
   unsigned add_channel();
-  void dma_read(unsigned channel, uint64_t address, size_t bytes, ReadDone done);
-  void dma_write(unsigned channel, uint64_t address, std::vector<std::byte> bytes, WriteDone done);
+  void dma_read(unsigned channel, uint64_t address, size_t bytes, ReadDone done,
+                unsigned tries = 1);
+  void dma_write(unsigned channel, uint64_t address, std::vector<std::byte> bytes, WriteDone done,
+                 unsigned tries = 1);
   void interrupt(unsigned context);
   bool find_page(unsigned context, uint64_t at, uint64_t* address) {
     return memory_.find_page(context, at, address);
@@ -86,6 +89,7 @@ class Bus {
     bool write = false;
     uint64_t address = 0;
     std::vector<std::byte> bytes{};
+    unsigned tries = 1;  // that are left
     size_t moved = 0;
     uint64_t not_before_ns = 0;
     Status status = Status::ok;
@@ -94,6 +98,7 @@ class Bus {
   };
 
   void add(unsigned channel, Job job);
+  void begin(Job& job);
   void start_burst();
   void end_burst(unsigned channel, size_t bytes);
 

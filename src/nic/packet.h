@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <vector>
@@ -31,6 +32,14 @@ struct Packet {
   uint64_t number = 0;  // in the order in which packets were sent
   uint32_t node = 0;    // their sender
 };
+
+// What these bytes, which are as many at least, begin with.
+template <typename Header>
+Header header_of(std::span<const std::byte> bytes) {
+  Header out;
+  std::memcpy(&out, bytes.data(), sizeof(out));
+  return out;
+}
 
 // CRC-32 of IEEE 802.3.
 uint32_t crc32(std::span<const std::byte> bytes);

@@ -96,8 +96,7 @@ void SkeletonModel::gone(unsigned) {
 // --- registers -------------------------------------------------------------------------------
 
 void SkeletonModel::bus_write(unsigned, uint32_t at, std::span<const std::byte> bytes) {
-  uint32_t value;
-  std::memcpy(&value, bytes.data(), sizeof(value));
+  const auto value = header_of<uint32_t>(bytes);
   switch (at) {
     case kDoorbell:
       if (value - sent_ > kSends) {  // more than the ring has
@@ -140,8 +139,7 @@ void SkeletonModel::fetch() {
   const size_t offset = offsetof(Shared, descriptors) + sent_ % kSends * sizeof(Descriptor);
   board_.bus.dma_read(channel_, address(offset), sizeof(Descriptor),
                       [this, name = name_](Status status, std::span<const std::byte> bytes) {
-                        Descriptor descriptor;
-                        std::memcpy(&descriptor, bytes.data(), sizeof(descriptor));
+                        const auto descriptor = header_of<Descriptor>(bytes);
                         if (name != name_ || status != Status::ok || descriptor.bytes > kFrameMax) {
                           refused_ += name == name_;
                           return ended(name);
@@ -186,10 +184,9 @@ void SkeletonModel::ended(Name name) {
 // --- receiving -------------------------------------------------------------------------------
 
 void SkeletonModel::arrive(Packet&& packet) {
-  Header header;
-  if (packet.bytes.size() < sizeof(header)) return board_.port.release();
-  std::memcpy(&header, packet.bytes.data(), sizeof(header));
-  if (header.to != name_) return board_.port.release();  // the process it was for has ended
+  // Perhaps the process it was for has ended.
+  if (packet.bytes.size() < sizeof(Header) || header_of<Header>(packet.bytes).to != name_)
+    return board_.port.release();
   arrived_.push_back(std::move(packet));
   receive();
 }
@@ -202,8 +199,7 @@ void SkeletonModel::receive() {
     arrived_.pop_front();
     board_.port.release();
     if (name_ == kNobody) continue;
-    Header header;
-    std::memcpy(&header, packet.bytes.data(), sizeof(header));
+    const auto header = header_of<Header>(packet.bytes);
     const std::span frame = std::span(packet.bytes).subspan(sizeof(header));
     const size_t offset = offsetof(Shared, receive) + completed_ % kCompletions * kFrameMax;
     board_.bus.dma_write(receiver_, address(offset), {frame.begin(), frame.end()}, nullptr);

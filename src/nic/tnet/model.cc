@@ -330,14 +330,13 @@ void TnetModel::end_transfer(Status status) {
 // --- receiving -------------------------------------------------------------------------------
 
 void TnetModel::arrive(Packet&& packet) {
-  Header header;
   const size_t size = packet.bytes.size();
   packets_in_++;
-  if (size <= sizeof(header) || size > sizeof(header) + kPacketBytes || size % 4) {
+  if (size <= sizeof(Header) || size > sizeof(Header) + kPacketBytes || size % 4) {
     refused_++;
     return board_.port.release();
   }
-  std::memcpy(&header, packet.bytes.data(), sizeof(header));
+  const auto header = header_of<Header>(packet.bytes);
   const std::span data = std::span(packet.bytes).subspan(sizeof(header));
   stores_.clear();
   if (header.table) {

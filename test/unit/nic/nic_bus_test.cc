@@ -46,12 +46,13 @@ struct Slot {
     while (engine.next_ns() != ~uint64_t{0}) engine.step();
   }
   // Reads; notes when and how it ended.
-  void read(unsigned channel, uint64_t address, size_t bytes) {
-    bus.dma_read(channel, address, bytes, [this](Status status, std::span<const std::byte> data) {
+  void read(unsigned channel, uint64_t address, size_t bytes, unsigned tries = 1) {
+    const auto done = [this](Status status, std::span<const std::byte> data) {
       ends.push_back(engine.now_ns());
       statuses.push_back(status);
       got.assign(data.begin(), data.end());
-    });
+    };
+    bus.dma_read(channel, address, bytes, done, tries);
   }
 
   nic::Engine engine{1};
@@ -125,6 +126,27 @@ TEST(NicBus, FaultsByCount) {
   for (int i = 0; i < 5; i++) slot.bus.interrupt(static_cast<unsigned>(i));
   EXPECT_EQ(slot.memory.interrupts, (std::vector{0u, 2u}));
   EXPECT_EQ(slot.bus.counts().lost_interrupts, 3u);
+}
+
+TEST(NicBus, ATransferThatFailsIsTriedAgainBeforeTheNext) {
+  Slot slot;
+  const unsigned channel = slot.bus.add_channel();
+  for (const uint64_t nth : {1u, 3u, 5u, 6u}) slot.bus.fail_at(nth);
+  slot.memory.bytes[0] = std::byte{7};
+  slot.read(channel, Memory::kAt, 100, 3);  // 1, 3 and 4
+  slot.read(channel, Memory::kAt, 100);     // 2
+  slot.run();
+  EXPECT_EQ(slot.statuses, (std::vector{Status::ok, Status::ok}));
+  EXPECT_EQ(slot.ends, (std::vector<uint64_t>{600, 800}));
+  EXPECT_EQ(slot.got[0], std::byte{7});
+  slot.read(channel, Memory::kAt, 100, 2);  // 5 and 6
+  slot.run();
+  slot.read(channel, 0, 100, 2);  // 7: it would be denied again
+  slot.run();
+  EXPECT_EQ(slot.statuses[2], Status::io_error);
+  EXPECT_EQ(slot.statuses[3], Status::denied);
+  EXPECT_EQ(slot.bus.counts().transfers, 7u);
+  EXPECT_EQ(slot.bus.counts().failed, 5u);
 }
 
 TEST(NicBus, TheHostsAccessesWaitForTheBus) {

@@ -337,6 +337,33 @@ TEST(NicQsnet, ABroadcastIsDoneWhenAllMembersHaveIt) {
   for (const uint32_t i : {1, 2, 4, 5, 6, 7}) EXPECT_EQ(all[i]->front(), kSlots + 1) << i;
 }
 
+// As nodes do, each process of a node takes a broadcast once, whether the others have room or not.
+TEST(NicQsnet, ProcessesOfANodeTakeABroadcastByThemselves) {
+  const auto fabric = make_qsnet(2, "fattree");
+  User root(*fabric, 0), b(*fabric, 1), c(*fabric, 1);
+  Control out;
+  for (User* const user : {&root, &b, &c})
+    ASSERT_EQ(user->call(kJoin, {0x6f72, 0, 2}, &out), Status::ok);
+  Descriptor d = dma(kDmaBroadcast, kLent + kData, 0, 1000, 0 | 1u << 16);
+  d.group = static_cast<uint32_t>(out.words[0]);
+  for (uint32_t i = 0; i <= kSlots; i++) {
+    root.fill(kData, std::to_string(i) + text_of(999));
+    root.start(i, d);
+    root.run();
+    if (i == kSlots - 1) b.read_up_to(kSlots);
+  }
+  EXPECT_EQ(root.status(kSlots - 1), kDone);
+  EXPECT_EQ(root.status(kSlots), kNone) << "one of them has no room";
+  EXPECT_EQ(b.frame(kSlots - 1), "3" + text_of(999));
+  c.read_up_to(kSlots);
+  root.run();
+  EXPECT_EQ(root.status(kSlots), kDone);
+  for (const User* const user : {&b, &c}) {
+    EXPECT_EQ(user->front(), kSlots + 1);
+    EXPECT_EQ(user->frame(kSlots), "4" + text_of(999));
+  }
+}
+
 TEST(NicQsnet, ATestIsDoneWhenTheEventsOfAllHaveFired) {
   const auto fabric = make_qsnet(6, "fattree");
   std::vector<std::unique_ptr<User>> all;
