@@ -16,8 +16,13 @@ constexpr uint64_t kFoldBlock = 8 << 10;    // stays in the nearest cache while 
 constexpr uint64_t kFoldAlone = 16 << 10;   // of all parts: sharing the work costs more
 constexpr uint64_t kFoldAloneScarce = 4 << 10;
 constexpr uint64_t kShareLeast = 4 << 10;
-// Longer parts of two processes with a processor each are copied once, as messages.
-constexpr uint64_t kPairMost = 4 << 10;
+
+// Longer parts of two processes with a processor each go as messages, which copy them once. The
+// sender of one message goes on before it is received, so those of one root do so sooner.
+constexpr uint64_t pair_most(Collective what) {
+  if (what == Collective::reduce) return 16;
+  return what == Collective::bcast ? 512 : 4 << 10;
+}
 
 uint64_t whole_lines(uint64_t bytes) { return (bytes + kLineBytes - 1) / kLineBytes * kLineBytes; }
 
@@ -67,7 +72,7 @@ uint64_t Team::piece_of(const CollectiveCall& call) const {
 bool Team::serves(const CollectiveCall& call) const {
   if (call.what == Collective::alltoall && call.bytes * members_ * members_ > TORII_ALLTOALL_MAX)
     return false;
-  if (members_ == 2 && !scarce_ && call.bytes > kPairMost) return false;
+  if (members_ == 2 && !scarce_ && call.bytes > pair_most(call.what)) return false;
   return open() && call.root < members_ && piece_of(call) > 0;
 }
 
