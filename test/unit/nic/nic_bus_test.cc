@@ -131,7 +131,7 @@ TEST(NicBus, FaultsByCount) {
 TEST(NicBus, ATransferThatFailsIsTriedAgainBeforeTheNext) {
   Slot slot;
   const unsigned channel = slot.bus.add_channel();
-  for (const uint64_t nth : {1u, 3u, 5u, 6u}) slot.bus.fail_at(nth);
+  for (const uint64_t nth : {1u, 3u, 5u, 6u}) slot.bus.add_fault({.fault = Fault::fail, .nth = nth});
   slot.memory.bytes[0] = std::byte{7};
   slot.read(channel, Memory::kAt, 100, 3);  // 1, 3 and 4
   slot.read(channel, Memory::kAt, 100);     // 2
