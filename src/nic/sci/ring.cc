@@ -10,20 +10,19 @@
 namespace torii::nic::sci {
 namespace {
 
-// Virtual channels: none of them waits for another one.
-constexpr uint8_t kRequests = 0, kResponses = 1, kEchoes = 2;
-
-constexpr uint64_t kEchoNs = 50000;  // without an echo a packet is sent again
-constexpr uint64_t kBusyNs = 2000;   // and after this, if that said `busy`
+// A packet is sent again after this without an echo; after this if the echo said `busy`; and if the
+// other card has it, but does not respond.
+constexpr uint64_t kEchoNs = 50000, kBusyNs = 2000, kResponseNs = 1000000;
 // As long as this a buffer is kept for a node that was told `busy`.
 constexpr uint64_t kKeptNs = 10 * kBusyNs;
 constexpr uint64_t kServeNs = 605;  // from the ring to the bus, with the upstream table
 
-std::vector<std::byte> make_packet(const Header& header, std::span<const std::byte> data) {
-  std::vector<std::byte> out(sizeof(header) + data.size());
-  std::memcpy(out.data(), &header, sizeof(header));
-  std::ranges::copy(data, out.begin() + sizeof(header));
-  return out;
+// What answers it.
+Header answer_to(Header header, Command command, Result result) {
+  std::swap(header.to, header.from);
+  header.command = command;
+  header.result = result;
+  return header;
 }
 
 // Does this answer the request?
@@ -36,8 +35,7 @@ bool is_same(const Header& request, const Header& answer) {
 // --- what leaves -----------------------------------------------------------------------------
 
 void SciCard::port_ready() {
-  for (const unsigned channel : {kRequests, kResponses, kEchoes})
-    if (board_.port.ready(channel)) is_down_ = false;
+  is_down_ = false;
   pump();
 }
 
@@ -45,148 +43,132 @@ void SciCard::port_ready() {
 void SciCard::port_down() {
   is_down_ = true;
   echoes_.clear();
-  for (Served& served : served_) served = Served{};
+  buffers_[kResponses] = {};
   for (unsigned i = 0; i < kBuffersMax; i++)
-    if (requests_[i].serial) end_request(i, Result::unreachable);
-  pump_later(0);
-}
-
-void SciCard::pump_later(uint64_t ns) {
-  board_.engine.after(ns, [this] { pump(); });
+    if (buffers_[kRequests][i].serial) end_request(i, Result::unreachable);
+  pump();
 }
 
 // Echoes first, then responses: they make room for others. Stores and VIs take turns.
 void SciCard::pump() {
-  for (; !echoes_.empty() && board_.port.ready(kEchoes); echoes_.pop_front()) {
-    Packet packet;
-    packet.bytes = std::move(echoes_.front());
-    packet.channel = kEchoes;
-    board_.port.send(0, std::move(packet));
-  }
-  send_kept(kResponses);
+  for (; !echoes_.empty() && board_.port.ready(kEchoes); echoes_.pop_front())
+    send(kEchoes, 0, std::move(echoes_.front()));
+  send_queued(kResponses);
   constexpr unsigned kEach = kVis + 1;
   const auto sources = static_cast<unsigned>(processes_.size()) * kEach;
   for (unsigned idle = 0; idle < sources; idle++, turn_ = (turn_ + 1) % sources) {
     const unsigned context = turn_ / kEach, vi = turn_ % kEach;
-    if (vi == kStore ? issue_store(context) : issue_part(context, vi)) idle = ~0u;
+    if (vi == kVis ? issue_store(context) : issue_part(processes_[context].vis[vi])) idle = ~0u;
   }
-  send_kept(kRequests);
+  send_queued(kRequests);
 }
 
 bool SciCard::issue_store(unsigned context) {
   Process& process = processes_[context];
-  while (!process.stores.empty()) {
+  for (; !process.stores.empty(); process.stores.pop_front()) {
     Store& store = process.stores.front();
     if (store.ready_ns > board_.engine.now_ns()) return false;
-    if (store.kind == Store::Kind::data) {
-      if (!may_send(store.node)) return false;
-      Request request = make_request(context, Command::write, store.node, store.address);
-      process.stores_out++;
-      const Bytes data = std::move(store.data);
-      process.stores.pop_front();
-      start(std::move(request), data);
-      return true;
+    if (store.data.empty()) {
+      if (process.stores_out > 0) return false;
+      if (store.vi) post(*store.vi, std::move(store.job));
+      continue;
     }
-    if (process.stores_out > 0) return false;
-    if (store.kind == Store::Kind::doorbell) {
-      Job job;
-      job.at = store.address;
-      job.is_checked = !store.data.empty();
-      if (job.is_checked) std::memcpy(&job.d, store.data.data(), sizeof(job.d));
-      post(context, store.node, std::move(job));
-    }
+    if (!may_send(store.header.to)) return false;
+    const Store first = std::move(store);
     process.stores.pop_front();
+    process.stores_out++;
+    start({.context = context, .name = process.name}, first.header, first.data);
+    return true;
   }
   return false;
 }
 
+size_t SciCard::used(Channel channel) const {
+  return kBuffersMax -
+         static_cast<size_t>(std::ranges::count(buffers_[channel], 0u, &Buffer::serial));
+}
+
+// There is one.
+unsigned SciCard::take_buffer(Channel channel, const Header& header) {
+  const auto it = std::ranges::find(buffers_[channel], 0u, &Buffer::serial);
+  it->serial = ++serials_;
+  it->header = header;
+  return static_cast<unsigned>(it - buffers_[channel].begin());
+}
+
 // Is there a buffer, and a number that no request under way could be mistaken for?
 bool SciCard::may_send(uint32_t node) const {
-  uint32_t used = 0;
-  for (const Request& request : requests_) {
-    used += request.serial != 0;
-    if (request.serial && request.header.to == node &&
-        nodes_[node].next - request.header.number >= kNumbers)
-      return false;
-  }
-  return used < request_buffers_;
+  return used(kRequests) < request_buffers_ &&
+         std::ranges::none_of(buffers_[kRequests], [&](const Buffer& other) {
+           return other.serial && other.header.to == node &&
+                  nodes_[node].next - other.header.number >= kNumbers;
+         });
 }
 
-SciCard::Request SciCard::make_request(unsigned context, Command command, uint32_t node,
-                                       uint32_t address) {
-  Request request;
-  request.header.to = static_cast<uint16_t>(node);
-  request.header.command = command;
-  request.header.address = address;
-  request.context = context;
-  return request;
-}
-
-void SciCard::start(Request request, std::span<const std::byte> data) {
-  const auto it = std::ranges::find(requests_, 0u, &Request::serial);
-  const auto i = static_cast<unsigned>(it - requests_.begin());
-  Header& header = request.header;
+void SciCard::start(const Owner& owner, Header header, std::span<const std::byte> data) {
   header.from = static_cast<uint16_t>(board_.node);
-  header.buffer = static_cast<uint8_t>(i);
   header.number = nodes_[header.to].next++;
-  request.serial = ++serials_;
-  request.name = processes_[request.context].name;
-  request.packet = make_packet(header, data);
-  *it = std::move(request);
+  const unsigned i = take_buffer(kRequests, header);
+  Buffer& request = buffers_[kRequests][i];
+  request.header.buffer = static_cast<uint8_t>(i);
+  request.owner = owner;
+  request.bytes = bytes_of(request.header, data);
   requests_out_++;
   if (is_down_) return end_request(i, Result::unreachable);
   queue(kRequests, i);
 }
 
-SciCard::Kept& SciCard::kept(unsigned channel, unsigned i) {
-  return channel == kRequests ? static_cast<Kept&>(requests_[i]) : served_[i];
-}
-
-void SciCard::queue(unsigned channel, unsigned i) {
-  kept(channel, i).is_queued = true;
+void SciCard::queue(Channel channel, unsigned i) {
+  buffers_[channel][i].is_queued = true;
   queues_[channel].push_back(i);
 }
 
-void SciCard::send_kept(unsigned channel) {
+void SciCard::send(Channel channel, unsigned context, Bytes bytes) {
+  Packet packet;
+  packet.bytes = std::move(bytes);
+  packet.channel = channel;
+  board_.port.send(context, std::move(packet));
+}
+
+void SciCard::send_queued(Channel channel) {
   for (auto& queue = queues_[channel]; !queue.empty() && board_.port.ready(channel);) {
     const unsigned i = queue.front();
-    Kept& first = kept(channel, i);
+    Buffer& first = buffers_[channel][i];
     queue.pop_front();
-    if (!first.serial || !std::exchange(first.is_queued, false)) continue;
+    if (!std::exchange(first.is_queued, false)) continue;
     repeated_ += first.attempt > 0;
-    first.attempt = ++serials_;
-    Packet packet;
-    packet.bytes = first.packet;
-    packet.channel = static_cast<uint8_t>(channel);
-    board_.port.send(channel == kRequests ? requests_[i].context : 0, std::move(packet));
-    board_.engine.after(
-        kEchoNs, [this, channel, i, attempt = first.attempt] { look_after(channel, i, attempt); });
+    send(channel, first.owner.context, first.bytes);
+    look_after(channel, i, kEchoNs);
   }
 }
 
-// No answer has come to that attempt.
-void SciCard::look_after(unsigned channel, unsigned i, uint64_t attempt) {
-  const Kept& late = kept(channel, i);
-  if (late.is_queued || late.attempt != attempt) return;
-  const uint32_t node = channel == kRequests ? late.header.to : late.header.from;
-  if (!board_.manager.route(board_.node, node).empty()) {
-    queue(channel, i);
-  } else if (channel == kRequests) {
-    end_request(i, Result::unreachable);
-  } else {
-    served_[i] = Served{};
-  }
-  pump();
+// It is sent again after that time, unless it has ended or something was heard of it by then.
+void SciCard::look_after(Channel channel, unsigned i, uint64_t ns) {
+  const uint64_t attempt = buffers_[channel][i].attempt = ++serials_;
+  board_.engine.after(ns, [this, channel, i, attempt] {
+    Buffer& late = buffers_[channel][i];
+    if (late.is_queued || late.attempt != attempt) return;
+    const uint32_t node = channel == kRequests ? late.header.to : late.header.from;
+    if (!board_.manager.route(board_.node, node).empty()) {
+      queue(channel, i);
+    } else if (channel == kRequests) {
+      end_request(i, Result::unreachable);
+    } else {
+      late = Buffer{};
+    }
+    pump();
+  });
 }
 
 void SciCard::end_request(unsigned i, Result result, std::span<const std::byte> data) {
-  const Request request = std::exchange(requests_[i], Request{});
-  if (!is_there(request.context, request.name)) return;
-  if (request.vi != kStore) return end_part(request, result, data);
-  processes_[request.context].stores_out--;
+  const Buffer request = std::exchange(buffers_[kRequests][i], Buffer{});
+  const Owner& owner = request.owner;
+  if (!is_there(owner.context, owner.name)) return;
+  if (owner.vi) return end_part(request, result, data);
+  processes_[owner.context].stores_out--;
   if (result == Result::ok) return;
   bad_stores_++;
-  raise(request.context, kCauseRefused);
+  raise(owner.context, kCauseRefused);
 }
 
 // --- what arrives ----------------------------------------------------------------------------
@@ -205,7 +187,7 @@ void SciCard::arrive(Packet&& packet) {
     bad_requests_++;
     return;
   }
-  const Request& request = requests_[header.buffer];
+  const Buffer& request = buffers_[kRequests][header.buffer];
   if (header.command == Command::echo) {
     take_echo(header);
   } else if (header.command == Command::response) {
@@ -219,30 +201,25 @@ void SciCard::arrive(Packet&& packet) {
 }
 
 void SciCard::echo(const Header& to, Result result) {
-  Header header = to;
-  std::swap(header.to, header.from);
-  header.command = Command::echo;
+  Header header = answer_to(to, Command::echo, result);
   header.of = static_cast<uint8_t>(to.command);
-  header.result = result;
-  echoes_.push_back(make_packet(header, {}));
+  echoes_.push_back(bytes_of(header));
 }
 
 void SciCard::take_echo(const Header& header) {
-  Request& request = requests_[header.buffer];
+  Buffer& request = buffers_[kRequests][header.buffer];
   if (header.of == static_cast<uint8_t>(Command::response)) {
-    if (Served* const served = find_served(header); served && served->attempt) *served = Served{};
-  } else if (header.result == Result::busy && request.serial && is_same(request.header, header) &&
-             !std::exchange(request.is_queued, true)) {
-    board_.engine.after(kBusyNs, [this, i = header.buffer] {
-      queues_[kRequests].push_back(i);
-      pump();
-    });
+    if (Buffer* const served = find_served(header); served && served->attempt) *served = Buffer{};
+  } else if (request.serial && is_same(request.header, header)) {
+    const bool is_taken = header.result == Result::ok;
+    if (is_taken) request.is_queued = false;
+    look_after(kRequests, header.buffer, is_taken ? kResponseNs : kBusyNs);
   }
 }
 
 // The request with that number of that node; null: it is over.
-SciCard::Served* SciCard::find_served(const Header& header) {
-  for (Served& served : served_)
+SciCard::Buffer* SciCard::find_served(const Header& header) {
+  for (Buffer& served : buffers_[kResponses])
     if (served.serial && served.header.from == header.from && served.header.number == header.number)
       return &served;
   return nullptr;
@@ -252,17 +229,16 @@ SciCard::Served* SciCard::find_served(const Header& header) {
 bool SciCard::admits(uint32_t node) {
   const uint64_t now = board_.engine.now_ns();
   std::erase_if(refused_, [&](const Refused& refused) { return refused.until_ns < now; });
-  const auto used =
-      kBuffersMax - static_cast<size_t>(std::ranges::count(served_, 0u, &Served::serial));
   const auto entry = std::ranges::find(refused_, node, &Refused::node);
   const auto before = static_cast<size_t>(entry - refused_.begin());
-  if (used + before < served_buffers_) {
-    if (entry != refused_.end()) refused_.erase(entry);
-    return true;
-  }
-  if (entry == refused_.end()) refused_.push_back({node, 0});
-  refused_[before].until_ns = now + kKeptNs;
-  return false;
+  const bool is_admitted = used(kResponses) + before < served_buffers_;
+  if (!is_admitted && entry == refused_.end())
+    refused_.push_back({node, now + kKeptNs});
+  else if (!is_admitted)
+    entry->until_ns = now + kKeptNs;
+  else if (entry != refused_.end())
+    refused_.erase(entry);
+  return is_admitted;
 }
 
 void SciCard::take_request(const Header& header, std::span<const std::byte> data, Packet&& packet) {
@@ -274,53 +250,48 @@ void SciCard::take_request(const Header& header, std::span<const std::byte> data
     return echo(header, Result::busy);
   }
   echo(header, Result::ok);
-  const auto it = std::ranges::find(served_, 0u, &Served::serial);
-  const auto i = static_cast<unsigned>(it - served_.begin());
-  it->serial = ++serials_;
-  it->header = header;
-  it->data.assign(data.begin(), data.end());
-  it->flight = std::move(packet.flight);
+  const unsigned i = take_buffer(kResponses, header);
+  Buffer& served = buffers_[kResponses][i];
+  served.bytes.assign(data.begin(), data.end());
+  served.flight = std::move(packet.flight);
   if (is_seen) return respond(i, Result::lost);
   seen = header.number;
   requests_in_++;
-  board_.engine.after(kServeNs, [this, i, serial = it->serial] {
-    if (served_[i].serial == serial) serve(i);
+  board_.engine.after(kServeNs, [this, i, serial = served.serial] {
+    if (buffers_[kResponses][i].serial == serial) serve(i);
   });
 }
 
 void SciCard::serve(unsigned i) {
-  Served& served = served_[i];
+  const Buffer& served = buffers_[kResponses][i];
   const Header& header = served.header;
   const bool is_read = header.command == Command::read;
-  const size_t bytes = is_read ? header.of : served.data.size();
-  const uint32_t page = header.address / kPageBytes;
-  if (bytes == 0 || header.address % kLineBytes + bytes > kLineBytes || page >= upstream_.size() ||
-      !(upstream_[page].rights & (is_read ? kReadable : kWritable))) {
+  const size_t bytes = is_read ? header.of : served.bytes.size();
+  const auto context = static_cast<unsigned>(header.address / kBytesOfProcess);
+  const uint64_t at = header.address % kBytesOfProcess;
+  uint64_t address;
+  if (bytes == 0 || at % kLineBytes + bytes > kLineBytes ||
+      !upstream_.find(context, at, is_read ? kReadable : kWritable, &address)) {
     bad_requests_++;
     return respond(i, Result::refused);
   }
-  const uint64_t address = upstream_[page].address + header.address % kPageBytes;
-  const bool notifies = !is_read && upstream_[page].rights & kNotifies;
+  const bool notifies = !is_read && upstream_.find(context, at, kNotifies, &address);
   const auto done = [=, this, serial = served.serial](Status status,
                                                       std::span<const std::byte> data = {}) {
-    if (served_[i].serial != serial) return;
-    if (status == Status::ok && notifies) raise(page / kPages, kCauseStored);
+    if (buffers_[kResponses][i].serial != serial) return;
+    if (status == Status::ok && notifies) raise(context, kCauseStored);
     respond(i, status == Status::ok ? Result::ok : Result::refused, data);
   };
   if (is_read) return read_host(server_, address, bytes, done);
-  write_host(address, served.data, done);
+  write_host(address, served.bytes, done);
 }
 
 void SciCard::respond(unsigned i, Result result, std::span<const std::byte> data) {
-  Served& served = served_[i];
-  Header header = served.header;
-  std::swap(header.to, header.from);
-  header.command = Command::response;
-  header.result = result;
+  Buffer& served = buffers_[kResponses][i];
   served.flight.reset();
-  served.packet = make_packet(header, data);
+  served.bytes = bytes_of(answer_to(served.header, Command::response, result), data);
   queue(kResponses, i);
-  pump_later(0);
+  pump();
 }
 
 }  // namespace torii::nic::sci
