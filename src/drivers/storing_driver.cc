@@ -40,12 +40,14 @@ StoringDriver::StoringDriver(const char* name, std::unique_ptr<nic::Card> card,
               return receive(from, kind, frame);
             }),
       puts_(memory_, mail_, peers_, card_->liveness()) {
-  caps_.flags = kReliable | kPeerDown | kNeedsReg | kPut;
-  caps_.mtu = kMailMax;
+  caps_.flags = kReliable | kPeerDown;
+  caps_.mtu = caps_.inline_max = kMailMax;
+  local = true;
+  if (!entered) return;
+  caps_.flags |= kNeedsReg | kPut;
   caps_.inline_max = RemotePuts::kCopiedMax;
   caps_.key_bytes = sizeof(CardMemory::Key);
-  caps_.remote_max = 1 << 20;
-  local = true;
+  caps_.remote_max = kPutMax;
 }
 
 size_t StoringDriver::send(std::span<const Tx> batch) {

@@ -37,10 +37,11 @@ class StoringDriver : public CardDriver, protected StoringCard, private Register
   static bool has_mailboxes(const char* driver, nic::Card& card, size_t shared_bytes,
                             std::string* why);
 
+  static constexpr uint32_t kPutMax = 1 << 20;  // caps().remote_max
+
  protected:
-  // A card without remote memory sets caps_.key_bytes to 0. Else
-  // regions that peers may put to are entered from `first_page` of the page table on, up to
-  // `end_page`, and so are others with any Access of `entered`.
+  // Regions that peers may put to are entered from `first_page` of the page table on, up to
+  // `end_page`, and so are others with any Access of `entered`; 0: there is no remote memory.
   StoringDriver(const char* name, std::unique_ptr<nic::Card> card, const DriverEnv& env,
                 uint64_t first_page, uint64_t end_page, uint32_t entered = kRemoteWrite);
   // As CardMemory::SetPages.

@@ -4,8 +4,10 @@
 // A packet on the links of a fabric.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <utility>
@@ -39,6 +41,15 @@ struct Packet {
   uint64_t number = 0;  // in the order in which packets were sent
   uint32_t node = 0;    // their sender
 };
+
+// A header, and what follows it.
+template <typename Header>
+std::vector<std::byte> make_bytes(const Header& header, std::span<const std::byte> rest = {}) {
+  std::vector<std::byte> out(sizeof(header) + rest.size());
+  std::memcpy(out.data(), &header, sizeof(header));
+  std::ranges::copy(rest, out.begin() + sizeof(header));
+  return out;
+}
 
 // CRC-32 of IEEE 802.3.
 uint32_t crc32(std::span<const std::byte> bytes);

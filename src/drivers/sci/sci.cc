@@ -36,7 +36,8 @@ constexpr uint32_t first_page_of(uint32_t i) {
   return kFirstWindow + (i - kFrames) * kPagesOfTransfer;
 }
 static_assert(kFirstWindow + kTransfers * kPagesOfTransfer <= kWindowPages);
-static_assert((kPagesOfTransfer - 1) * kWindowPageBytes >= kTransferMax);
+static_assert((kPagesOfTransfer - 1) * kWindowPageBytes >= StoringDriver::kPutMax &&
+              StoringDriver::kPutMax <= kTransferMax);
 
 class SciDriver final : public StoringDriver {
  public:
@@ -98,17 +99,11 @@ class SciDriver final : public StoringDriver {
 
 SciDriver::SciDriver(std::unique_ptr<nic::Card> card, const DriverEnv& env, Personality personality)
     : StoringDriver("sci", std::move(card), env, kSharedBytes / kPageBytes, kPages,
-                    kRemoteRead | kRemoteWrite | kLocal),
+                    personality == kDolphin ? 0 : kRemoteRead | kRemoteWrite | kLocal),
       is_dolphin_(personality == kDolphin),
       lent_(*reinterpret_cast<Lent*>(shared_ + Mailboxes::kPool)) {
-  caps_.flags |= kGet | kWait;
-  caps_.remote_max = is_dolphin_ ? 0 : kTransferMax;
+  caps_.flags |= is_dolphin_ ? +kWait : kWait | kGet;
   caps_.batch_max = 4;
-  if (is_dolphin_) {
-    caps_.flags &= ~(kPut | kGet | kNeedsReg);
-    caps_.inline_max = caps_.mtu;
-    caps_.key_bytes = 0;
-  }
   for (uint32_t i = 0; i < kDescriptors; i++) vi_of(i).free.push_back(i);
   const auto enter = [this](uint32_t first, uint32_t end, uint32_t rights) {
     static_cast<void>(call(kExport, {first / kPageBytes, (end - first) / kPageBytes,
@@ -256,7 +251,7 @@ Status SciDriver::move(const Rma& rma, Operation operation) {
   if (!caps_.key_bytes) return Status::unsupported;
   const CardMemory::Key* const key = memory_.keys().find(rma);
   const bool is_copied = rma.bytes <= RemotePuts::kCopiedMax;
-  if (!key || rma.bytes > kTransferMax || !(is_copied || rma.local)) return Status::invalid;
+  if (!key || rma.bytes > caps_.remote_max || !(is_copied || rma.local)) return Status::invalid;
   if (!is_there(key->owner)) return Status::peer_dead;
   if (rma.bytes == 0) return Status::ok;
   if (rma.cookie == 0 || transfer_vi_.free.empty()) return Status::again;

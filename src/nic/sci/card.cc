@@ -17,7 +17,6 @@ constexpr uint64_t kStoreNs = 605;  // from the bus to the ring, with the downst
 // A processor whose store finds the bridge full waits on the bus. Untimed hosts cannot: their
 // stores wait here.
 constexpr size_t kStoresMax = 1 << 16;
-constexpr unsigned kTriesMax = 4;  // of a transfer of the bus that fails
 
 // The ring's nodes know by the target's number whether a packet is theirs.
 class RingRoute final : public RoutePolicy {
@@ -87,25 +86,6 @@ void SciCard::raise(unsigned context, uint32_t cause) {
   if ((cause ? cause : process.cause) & process.mask) board_.bus.interrupt(context);
 }
 
-void SciCard::read_host(unsigned channel, uint64_t address, size_t bytes, Bus::ReadDone done,
-                        unsigned tries) {
-  board_.bus.dma_read(
-      channel, address, bytes,
-      [=, this, done = std::move(done)](Status status, std::span<const std::byte> data) {
-        if (status == Status::io_error && tries < kTriesMax)
-          return read_host(channel, address, bytes, done, tries + 1);
-        done(status, data);
-      });
-}
-
-void SciCard::write_host(uint64_t address, Bytes bytes, Bus::WriteDone done, unsigned tries) {
-  board_.bus.dma_write(writer_, address, bytes, [=, this, done = std::move(done)](Status status) {
-    if (status == Status::io_error && tries < kTriesMax)
-      return write_host(address, bytes, done, tries + 1);
-    done(status);
-  });
-}
-
 // --- registers -------------------------------------------------------------------------------
 
 void SciCard::bus_write(unsigned context, uint32_t at, std::span<const std::byte> bytes) {
@@ -139,21 +119,16 @@ void SciCard::store(unsigned context, uint32_t at, std::span<const std::byte> by
   for (size_t n; !bytes.empty(); bytes = bytes.subspan(n), at += static_cast<uint32_t>(n)) {
     n = std::min<size_t>(bytes.size(), kLineBytes - at % kLineBytes);
     Store line{.data = Bytes(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(n))};
-    if (find_import(context, at, &line.header)) {
+    if (find_import(context, context * uint64_t{kWindowBytes} + at, &line.header))
       add_store(context, std::move(line));
-    } else {
-      bad_stores_++;
-      raise(context, kCauseRefused);
-    }
+    else
+      refuse(context);
   }
 }
 
 void SciCard::add_store(unsigned context, Store store) {
   Process& process = processes_[context];
-  if (process.stores.size() == kStoresMax) {
-    bad_stores_++;
-    return raise(context, kCauseRefused);
-  }
+  if (process.stores.size() == kStoresMax) return refuse(context);
   store.ready_ns = board_.engine.now_ns() + kStoreNs;
   process.stores.push_back(std::move(store));
   board_.engine.after(kStoreNs, [this] { pump(); });
@@ -234,8 +209,7 @@ Status SciCard::transfer(unsigned context, const nic::Control& in) {
   if (vi >= kVis || bytes > kTransferMax || at > ~uint32_t{0}) return Status::invalid;
   if (!owns(context, local, bytes, kBytesOfProcess) || !owns(context, remote, bytes, kWindowBytes))
     return Status::denied;
-  Store store{.vi = &processes_[context].vis[vi],
-              .job = {.at = static_cast<uint32_t>(at), .is_given = true}};
+  Store store{.vi = &processes_[context].vis[vi], .job = {.at = static_cast<uint32_t>(at)}};
   Descriptor& d = store.job.d;
   d.segments = 2;
   d.control = static_cast<uint16_t>(operation);

@@ -55,22 +55,23 @@ class SciCard final : public Model {
   uint32_t bus_read(unsigned context, uint32_t at) override;
   Status control(unsigned context, const nic::Control& in, nic::Control* out) override;
   void arrive(Packet&& packet) override;
-  void port_ready() override;
+  void port_ready() override {
+    is_down_ = false;
+    pump();
+  }
   void port_down() override;
   std::string report() const override;
 
  private:
   using Bytes = std::vector<std::byte>;
   enum Channel : uint8_t { kRequests, kResponses, kEchoes };  // none waits for another one
-  static constexpr uint32_t kNumbers = 64;                    // of one node that may be under way
   static constexpr uint64_t kBytesOfProcess = uint64_t{kPages} * kPageBytes;  // upstream
   static constexpr uint32_t kEntered = 8;  // beside PageRights, and of each page downstream
 
   struct Job {  // a descriptor
     uint32_t at = 0;
-    bool is_given = false;  // by the kernel driver: it is not in memory
+    Descriptor d{};  // without segments until it is loaded; the kernel driver's has some
     bool is_fetching = false;
-    Descriptor d{};
     uint32_t cut = 0;  // bytes for which requests were made
     uint32_t out = 0;  // requests and stores to memory here that are under way
     uint32_t status = 0;
@@ -105,55 +106,68 @@ class SciCard final : public Model {
     uint64_t job = 0;     // its serial
     uint32_t offset = 0;  // in it
   };
-  struct Buffer {  // of a request of this card until its response, of another one's until its echo
-    uint64_t serial = 0;   // of its use; 0: it is free
-    uint64_t attempt = 0;  // to send it; 0: it was not sent
+  // Of a request of this card until its response, of another card's until its response's echo.
+  struct Buffer {
+    uint64_t serial = 0;  // of its use; 0: it is free
+    uint64_t due_ns = 0;  // when it is sent again; 0: it was not sent
     bool is_queued = false;
-    Header header{};  // of the request
-    Bytes bytes;      // the packet; of another card's request its data, until it is done
-    Owner owner;
+    Header header{};                 // of the request
+    uint32_t node = 0;               // the other one
+    Bytes bytes;                     // the packet; of another card's request first its data
+    Owner owner;                     // nobody, of another card's
     std::shared_ptr<Flight> flight;  // of another card's request, until it is done
   };
   struct Node {
-    uint32_t next = 1;                      // number of the next request there
-    std::array<uint32_t, kNumbers> seen{};  // of its requests: by the number's last bits
-  };
-  struct Refused {
-    uint32_t node;
-    uint64_t until_ns;
+    uint32_t next = 1;  // number of the next request there
+    // Of its requests the last one, by its buffer there: numbers grow, so that none is done twice.
+    std::array<uint32_t, kBuffersMax> seen{};
+    uint64_t refused = 0;   // serial of the first `busy` in a row
+    uint64_t until_ns = 0;  // then a buffer is no longer kept for it
   };
 
   // card.cc
   bool is_there(unsigned context, Name name) const { return processes_[context].name == name; }
   void raise(unsigned context, uint32_t cause);  // 0: those that were raised before
+  void refuse(unsigned context) {                // a store
+    bad_stores_++;
+    raise(context, kCauseRefused);
+  }
   void store(unsigned context, uint32_t at, std::span<const std::byte> bytes);
   void add_store(unsigned context, Store store);
   Status export_pages(unsigned context, const nic::Control& in);
   Status import_pages(unsigned context, const nic::Control& in);
   Status transfer(unsigned context, const nic::Control& in);
-  // As those of the bus; one that fails is tried again.
-  void read_host(unsigned channel, uint64_t address, size_t bytes, Bus::ReadDone done,
-                 unsigned tries = 0);
-  void write_host(uint64_t address, Bytes bytes, Bus::WriteDone done, unsigned tries = 0);
+  // Moves by that function of the bus; what fails is tried again.
+  static constexpr unsigned kTriesMax = 4;
+  template <auto move, typename What, typename Done>
+  void move_host(unsigned channel, uint64_t address, const What& what, const Done& done,
+                 unsigned tries = 0) {
+    (board_.bus.*move)(channel, address, what, [=, this](Status status, auto... data) {
+      if (status == Status::io_error && tries < kTriesMax)
+        return move_host<move>(channel, address, what, done, tries + 1);
+      done(status, data...);
+    });
+  }
 
   // ring.cc
   void pump();
   bool issue_store(unsigned context);
-  size_t used(Channel channel) const;
-  unsigned take_buffer(Channel channel, const Header& header);
-  bool may_send(uint32_t node) const;
+  std::span<Buffer> buffers(Channel channel) {
+    return std::span(buffers_).subspan(channel * kBuffersMax, kBuffersMax);
+  }
+  size_t used(Channel channel);
+  Buffer& take_buffer(Channel channel, const Header& header, uint32_t node);
   void start(const Owner& owner, Header header, std::span<const std::byte> data);
-  void queue(Channel channel, unsigned i);
-  void send(Channel channel, unsigned context, Bytes bytes);
+  void queue(Buffer& buffer);
   void send_queued(Channel channel);
-  void look_after(Channel channel, unsigned i, uint64_t ns);
-  void end_request(unsigned i, Result result, std::span<const std::byte> data = {});
-  void take_echo(const Header& header);
+  void look_after(Buffer& buffer, uint64_t ns);
+  void watch();
+  void end(Buffer& buffer, Result result, std::span<const std::byte> data = {});
   void take_request(const Header& header, std::span<const std::byte> data, Packet&& packet);
   Buffer* find_served(const Header& header);
   bool admits(uint32_t node);
-  void serve(unsigned i);
-  void respond(unsigned i, Result result, std::span<const std::byte> data = {});
+  void serve(Buffer& served);
+  void respond(Buffer& served, Result result, std::span<const std::byte> data = {});
   void echo(const Header& to, Result result);
 
   // dma.cc
@@ -168,7 +182,6 @@ class SciCard final : public Model {
   bool issue_part(Vi& vi);
   void end_part(const Buffer& request, Result result, std::span<const std::byte> data);
   void settle(Vi& vi);
-  void complete(Vi& vi);
 
   const Board board_;
   const unsigned reader_, server_, writer_;  // DMA channels
@@ -179,25 +192,15 @@ class SciCard final : public Model {
   std::vector<Node> nodes_;
   uint64_t serials_ = 0;
 
-  std::array<std::array<Buffer, kBuffersMax>, 2> buffers_;  // by channel
-  std::array<std::deque<unsigned>, 2> queues_;              // of these
+  std::array<Buffer, 2 * kBuffersMax> buffers_;  // those of requests come first
+  std::array<std::deque<Buffer*>, 2> queues_;    // of these, by channel
   uint32_t request_buffers_ = kBuffersMax, served_buffers_ = kBuffersMax;
   std::deque<Bytes> echoes_;
-  std::deque<Refused> refused_;  // nodes that were told `busy`, in that order
-  unsigned turn_ = 0;            // of the stores and VIs of all processes
-  bool is_down_ = false;
+  unsigned turn_ = 0;                           // of the stores and VIs of all processes
+  bool is_down_ = false, is_watching_ = false;  // an event will watch()
 
   unsigned long long requests_out_ = 0, requests_in_ = 0, busy_ = 0, repeated_ = 0, bad_crc_ = 0,
                      bad_stores_ = 0, bad_descriptors_ = 0, bad_requests_ = 0;
 };
-
-// The struct, and what follows it.
-template <typename Front>
-std::vector<std::byte> bytes_of(const Front& front, std::span<const std::byte> rest = {}) {
-  std::vector<std::byte> out(sizeof(front) + rest.size());
-  std::memcpy(out.data(), &front, sizeof(front));
-  std::ranges::copy(rest, out.begin() + sizeof(front));
-  return out;
-}
 
 }  // namespace torii::nic::sci

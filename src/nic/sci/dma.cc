@@ -19,9 +19,9 @@ bool SciCard::translate(unsigned context, uint64_t local, uint64_t* address) con
   return upstream_.find(context, local - upstream_at(context, 0), kEntered, address);
 }
 
-// In the process's window.
-bool SciCard::find_import(unsigned context, uint64_t at, Header* target) const {
+bool SciCard::find_import(unsigned context, uint64_t remote, Header* target) const {
   uint64_t place;
+  const uint64_t at = remote - context * uint64_t{kWindowBytes};
   if (!downstream_.find(context, at, kEntered, &place)) return false;
   target->to = static_cast<uint16_t>(place >> 32);
   target->address = static_cast<uint32_t>(place);
@@ -46,10 +46,8 @@ auto SciCard::under_way(Vi& vi, Then then) {
 }
 
 void SciCard::post(Vi& vi, Job job) {
-  if (vi.jobs.size() == kPostedMax) {
-    bad_descriptors_++;
-    return;
-  }
+  bad_descriptors_ += vi.jobs.size() == kPostedMax;
+  if (vi.jobs.size() == kPostedMax) return;
   vi.jobs.push_back(std::move(job));
   begin(vi);
 }
@@ -67,12 +65,12 @@ void SciCard::begin(Vi& vi) {
   uint64_t address;
   if (vi.is_broken) {
     job.status = kFlushed;
-  } else if (job.is_given) {
+  } else if (job.d.segments > 0) {
     check(vi, job);
   } else if (job.at % sizeof(Descriptor) || !translate(vi.context, job.at, &address)) {
     job.status = kProtectionError;
   } else {
-    return read_host(reader_, address, sizeof(Descriptor), begun);
+    return move_host<&Bus::dma_read>(reader_, address, sizeof(Descriptor), begun);
   }
   // Not at once: completions of a VI in error state would nest.
   board_.engine.after(0, [begun] { begun(Status::ok); });
@@ -90,7 +88,7 @@ void SciCard::check(const Vi& vi, Job& job) {
   for (uint64_t i = 0; d.bytes > 0 && !job.status && i < d.bytes + kPageBytes; i += kPageBytes) {
     const uint64_t at = std::min<uint64_t>(i, d.bytes - 1);
     if (!translate(vi.context, d.local + at, &ignored) ||
-        !find_import(vi.context, d.remote + at - vi.context * uint64_t{kWindowBytes}, &target))
+        !find_import(vi.context, d.remote + at, &target))
       job.status = kProtectionError;
   }
 }
@@ -108,13 +106,13 @@ void SciCard::fetch(Vi& vi) {
     return;
   }
   job.is_fetching = true;
-  read_host(reader_, address,
-            upstream_.in_page(local, std::min(job.d.bytes - at, uint64_t{kFetched})),
-            under_way(vi, [](SciCard&, Vi& of, std::span<const std::byte> data) {
-              Job& fetched = of.jobs.front();
-              fetched.is_fetching = false;
-              fetched.data.insert(fetched.data.end(), data.begin(), data.end());
-            }));
+  move_host<&Bus::dma_read>(
+      reader_, address, upstream_.in_page(local, std::min(job.d.bytes - at, uint64_t{kFetched})),
+      under_way(vi, [](SciCard&, Vi& of, std::span<const std::byte> data) {
+        Job& fetched = of.jobs.front();
+        fetched.is_fetching = false;
+        fetched.data.insert(fetched.data.end(), data.begin(), data.end());
+      }));
 }
 
 // The last packet of a write leaves when the others have arrived: a process there may wait for it.
@@ -129,22 +127,20 @@ bool SciCard::issue_part(Vi& vi) {
   const bool is_read = d.control == kRdmaRead;
   if (!is_read && (job.data.size() < n || (job.cut + n == d.bytes && job.out > 0))) return false;
   Header header{};
-  if (!find_import(vi.context, remote - vi.context * uint64_t{kWindowBytes}, &header)) {
+  if (!find_import(vi.context, remote, &header)) {
     job.status |= kProtectionError;
     settle(vi);
     return false;
   }
-  if (!may_send(header.to)) return false;
   header.command = is_read ? Command::read : Command::write;
   header.of = static_cast<uint8_t>(n);
-  const auto end = job.data.begin() + (is_read ? 0 : n);
-  const Bytes data(job.data.begin(), end);
-  job.data.erase(job.data.begin(), end);
-  const Owner owner{vi.context, processes_[vi.context].name, &vi, vi.serial, job.cut};
+  const uint32_t carried = is_read ? 0 : n;
+  start({vi.context, processes_[vi.context].name, &vi, vi.serial, job.cut}, header,
+        std::span(job.data).first(carried));
+  job.data.erase(job.data.begin(), job.data.begin() + carried);
   job.cut += n;
   job.out++;
   if (!is_read) fetch(vi);
-  start(owner, header, data);
   return true;
 }
 
@@ -155,19 +151,16 @@ void SciCard::end_part(const Buffer& request, Result result, std::span<const std
   Job& job = vi.jobs.front();
   uint64_t address;
   job.out--;
-  if (result == Result::refused) {
-    job.status |= kRdmaProtectionError;
-  } else if (result != Result::ok) {
-    job.status |= kTransportError;
-  } else if (request.header.command == Command::write) {
-    // There is nothing to store.
-  } else if (data.size() != request.header.of ||
-             !translate(vi.context, job.d.local + request.owner.offset, &address)) {
+  if (result != Result::ok) {
+    job.status |= result == Result::refused ? kRdmaProtectionError : kTransportError;
+  } else if (request.header.command == Command::read &&
+             (data.size() != request.header.of ||
+              !translate(vi.context, job.d.local + request.owner.offset, &address))) {
     job.status |= kProtectionError;
-  } else {
+  } else if (request.header.command == Command::read) {
     job.out++;
-    write_host(
-        address, {data.begin(), data.end()},
+    move_host<&Bus::dma_write>(
+        writer_, address, Bytes(data.begin(), data.end()),
         under_way(vi, [](SciCard&, Vi& of, std::span<const std::byte>) { of.jobs.front().out--; }));
   }
   settle(vi);
@@ -175,14 +168,10 @@ void SciCard::end_part(const Buffer& request, Result result, std::span<const std
 
 // Ends the descriptor, if nothing of it is under way.
 void SciCard::settle(Vi& vi) {
-  const Job& job = vi.jobs.front();
-  if (job.out > 0 || job.is_fetching || (job.cut < job.d.bytes && !job.status)) return;
-  complete(vi);
-}
-
-void SciCard::complete(Vi& vi) {
+  Job& first = vi.jobs.front();
+  if (first.out > 0 || first.is_fetching || (first.cut < first.d.bytes && !first.status)) return;
   Process& process = processes_[vi.context];
-  const Job job = std::move(vi.jobs.front());
+  const Job job = std::move(first);
   vi.jobs.pop_front();
   vi.serial = 0;
   const uint32_t status = job.status ? job.status : uint32_t{kDone};
@@ -191,7 +180,7 @@ void SciCard::complete(Vi& vi) {
   const auto write = [&](bool is_wanted, uint64_t at, const auto& value, auto done) {
     uint64_t address;
     if (!is_wanted || !translate(vi.context, at, &address)) return done(Status::denied);
-    write_host(address, bytes_of(value), done);
+    move_host<&Bus::dma_write>(writer_, address, make_bytes(value), done);
   };
   write(job.at % sizeof(Descriptor) == 0, job.at + offsetof(Descriptor, length),
         std::array{status == kDone ? job.d.bytes : 0, status}, [](Status) {});

@@ -12,9 +12,9 @@ namespace {
 
 // A packet is sent again after this without an echo; after this if the echo said `busy`; and if the
 // other card has it, but does not respond.
-constexpr uint64_t kEchoNs = 50000, kBusyNs = 2000, kResponseNs = 1000000;
+constexpr uint64_t kEchoNs = 50000, kBusyNs = 8000, kResponseNs = 1000000;
 // As long as this a buffer is kept for a node that was told `busy`.
-constexpr uint64_t kKeptNs = 10 * kBusyNs;
+constexpr uint64_t kKeptNs = 3 * kBusyNs;
 constexpr uint64_t kServeNs = 605;  // from the ring to the bus, with the upstream table
 
 // What answers it.
@@ -25,38 +25,28 @@ Header answer_to(Header header, Command command, Result result) {
   return header;
 }
 
-// Does this answer the request?
-bool is_same(const Header& request, const Header& answer) {
-  return request.number == answer.number && request.to == answer.from;
-}
-
 }  // namespace
 
 // --- what leaves -----------------------------------------------------------------------------
-
-void SciCard::port_ready() {
-  is_down_ = false;
-  pump();
-}
 
 // Nothing that waits will be answered.
 void SciCard::port_down() {
   is_down_ = true;
   echoes_.clear();
-  buffers_[kResponses] = {};
-  for (unsigned i = 0; i < kBuffersMax; i++)
-    if (buffers_[kRequests][i].serial) end_request(i, Result::unreachable);
+  for (Buffer& buffer : buffers_)
+    if (buffer.serial) end(buffer, Result::unreachable);
   pump();
 }
 
 // Echoes first, then responses: they make room for others. Stores and VIs take turns.
 void SciCard::pump() {
   for (; !echoes_.empty() && board_.port.ready(kEchoes); echoes_.pop_front())
-    send(kEchoes, 0, std::move(echoes_.front()));
+    board_.port.send(0, std::move(echoes_.front()), kEchoes);
   send_queued(kResponses);
   constexpr unsigned kEach = kVis + 1;
   const auto sources = static_cast<unsigned>(processes_.size()) * kEach;
-  for (unsigned idle = 0; idle < sources; idle++, turn_ = (turn_ + 1) % sources) {
+  for (unsigned idle = 0; idle < sources && used(kRequests) < request_buffers_;
+       idle++, turn_ = (turn_ + 1) % sources) {
     const unsigned context = turn_ / kEach, vi = turn_ % kEach;
     if (vi == kVis ? issue_store(context) : issue_part(processes_[context].vis[vi])) idle = ~0u;
   }
@@ -68,107 +58,100 @@ bool SciCard::issue_store(unsigned context) {
   for (; !process.stores.empty(); process.stores.pop_front()) {
     Store& store = process.stores.front();
     if (store.ready_ns > board_.engine.now_ns()) return false;
+    if (store.data.empty() && process.stores_out > 0) return false;
     if (store.data.empty()) {
-      if (process.stores_out > 0) return false;
       if (store.vi) post(*store.vi, std::move(store.job));
       continue;
     }
-    if (!may_send(store.header.to)) return false;
-    const Store first = std::move(store);
-    process.stores.pop_front();
+    start({.context = context, .name = process.name}, store.header, store.data);
     process.stores_out++;
-    start({.context = context, .name = process.name}, first.header, first.data);
+    process.stores.pop_front();
     return true;
   }
   return false;
 }
 
-size_t SciCard::used(Channel channel) const {
+size_t SciCard::used(Channel channel) {
   return kBuffersMax -
-         static_cast<size_t>(std::ranges::count(buffers_[channel], 0u, &Buffer::serial));
+         static_cast<size_t>(std::ranges::count(buffers(channel), 0u, &Buffer::serial));
 }
 
 // There is one.
-unsigned SciCard::take_buffer(Channel channel, const Header& header) {
-  const auto it = std::ranges::find(buffers_[channel], 0u, &Buffer::serial);
-  it->serial = ++serials_;
-  it->header = header;
-  return static_cast<unsigned>(it - buffers_[channel].begin());
-}
-
-// Is there a buffer, and a number that no request under way could be mistaken for?
-bool SciCard::may_send(uint32_t node) const {
-  return used(kRequests) < request_buffers_ &&
-         std::ranges::none_of(buffers_[kRequests], [&](const Buffer& other) {
-           return other.serial && other.header.to == node &&
-                  nodes_[node].next - other.header.number >= kNumbers;
-         });
+SciCard::Buffer& SciCard::take_buffer(Channel channel, const Header& header, uint32_t node) {
+  Buffer& buffer = *std::ranges::find(buffers(channel), 0u, &Buffer::serial);
+  buffer.serial = ++serials_;
+  buffer.header = header;
+  buffer.node = node;
+  return buffer;
 }
 
 void SciCard::start(const Owner& owner, Header header, std::span<const std::byte> data) {
   header.from = static_cast<uint16_t>(board_.node);
   header.number = nodes_[header.to].next++;
-  const unsigned i = take_buffer(kRequests, header);
-  Buffer& request = buffers_[kRequests][i];
-  request.header.buffer = static_cast<uint8_t>(i);
+  Buffer& request = take_buffer(kRequests, header, header.to);
+  request.header.buffer = static_cast<uint8_t>(&request - buffers_.data());
   request.owner = owner;
-  request.bytes = bytes_of(request.header, data);
+  request.bytes = make_bytes(request.header, data);
   requests_out_++;
-  if (is_down_) return end_request(i, Result::unreachable);
-  queue(kRequests, i);
+  queue(request);
 }
 
-void SciCard::queue(Channel channel, unsigned i) {
-  buffers_[channel][i].is_queued = true;
-  queues_[channel].push_back(i);
-}
-
-void SciCard::send(Channel channel, unsigned context, Bytes bytes) {
-  Packet packet;
-  packet.bytes = std::move(bytes);
-  packet.channel = channel;
-  board_.port.send(context, std::move(packet));
+void SciCard::queue(Buffer& buffer) {
+  buffer.is_queued = true;
+  queues_[static_cast<size_t>(&buffer - buffers_.data()) / kBuffersMax].push_back(&buffer);
 }
 
 void SciCard::send_queued(Channel channel) {
-  for (auto& queue = queues_[channel]; !queue.empty() && board_.port.ready(channel);) {
-    const unsigned i = queue.front();
-    Buffer& first = buffers_[channel][i];
+  auto& queue = queues_[channel];
+  while (!queue.empty() && (is_down_ || board_.port.ready(channel))) {
+    Buffer& first = *queue.front();
     queue.pop_front();
     if (!std::exchange(first.is_queued, false)) continue;
-    repeated_ += first.attempt > 0;
-    send(channel, first.owner.context, first.bytes);
-    look_after(channel, i, kEchoNs);
+    if (is_down_) {
+      end(first, Result::unreachable);
+      board_.engine.after(0, [this] { pump(); });
+      continue;
+    }
+    repeated_ += first.due_ns > 0;
+    board_.port.send(first.owner.context, first.bytes, channel);
+    look_after(first, kEchoNs);
   }
 }
 
-// It is sent again after that time, unless it has ended or something was heard of it by then.
-void SciCard::look_after(Channel channel, unsigned i, uint64_t ns) {
-  const uint64_t attempt = buffers_[channel][i].attempt = ++serials_;
-  board_.engine.after(ns, [this, channel, i, attempt] {
-    Buffer& late = buffers_[channel][i];
-    if (late.is_queued || late.attempt != attempt) return;
-    const uint32_t node = channel == kRequests ? late.header.to : late.header.from;
-    if (!board_.manager.route(board_.node, node).empty()) {
-      queue(channel, i);
-    } else if (channel == kRequests) {
-      end_request(i, Result::unreachable);
-    } else {
-      late = Buffer{};
-    }
-    pump();
-  });
+// It is sent again after that time, unless it has ended or something was heard of it before.
+void SciCard::look_after(Buffer& buffer, uint64_t ns) {
+  buffer.due_ns = board_.engine.now_ns() + ns;
+  if (!std::exchange(is_watching_, true)) board_.engine.after(kEchoNs, [this] { watch(); });
 }
 
-void SciCard::end_request(unsigned i, Result result, std::span<const std::byte> data) {
-  const Buffer request = std::exchange(buffers_[kRequests][i], Buffer{});
-  const Owner& owner = request.owner;
-  if (!is_there(owner.context, owner.name)) return;
-  if (owner.vi) return end_part(request, result, data);
+// Sends again what is due. No time is shorter than the one until the next look.
+void SciCard::watch() {
+  const uint64_t now = board_.engine.now_ns();
+  uint64_t next_ns = now + kEchoNs;
+  is_watching_ = false;
+  for (Buffer& buffer : buffers_) {
+    if (buffer.due_ns == 0 || buffer.is_queued) continue;
+    if (buffer.due_ns > now) {
+      next_ns = std::min(next_ns, buffer.due_ns);
+      is_watching_ = true;
+    } else if (board_.manager.route(board_.node, buffer.node).empty()) {
+      end(buffer, Result::unreachable);
+    } else {
+      queue(buffer);
+    }
+  }
+  if (is_watching_) board_.engine.at(next_ns, [this] { watch(); });
+  pump();
+}
+
+// The buffer is free again; the request, if it is this card's, has come to that.
+void SciCard::end(Buffer& buffer, Result result, std::span<const std::byte> data) {
+  const Buffer ended = std::exchange(buffer, Buffer{});
+  const Owner& owner = ended.owner;
+  if (owner.name == kNobody || !is_there(owner.context, owner.name)) return;
+  if (owner.vi) return end_part(ended, result, data);
   processes_[owner.context].stores_out--;
-  if (result == Result::ok) return;
-  bad_stores_++;
-  raise(owner.context, kCauseRefused);
+  if (result != Result::ok) refuse(owner.context);
 }
 
 // --- what arrives ----------------------------------------------------------------------------
@@ -187,15 +170,24 @@ void SciCard::arrive(Packet&& packet) {
     bad_requests_++;
     return;
   }
-  const Buffer& request = buffers_[kRequests][header.buffer];
-  if (header.command == Command::echo) {
-    take_echo(header);
-  } else if (header.command == Command::response) {
+  Buffer& request = buffers_[header.buffer];
+  const bool is_its =  // that it answers
+      request.serial && request.node == header.from && request.header.number == header.number;
+  if (header.command == Command::response) {
     echo(header, Result::ok);
-    if (request.serial && is_same(request.header, header))
-      end_request(header.buffer, header.result, data);
-  } else {
+    if (is_its) end(request, header.result, data);
+  } else if (header.command != Command::echo) {
     take_request(header, data, std::move(packet));
+  } else if (header.of == static_cast<uint8_t>(Command::response)) {
+    if (Buffer* const served = find_served(header); served && served->due_ns) *served = {};
+  } else if (is_its && header.result == Result::ok) {
+    request.is_queued = false;
+    look_after(request, kResponseNs);
+  } else if (is_its && !std::exchange(request.is_queued, true)) {
+    board_.engine.after(kBusyNs, [this, &request] {
+      queues_[kRequests].push_back(&request);
+      pump();
+    });
   }
   pump();
 }
@@ -203,24 +195,13 @@ void SciCard::arrive(Packet&& packet) {
 void SciCard::echo(const Header& to, Result result) {
   Header header = answer_to(to, Command::echo, result);
   header.of = static_cast<uint8_t>(to.command);
-  echoes_.push_back(bytes_of(header));
-}
-
-void SciCard::take_echo(const Header& header) {
-  Buffer& request = buffers_[kRequests][header.buffer];
-  if (header.of == static_cast<uint8_t>(Command::response)) {
-    if (Buffer* const served = find_served(header); served && served->attempt) *served = Buffer{};
-  } else if (request.serial && is_same(request.header, header)) {
-    const bool is_taken = header.result == Result::ok;
-    if (is_taken) request.is_queued = false;
-    look_after(kRequests, header.buffer, is_taken ? kResponseNs : kBusyNs);
-  }
+  echoes_.push_back(make_bytes(header));
 }
 
 // The request with that number of that node; null: it is over.
 SciCard::Buffer* SciCard::find_served(const Header& header) {
-  for (Buffer& served : buffers_[kResponses])
-    if (served.serial && served.header.from == header.from && served.header.number == header.number)
+  for (Buffer& served : buffers(kResponses))
+    if (served.serial && served.node == header.from && served.header.number == header.number)
       return &served;
   return nullptr;
 }
@@ -228,21 +209,18 @@ SciCard::Buffer* SciCard::find_served(const Header& header) {
 // The node that was told `busy` first has the next buffer, unless it stays away.
 bool SciCard::admits(uint32_t node) {
   const uint64_t now = board_.engine.now_ns();
-  std::erase_if(refused_, [&](const Refused& refused) { return refused.until_ns < now; });
-  const auto entry = std::ranges::find(refused_, node, &Refused::node);
-  const auto before = static_cast<size_t>(entry - refused_.begin());
-  const bool is_admitted = used(kResponses) + before < served_buffers_;
-  if (!is_admitted && entry == refused_.end())
-    refused_.push_back({node, now + kKeptNs});
-  else if (!is_admitted)
-    entry->until_ns = now + kKeptNs;
-  else if (entry != refused_.end())
-    refused_.erase(entry);
+  Node& its = nodes_[node];
+  if (its.until_ns <= now) its.refused = ++serials_;
+  const auto before = std::ranges::count_if(nodes_, [&](const Node& other) {
+    return other.until_ns > now && other.refused < its.refused;
+  });
+  const bool is_admitted = used(kResponses) + static_cast<size_t>(before) < served_buffers_;
+  its.until_ns = is_admitted ? 0 : now + kKeptNs;
   return is_admitted;
 }
 
 void SciCard::take_request(const Header& header, std::span<const std::byte> data, Packet&& packet) {
-  uint32_t& seen = nodes_[header.from].seen[header.number % kNumbers];
+  uint32_t& seen = nodes_[header.from].seen[header.buffer];
   const bool is_seen = static_cast<int32_t>(header.number - seen) <= 0;
   if (is_seen && find_served(header)) return echo(header, Result::ok);
   if (!admits(header.from)) {
@@ -250,20 +228,18 @@ void SciCard::take_request(const Header& header, std::span<const std::byte> data
     return echo(header, Result::busy);
   }
   echo(header, Result::ok);
-  const unsigned i = take_buffer(kResponses, header);
-  Buffer& served = buffers_[kResponses][i];
+  Buffer& served = take_buffer(kResponses, header, header.from);
   served.bytes.assign(data.begin(), data.end());
   served.flight = std::move(packet.flight);
-  if (is_seen) return respond(i, Result::lost);
+  if (is_seen) return respond(served, Result::lost);
   seen = header.number;
   requests_in_++;
-  board_.engine.after(kServeNs, [this, i, serial = served.serial] {
-    if (buffers_[kResponses][i].serial == serial) serve(i);
+  board_.engine.after(kServeNs, [this, &served, serial = served.serial] {
+    if (served.serial == serial) serve(served);
   });
 }
 
-void SciCard::serve(unsigned i) {
-  const Buffer& served = buffers_[kResponses][i];
+void SciCard::serve(Buffer& served) {
   const Header& header = served.header;
   const bool is_read = header.command == Command::read;
   const size_t bytes = is_read ? header.of : served.bytes.size();
@@ -273,24 +249,23 @@ void SciCard::serve(unsigned i) {
   if (bytes == 0 || at % kLineBytes + bytes > kLineBytes ||
       !upstream_.find(context, at, is_read ? kReadable : kWritable, &address)) {
     bad_requests_++;
-    return respond(i, Result::refused);
+    return respond(served, Result::refused);
   }
   const bool notifies = !is_read && upstream_.find(context, at, kNotifies, &address);
-  const auto done = [=, this, serial = served.serial](Status status,
-                                                      std::span<const std::byte> data = {}) {
-    if (buffers_[kResponses][i].serial != serial) return;
+  const auto done = [=, this, &served, serial = served.serial](
+                        Status status, std::span<const std::byte> data = {}) {
+    if (served.serial != serial) return;
     if (status == Status::ok && notifies) raise(context, kCauseStored);
-    respond(i, status == Status::ok ? Result::ok : Result::refused, data);
+    respond(served, status == Status::ok ? Result::ok : Result::refused, data);
   };
-  if (is_read) return read_host(server_, address, bytes, done);
-  write_host(address, served.bytes, done);
+  if (is_read) return move_host<&Bus::dma_read>(server_, address, bytes, done);
+  move_host<&Bus::dma_write>(writer_, address, served.bytes, done);
 }
 
-void SciCard::respond(unsigned i, Result result, std::span<const std::byte> data) {
-  Buffer& served = buffers_[kResponses][i];
+void SciCard::respond(Buffer& served, Result result, std::span<const std::byte> data) {
   served.flight.reset();
-  served.bytes = bytes_of(answer_to(served.header, Command::response, result), data);
-  queue(kResponses, i);
+  served.bytes = make_bytes(answer_to(served.header, Command::response, result), data);
+  queue(served);
   pump();
 }
 
