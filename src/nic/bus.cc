@@ -12,6 +12,8 @@
 namespace torii::nic {
 namespace {
 
+constexpr size_t kGathered = 4096;  // bytes of jobs that are written by one
+
 uint64_t time_of(size_t bytes, double rate) {
   return static_cast<uint64_t>(std::ceil(static_cast<double>(bytes) * 1e9 / rate));
 }
@@ -87,8 +89,8 @@ void Bus::end_burst(unsigned channel, size_t bytes) {
   Job& job = channels_[channel].front();
   const std::span part = std::span(job.bytes).subspan(job.moved, bytes);
   if (job.status == Status::ok) {
-    job.status = job.write ? memory_.write(job.address + job.moved, part)
-                           : memory_.read(job.address + job.moved, part);
+    job.status =
+        job.write ? write(channels_[channel], part) : memory_.read(job.address + job.moved, part);
     (job.write ? counts_.written_bytes : counts_.read_bytes) += bytes;
   }
   job.moved += bytes;
@@ -100,6 +102,26 @@ void Bus::end_burst(unsigned channel, size_t bytes) {
   if (ended.read_done) ended.read_done(ended.status, ended.bytes);
   if (ended.write && changed) changed();
   start_burst();
+}
+
+// A part of the first job. If that saves work, the jobs that follow it in memory are written as
+// well; each ends in its time nevertheless.
+Status Bus::write(std::deque<Job>& jobs, std::span<const std::byte> part) {
+  const Job& first = jobs.front();
+  const uint64_t address = first.address + first.moved;
+  if (first.is_written) return Status::ok;
+  if (first.moved + part.size() < first.bytes.size() || !memory_.is_far(address))
+    return memory_.write(address, part);
+  std::vector<std::byte> all(part.begin(), part.end());
+  size_t count = 1;
+  for (; count < jobs.size() && all.size() < kGathered; count++) {
+    const Job& next = jobs[count];
+    if (!next.write || next.status != Status::ok || next.address != address + all.size()) break;
+    all.insert(all.end(), next.bytes.begin(), next.bytes.end());
+  }
+  if (count == 1 || memory_.write(address, all) != Status::ok) return memory_.write(address, part);
+  for (size_t i = 1; i < count; i++) jobs[i].is_written = true;
+  return Status::ok;
 }
 
 void Bus::interrupt(unsigned context) {

@@ -25,6 +25,8 @@ class HostMemory {
   virtual Status read(uint64_t address, std::span<std::byte> to) = 0;
   // The last four bytes are written last: they may say that the others are there.
   virtual Status write(uint64_t address, std::span<const std::byte> from) = 0;
+  // Does each write there cost much, so that several are better made by one?
+  virtual bool is_far(uint64_t) { return false; }
   virtual void interrupt(unsigned context) = 0;
   // The page tables of a context's process, for cards that keep up with them: where a byte of its
   // memory is on the bus, and with it the page. False: there is no memory.
@@ -94,6 +96,7 @@ class Bus {
     std::vector<std::byte> bytes{};
     size_t moved = 0;
     uint64_t not_before_ns = 0;
+    bool is_written = false;
     Status status = Status::ok;
     ReadDone read_done{};
     WriteDone write_done{};
@@ -103,6 +106,7 @@ class Bus {
   void start_burst();
   void start_burst_at(uint64_t ns);
   void end_burst(unsigned channel, size_t bytes);
+  Status write(std::deque<Job>& jobs, std::span<const std::byte> part);
 
   Engine& engine_;
   const BusOptions options_;

@@ -167,8 +167,7 @@ Status SciCard::control(unsigned context, const nic::Control& in, nic::Control*)
     case kBuffers:
       if (std::min(words[0], words[1]) == 0 || std::max(words[0], words[1]) > kBuffersMax)
         return Status::invalid;
-      request_buffers_ = static_cast<uint32_t>(words[0]);
-      served_buffers_ = static_cast<uint32_t>(words[1]);
+      limits_ = {static_cast<unsigned>(words[0]), static_cast<unsigned>(words[1])};
       return Status::ok;
     default:
       return Status::unsupported;

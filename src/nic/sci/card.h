@@ -155,7 +155,9 @@ class SciCard final : public Model {
   std::span<Buffer> buffers(Channel channel) {
     return std::span(buffers_).subspan(channel * kBuffersMax, kBuffersMax);
   }
-  size_t used(Channel channel);
+  size_t channel_of(const Buffer& buffer) const {
+    return static_cast<size_t>(&buffer - buffers_.data()) / kBuffersMax;
+  }
   Buffer& take_buffer(Channel channel, const Header& header, uint32_t node);
   void start(const Owner& owner, Header header, std::span<const std::byte> data);
   void queue(Buffer& buffer);
@@ -193,8 +195,8 @@ class SciCard final : public Model {
   uint64_t serials_ = 0;
 
   std::array<Buffer, 2 * kBuffersMax> buffers_;  // those of requests come first
-  std::array<std::deque<Buffer*>, 2> queues_;    // of these, by channel
-  uint32_t request_buffers_ = kBuffersMax, served_buffers_ = kBuffersMax;
+  std::array<unsigned, 2> used_{}, limits_{kBuffersMax, kBuffersMax};  // of these, by channel
+  std::array<std::deque<Buffer*>, 2> queues_;                          // of these, by channel
   std::deque<Bytes> echoes_;
   unsigned turn_ = 0;                           // of the stores and VIs of all processes
   bool is_down_ = false, is_watching_ = false;  // an event will watch()

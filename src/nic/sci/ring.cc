@@ -45,7 +45,7 @@ void SciCard::pump() {
   send_queued(kResponses);
   constexpr unsigned kEach = kVis + 1;
   const auto sources = static_cast<unsigned>(processes_.size()) * kEach;
-  for (unsigned idle = 0; idle < sources && used(kRequests) < request_buffers_;
+  for (unsigned idle = 0; idle < sources && used_[kRequests] < limits_[kRequests];
        idle++, turn_ = (turn_ + 1) % sources) {
     const unsigned context = turn_ / kEach, vi = turn_ % kEach;
     if (vi == kVis ? issue_store(context) : issue_part(processes_[context].vis[vi])) idle = ~0u;
@@ -71,17 +71,13 @@ bool SciCard::issue_store(unsigned context) {
   return false;
 }
 
-size_t SciCard::used(Channel channel) {
-  return kBuffersMax -
-         static_cast<size_t>(std::ranges::count(buffers(channel), 0u, &Buffer::serial));
-}
-
 // There is one.
 SciCard::Buffer& SciCard::take_buffer(Channel channel, const Header& header, uint32_t node) {
   Buffer& buffer = *std::ranges::find(buffers(channel), 0u, &Buffer::serial);
   buffer.serial = ++serials_;
   buffer.header = header;
   buffer.node = node;
+  used_[channel]++;
   return buffer;
 }
 
@@ -98,7 +94,7 @@ void SciCard::start(const Owner& owner, Header header, std::span<const std::byte
 
 void SciCard::queue(Buffer& buffer) {
   buffer.is_queued = true;
-  queues_[static_cast<size_t>(&buffer - buffers_.data()) / kBuffersMax].push_back(&buffer);
+  queues_[channel_of(buffer)].push_back(&buffer);
 }
 
 void SciCard::send_queued(Channel channel) {
@@ -146,6 +142,7 @@ void SciCard::watch() {
 
 // The buffer is free again; the request, if it is this card's, has come to that.
 void SciCard::end(Buffer& buffer, Result result, std::span<const std::byte> data) {
+  used_[channel_of(buffer)]--;
   const Buffer ended = std::exchange(buffer, Buffer{});
   const Owner& owner = ended.owner;
   if (owner.name == kNobody || !is_there(owner.context, owner.name)) return;
@@ -179,7 +176,8 @@ void SciCard::arrive(Packet&& packet) {
   } else if (header.command != Command::echo) {
     take_request(header, data, std::move(packet));
   } else if (header.of == static_cast<uint8_t>(Command::response)) {
-    if (Buffer* const served = find_served(header); served && served->due_ns) *served = {};
+    if (Buffer* const served = find_served(header); served && served->due_ns)
+      end(*served, Result::ok);
   } else if (is_its && header.result == Result::ok) {
     request.is_queued = false;
     look_after(request, kResponseNs);
@@ -214,7 +212,7 @@ bool SciCard::admits(uint32_t node) {
   const auto before = std::ranges::count_if(nodes_, [&](const Node& other) {
     return other.until_ns > now && other.refused < its.refused;
   });
-  const bool is_admitted = used(kResponses) + static_cast<size_t>(before) < served_buffers_;
+  const bool is_admitted = used_[kResponses] + static_cast<size_t>(before) < limits_[kResponses];
   its.until_ns = is_admitted ? 0 : now + kKeptNs;
   return is_admitted;
 }

@@ -428,13 +428,11 @@ TEST(NicSci, AnEchoGivesTheResponseTime) {
     EXPECT_TRUE(says(fabric->model(0), sent_again.c_str())) << stall << fabric->model(0).report();
     EXPECT_TRUE(says(fabric->model(1), ", 1 in")) << "done once: " << fabric->model(1).report();
   }
-  for (const size_t lost : {0, 1}) {  // the request, its echo
-    const auto fabric = make_sci(2);
+  for (const char* const lost : {"drop#1/cable=0", "drop#1/cable=1"}) {  // the request, its echo
+    const auto fabric =
+        make_sci(2, "star", (std::string(lost) + ",stall#1/node=1/for=200us").c_str());
     Bridge a(*fabric, 0), b(*fabric, 1);
     ASSERT_EQ(a.import(0, b), Status::ok);
-    ASSERT_EQ(b.call(kExport, {0, 1, b.bus(0), kWritable}), Status::ok);
-    fabric->link(lost, false).drop_at(1);
-    fabric->bus(1).stall_at(1, 200000);
     a.store(0, 0, "slow");
     a.run(49000);
     EXPECT_TRUE(says(fabric->model(0), " 0 sent again")) << fabric->model(0).report();
