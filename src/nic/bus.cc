@@ -89,8 +89,7 @@ void Bus::end_burst(unsigned channel, size_t bytes) {
   Job& job = channels_[channel].front();
   const std::span part = std::span(job.bytes).subspan(job.moved, bytes);
   if (job.status == Status::ok) {
-    job.status =
-        job.write ? write(channels_[channel], part) : memory_.read(job.address + job.moved, part);
+    job.status = move(channels_[channel], part);
     (job.write ? counts_.written_bytes : counts_.read_bytes) += bytes;
   }
   job.moved += bytes;
@@ -104,23 +103,33 @@ void Bus::end_burst(unsigned channel, size_t bytes) {
   start_burst();
 }
 
-// A part of the first job. If that saves work, the jobs that follow it in memory are written as
-// well; each ends in its time nevertheless.
-Status Bus::write(std::deque<Job>& jobs, std::span<const std::byte> part) {
-  const Job& first = jobs.front();
+// A part of the first job. If that saves work, the jobs that follow it in memory are moved as well;
+// each ends in its time nevertheless.
+Status Bus::move(std::deque<Job>& jobs, std::span<std::byte> part) {
+  Job& first = jobs.front();
   const uint64_t address = first.address + first.moved;
-  if (first.is_written) return Status::ok;
-  if (first.moved + part.size() < first.bytes.size() || !memory_.is_far(address))
-    return memory_.write(address, part);
-  std::vector<std::byte> all(part.begin(), part.end());
-  size_t count = 1;
-  for (; count < jobs.size() && all.size() < kGathered; count++) {
+  const auto access = [&](std::span<std::byte> bytes) {
+    return first.write ? memory_.write(address, bytes) : memory_.read(address, bytes);
+  };
+  if (first.is_moved) return Status::ok;
+  const bool is_whole = part.size() == first.bytes.size() && memory_.is_far(address);
+  size_t bytes = first.bytes.size(), count = 1;
+  for (; is_whole && count < jobs.size() && bytes < kGathered; count++) {
     const Job& next = jobs[count];
-    if (!next.write || next.status != Status::ok || next.address != address + all.size()) break;
-    all.insert(all.end(), next.bytes.begin(), next.bytes.end());
+    if (next.write != first.write || next.status != Status::ok || next.address != address + bytes)
+      break;
+    bytes += next.bytes.size();
   }
-  if (count == 1 || memory_.write(address, all) != Status::ok) return memory_.write(address, part);
-  for (size_t i = 1; i < count; i++) jobs[i].is_written = true;
+  if (count == 1) return access(part);
+  std::vector<std::byte> all;
+  for (size_t i = 0; i < count; i++)
+    all.insert(all.end(), jobs[i].bytes.begin(), jobs[i].bytes.end());
+  if (access(all) != Status::ok) return access(part);
+  for (size_t i = 0, at = 0; i < count; at += jobs[i++].bytes.size()) {
+    jobs[i].is_moved = true;
+    std::copy_n(all.begin() + static_cast<ptrdiff_t>(at), jobs[i].bytes.size(),
+                jobs[i].bytes.begin());
+  }
   return Status::ok;
 }
 

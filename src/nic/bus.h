@@ -25,7 +25,7 @@ class HostMemory {
   virtual Status read(uint64_t address, std::span<std::byte> to) = 0;
   // The last four bytes are written last: they may say that the others are there.
   virtual Status write(uint64_t address, std::span<const std::byte> from) = 0;
-  // Does each write there cost much, so that several are better made by one?
+  // Does each access there cost much, so that several are better made by one?
   virtual bool is_far(uint64_t) { return false; }
   virtual void interrupt(unsigned context) = 0;
   // The page tables of a context's process, for cards that keep up with them: where a byte of its
@@ -96,7 +96,7 @@ class Bus {
     std::vector<std::byte> bytes{};
     size_t moved = 0;
     uint64_t not_before_ns = 0;
-    bool is_written = false;
+    bool is_moved = false;  // with one before it
     Status status = Status::ok;
     ReadDone read_done{};
     WriteDone write_done{};
@@ -106,7 +106,7 @@ class Bus {
   void start_burst();
   void start_burst_at(uint64_t ns);
   void end_burst(unsigned channel, size_t bytes);
-  Status write(std::deque<Job>& jobs, std::span<const std::byte> part);
+  Status move(std::deque<Job>& jobs, std::span<std::byte> part);
 
   Engine& engine_;
   const BusOptions options_;

@@ -76,7 +76,7 @@ class Node final : public HostMemory, public Port, public LinkEnd {
   Status write(uint64_t address, std::span<const std::byte> from) override;
   bool is_far(uint64_t address) override {  // memory of another process
     uintptr_t base;
-    const Mapped* const mapped = find(address, 1, kCardWrites, &base);
+    const Mapped* const mapped = find(address, 1, 0, &base);
     return mapped && mapped->memory;
   }
   bool find_page(unsigned context, uint64_t at, uint64_t* address) override;
