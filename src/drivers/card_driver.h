@@ -66,8 +66,18 @@ class CardDriver : public Driver {
     caps_.address_bytes = CardPeers::kAddressBytes;
     caps_.peers_max = peers_max;
   }
+  // A process's place on the fabric: its node, and which of that card's contexts it has.
+  uint32_t node_of(nic::Name name) const { return nic::endpoint_of(name) / info_.contexts; }
+  uint32_t context_of(nic::Name name) const { return nic::endpoint_of(name) % info_.contexts; }
   // Is that process there, as far as this one can tell?
   bool is_there(nic::Name name) const { return card_->liveness().life(name) == nic::Life::there; }
+
+  // Has the card ended for this process, so that it will say no more? By the register that tells
+  // its id: without a cable it is cut off, too, but its card has still something to say.
+  bool has_lost_card(uint32_t id_at, uint32_t id) {
+    if (!is_lost_ && peers_.cut_off()) is_lost_ = card_->read32(id_at) != id;
+    return is_lost_;
+  }
 
   // Has the card the use of this process's memory? The system may keep it from that.
   bool reaches_memory() {
@@ -111,6 +121,9 @@ class CardDriver : public Driver {
   Sink& sink_;
   CardPeers peers_;
   DriverCaps caps_;
+
+ private:
+  bool is_lost_ = false;
 };
 
 }  // namespace torii

@@ -18,14 +18,16 @@ namespace torii {
 
 class CardMemory {
  public:
+  static constexpr uint32_t kPageBytes = 4096;
   struct Key {
     uint64_t check;  // see CardKeys
     nic::Name owner;
     uint32_t serial;
     uint32_t page, offset;  // where the region begins in its owner's page table
     uint64_t bytes;
+    // Of that byte of it, in that page table.
+    uint64_t address_of(uint64_t at) const { return uint64_t{page} * kPageBytes + offset + at; }
   };
-  static constexpr uint32_t kPageBytes = 4096;
   // Enters pages that are at that address of the bus, one behind the other, for that Access;
   // address 0: they are no longer reached.
   using SetPages =
@@ -49,9 +51,8 @@ class CardMemory {
   static uint64_t address_of(const Region& region, const void* at) {
     Key key;
     std::memcpy(&key, region.key.data(), sizeof(key));
-    return uint64_t{key.page} * kPageBytes + key.offset +
-           static_cast<uint64_t>(static_cast<const std::byte*>(at) -
-                                 static_cast<const std::byte*>(region.base));
+    return key.address_of(static_cast<uint64_t>(static_cast<const std::byte*>(at) -
+                                                static_cast<const std::byte*>(region.base)));
   }
   // Memory that this process has exported; null: it has not.
   std::byte* exported(uint32_t serial, uint64_t offset, uint64_t bytes) const;

@@ -15,6 +15,17 @@ constexpr uint32_t kPollsAwake = 4096;  // since arm(): then interrupts are turn
 
 }  // namespace
 
+bool StoringDriver::has_mailboxes(const char* driver, nic::Card& card, size_t shared_bytes,
+                                  std::string* why) {
+  const uint32_t endpoints = card.liveness().endpoints();
+  if (card.shared().size() >= shared_bytes && endpoints <= Mailboxes::kEndpoints) return true;
+  *why = format_text(
+      "%s: a fabric of %u endpoints and a card with %zu bytes of shared memory; use at most %u "
+      "endpoints and a card with %zu bytes",
+      driver, endpoints, card.shared().size(), Mailboxes::kEndpoints, shared_bytes);
+  return false;
+}
+
 StoringDriver::StoringDriver(const char* name, std::unique_ptr<nic::Card> card,
                              const DriverEnv& env, uint64_t first_page, uint64_t end_page,
                              uint32_t entered)
@@ -29,12 +40,14 @@ StoringDriver::StoringDriver(const char* name, std::unique_ptr<nic::Card> card,
               return receive(from, kind, frame);
             }),
       puts_(memory_, mail_, peers_, card_->liveness()) {
-  caps_.flags = kReliable | kPeerDown | kNeedsReg | kPut;
-  caps_.mtu = kMailMax;
+  caps_.flags = kReliable | kPeerDown;
+  caps_.mtu = caps_.inline_max = kMailMax;
+  local = true;
+  if (!entered) return;
+  caps_.flags |= kNeedsReg | kPut;
   caps_.inline_max = RemotePuts::kCopiedMax;
   caps_.key_bytes = sizeof(CardMemory::Key);
-  caps_.remote_max = 1 << 20;
-  local = true;
+  caps_.remote_max = kPutMax;
 }
 
 size_t StoringDriver::send(std::span<const Tx> batch) {
@@ -66,8 +79,7 @@ Status StoringDriver::put(const Rma& rma) {
   uint32_t back = 0;
   if (rma.bytes > RemotePuts::kCopiedMax) {
     if (!rma.local) return Status::invalid;
-    const uint64_t target =
-        uint64_t{key->page} * CardMemory::kPageBytes + key->offset + rma.remote_offset;
+    const uint64_t target = key->address_of(rma.remote_offset);
     front = static_cast<uint32_t>(-target % 4);
     back = static_cast<uint32_t>((rma.bytes - front) % 4);
     const auto offset = static_cast<uint64_t>(static_cast<std::byte*>(rma.pieces[0].iov_base) -
@@ -105,7 +117,7 @@ bool StoringDriver::has_work() {
   return peers_.has_ended() || puts_.can_answer() || mail_.has_work() || peers_.changed();
 }
 
-void StoringDriver::turn_on(uint32_t mask_register, uint32_t mask, int* fd) {
+Status StoringDriver::turn_on(uint32_t mask_register, uint32_t mask, int* fd) {
   *fd = card_->interrupt();
   polls_ = 0;
   if (std::exchange(mask_, mask) != mask) {
@@ -114,6 +126,7 @@ void StoringDriver::turn_on(uint32_t mask_register, uint32_t mask, int* fd) {
   }
   uint64_t old;
   static_cast<void>(!read(*fd, &old, sizeof(old)));
+  return has_work() ? Status::again : Status::ok;
 }
 
 void StoringDriver::turn_off(uint32_t mask_register) {

@@ -12,6 +12,8 @@
 namespace torii::nic {
 namespace {
 
+constexpr size_t kGathered = 4096;  // bytes of jobs that are written by one
+
 uint64_t time_of(size_t bytes, double rate) {
   return static_cast<uint64_t>(std::ceil(static_cast<double>(bytes) * 1e9 / rate));
 }
@@ -92,8 +94,7 @@ void Bus::end_burst(unsigned channel, size_t bytes) {
   Job& job = channels_[channel].front();
   const std::span part = std::span(job.bytes).subspan(job.moved, bytes);
   if (job.status == Status::ok) {
-    job.status = job.write ? memory_.write(job.address + job.moved, part)
-                           : memory_.read(job.address + job.moved, part);
+    job.status = move(channels_[channel], part);
     (job.write ? counts_.written_bytes : counts_.read_bytes) += bytes;
   }
   job.moved += bytes;
@@ -109,6 +110,36 @@ void Bus::end_burst(unsigned channel, size_t bytes) {
   if (ended.read_done) ended.read_done(ended.status, ended.bytes);
   if (ended.write && changed) changed();
   start_burst();
+}
+
+// A part of the first job. If that saves work, the jobs that follow it in memory are moved as well;
+// each ends in its time nevertheless.
+Status Bus::move(std::deque<Job>& jobs, std::span<std::byte> part) {
+  Job& first = jobs.front();
+  const uint64_t address = first.address + first.moved;
+  const auto access = [&](std::span<std::byte> bytes) {
+    return first.write ? memory_.write(address, bytes) : memory_.read(address, bytes);
+  };
+  if (first.is_moved) return Status::ok;
+  const bool is_whole = part.size() == first.bytes.size() && memory_.is_far(address);
+  size_t bytes = first.bytes.size(), count = 1;
+  for (; is_whole && count < jobs.size() && bytes < kGathered; count++) {
+    const Job& next = jobs[count];
+    if (next.write != first.write || next.status != Status::ok || next.address != address + bytes)
+      break;
+    bytes += next.bytes.size();
+  }
+  if (count == 1) return access(part);
+  std::vector<std::byte> all;
+  for (size_t i = 0; i < count; i++)
+    all.insert(all.end(), jobs[i].bytes.begin(), jobs[i].bytes.end());
+  if (access(all) != Status::ok) return access(part);
+  for (size_t i = 0, at = 0; i < count; at += jobs[i++].bytes.size()) {
+    jobs[i].is_moved = true;
+    std::copy_n(all.begin() + static_cast<ptrdiff_t>(at), jobs[i].bytes.size(),
+                jobs[i].bytes.begin());
+  }
+  return Status::ok;
 }
 
 void Bus::interrupt(unsigned context) {

@@ -26,6 +26,8 @@ class HostMemory {
   virtual Status read(uint64_t address, std::span<std::byte> to) = 0;
   // The last four bytes are written last: they may say that the others are there.
   virtual Status write(uint64_t address, std::span<const std::byte> from) = 0;
+  // Does each access there cost much, so that several are better made by one?
+  virtual bool is_far(uint64_t) { return false; }
   virtual void interrupt(unsigned context) = 0;
   // The page tables of a context's process, for cards that keep up with them: where a byte of its
   // memory is on the bus, and with it the page. False: there is no memory.
@@ -92,6 +94,7 @@ class Bus {
     unsigned tries = 1;  // that are left
     size_t moved = 0;
     uint64_t not_before_ns = 0;
+    bool is_moved = false;  // with one before it
     Status status = Status::ok;
     ReadDone read_done{};
     WriteDone write_done{};
@@ -101,6 +104,7 @@ class Bus {
   void begin(Job& job);
   void start_burst();
   void end_burst(unsigned channel, size_t bytes);
+  Status move(std::deque<Job>& jobs, std::span<std::byte> part);
 
   Engine& engine_;
   const BusOptions options_;

@@ -37,11 +37,12 @@ class Port {
   virtual void steal(std::vector<std::byte> bytes) = 0;
   virtual void release(unsigned channel) = 0;  // the buffer of a packet that came in, once for each
 
-  // For cards that know no channels.
+  // For cards that know no channels, and packets that have nothing else to say.
   bool ready() const { return ready(0); }
-  void send(unsigned context, std::vector<std::byte> bytes) {
+  void send(unsigned context, std::vector<std::byte> bytes, uint8_t channel = 0) {
     Packet packet;
     packet.bytes = std::move(bytes);
+    packet.channel = channel;
     send(context, std::move(packet));
   }
   void release() { release(0); }

@@ -176,19 +176,25 @@ bool Node::find_page(unsigned context, uint64_t at, uint64_t* address) {
   return at <= kProcessMask && move_process(false, *address, probe) == Status::ok;
 }
 
+const Node::Mapped* Node::find(uint64_t address, size_t bytes, uint32_t rights,
+                               uintptr_t* at) const {
+  auto it = mapped_.upper_bound(address);
+  if (it == mapped_.begin()) return nullptr;
+  const Mapped& mapped = (--it)->second;
+  const uint64_t offset = address - it->first;
+  *at = mapped.base + offset;
+  const bool inside = offset <= mapped.bytes && bytes <= mapped.bytes - offset;
+  return inside && (mapped.rights & rights) == rights ? &mapped : nullptr;
+}
+
 Status Node::move(bool write, uint64_t address, std::span<std::byte> bytes) {
   const size_t n = bytes.size();
   if (n == 0) return Status::ok;
   if (address & kProcess) return move_process(write, address, bytes);
-  auto it = mapped_.upper_bound(address);
-  if (it == mapped_.begin()) return Status::denied;
-  const Mapped& mapped = (--it)->second;
-  const uint64_t offset = address - it->first;
-  if (offset > mapped.bytes || n > mapped.bytes - offset ||
-      !(mapped.rights & (write ? kCardWrites : kCardReads)))
-    return Status::denied;
-  const uintptr_t at = mapped.base + offset;
-  if (mapped.memory) return mapped.memory->move(write, at, bytes);
+  uintptr_t at;
+  const Mapped* const mapped = find(address, n, write ? kCardWrites : kCardReads, &at);
+  if (!mapped) return Status::denied;
+  if (mapped->memory) return mapped->memory->move(write, at, bytes);
   if (!write) {
     std::memcpy(bytes.data(), reinterpret_cast<const void*>(at), n);
     return Status::ok;

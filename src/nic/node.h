@@ -77,6 +77,11 @@ class Node final : public HostMemory, public Port, public LinkEnd {
   Status write(uint64_t address, std::span<const std::byte> from) override {
     return move(true, address, {const_cast<std::byte*>(from.data()), from.size()});
   }
+  bool is_far(uint64_t address) override {  // memory of another process
+    uintptr_t at;
+    const Mapped* const mapped = find(address, 1, 0, &at);
+    return mapped && mapped->memory;
+  }
   bool find_page(unsigned context, uint64_t at, uint64_t* address) override;
   void interrupt(unsigned context) override;
 
@@ -107,6 +112,8 @@ class Node final : public HostMemory, public Port, public LinkEnd {
     ProcessMemory* memory;  // null: of this process
   };
   void mark(Packet& packet);
+  // Null: that is not mapped, or not for this. *at is where it is in its process.
+  const Mapped* find(uint64_t address, size_t bytes, uint32_t rights, uintptr_t* at) const;
   // `write`: the bytes are only read.
   Status move(bool write, uint64_t address, std::span<std::byte> bytes);
   Status move_process(bool write, uint64_t address, std::span<std::byte> bytes);

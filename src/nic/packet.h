@@ -4,6 +4,7 @@
 // A packet on the links of a fabric.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -38,6 +39,15 @@ template <typename Header>
 Header header_of(std::span<const std::byte> bytes) {
   Header out;
   std::memcpy(&out, bytes.data(), sizeof(out));
+  return out;
+}
+
+// A header, and what follows it.
+template <typename Header>
+std::vector<std::byte> make_bytes(const Header& header, std::span<const std::byte> rest = {}) {
+  std::vector<std::byte> out(sizeof(header) + rest.size());
+  std::memcpy(out.data(), &header, sizeof(header));
+  std::ranges::copy(rest, out.begin() + sizeof(header));
   return out;
 }
 

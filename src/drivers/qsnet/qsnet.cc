@@ -105,7 +105,6 @@ class QsnetDriver final : public CardDriver {
   uint32_t ended_ = 0;              // DMAs
   uint32_t traps_ = 0;
   uint32_t swept_ = 0;  // changes that the card has heard of
-  bool gone_ = false;   // the card has ended for this process
 };
 
 QsnetDriver::QsnetDriver(std::unique_ptr<nic::Card> card, const DriverEnv& env)
@@ -225,9 +224,7 @@ unsigned QsnetDriver::poll(uint64_t, unsigned budget) {
   unsigned count = peers_.report_ended(sink_, budget);
   count += receive(budget - count);
   handle_changes();
-  // Without a cable it is cut off, too, but its card has still something to say.
-  if (!gone_ && peers_.cut_off()) gone_ = card_->read32(kId) != kIdValue;
-  end_dmas(gone_);
+  end_dmas(has_lost_card(kId, kIdValue));
   if (count == 0 && peers_.changed() && front() == back_ && !peers_.has_ended())
     count += peers_.report_ends(sink_);
   return count;
@@ -282,7 +279,7 @@ const QsnetDriver::Group& QsnetDriver::find_range(uint32_t number) {
   group = {changes};
   for (const nic::Name member : call_members(kMember, number)) {
     if (member == info_.name || !is_there(member)) continue;
-    const uint32_t node = nic::endpoint_of(member) / info_.contexts;
+    const uint32_t node = node_of(member);
     group.first = std::min(group.first, node);
     group.last = std::max(group.last, node);
   }

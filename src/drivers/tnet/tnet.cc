@@ -6,7 +6,6 @@
 #include <deque>
 #include <map>
 
-#include "core/base/log.h"
 #include "drivers/storing_driver.h"
 #include "nic/tnet/regs.h"
 
@@ -49,10 +48,9 @@ class TnetDriver final : public StoringDriver {
   bool store_to_group(uint32_t group, uint64_t address, uint32_t begin, uint32_t bytes) override;
   bool map_group(uint64_t address, uint32_t offset) override;
 
-  uint32_t node_of(nic::Name name) const { return nic::endpoint_of(name) / info_.contexts; }
   Descriptor describe(nic::Name to, uint64_t target, uint64_t bytes) const {
     return {node_of(to), static_cast<uint32_t>(bytes / 4), static_cast<uint32_t>(target >> 2),
-            nic::endpoint_of(to) % info_.contexts << 16};
+            context_of(to) << 16};
   }
   bool transmit(uint32_t begin, uint32_t bytes, Descriptor descriptor);
   void send_by_dma(uint64_t address, const Descriptor& descriptor, bool has_slot);
@@ -141,8 +139,9 @@ unsigned TnetDriver::poll(uint64_t now_ns, unsigned budget) {
 
 Status TnetDriver::arm(int* fd) {
   const bool stalled = stalled_;
-  turn_on(kMask, 1u << kFrameInterrupt | (stalled ? uint32_t{kCauseSent} : 0), fd);
-  return has_work() || (stalled && buffer()) ? Status::again : Status::ok;
+  const uint32_t mask = 1u << kFrameInterrupt | (stalled ? uint32_t{kCauseSent} : 0);
+  const Status status = turn_on(kMask, mask, fd);
+  return stalled && buffer() ? Status::again : status;
 }
 
 // --- groups ----------------------------------------------------------------------------------
@@ -169,14 +168,7 @@ bool TnetDriver::map_group(uint64_t address, uint32_t offset) {
 
 std::unique_ptr<Driver> open_tnet(std::unique_ptr<nic::Card> card, const DriverEnv& env,
                                   std::string* why) {
-  const uint32_t endpoints = card->liveness().endpoints();
-  if (card->shared().size() < kSharedBytes || endpoints > Mailboxes::kEndpoints) {
-    *why = format_text(
-        "tnet: a fabric of %u endpoints and a card with %zu bytes of contiguous "
-        "memory; use at most %u endpoints and a TNet card",
-        endpoints, card->shared().size(), Mailboxes::kEndpoints);
-    return nullptr;
-  }
+  if (!StoringDriver::has_mailboxes("tnet", *card, kSharedBytes, why)) return nullptr;
   return std::make_unique<TnetDriver>(std::move(card), env);
 }
 

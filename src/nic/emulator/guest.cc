@@ -191,10 +191,16 @@ void Guest::answer(const Record& record, Status status, const void* bytes, uint3
 
 // --- its memory ------------------------------------------------------------------------------
 
+// The cookie is read once in a moment: many writes are as short as a packet.
 Status Guest::move(bool write, uintptr_t at, std::span<std::byte> here) {
   const iovec local{here.data(), here.size()}, remote{reinterpret_cast<void*>(at), here.size()};
+  const uint64_t moment = attach_moment();
+  AttachTarget target = target_;
+  if (moment && moment == proved_at_) target.cookie = nullptr;
   int error = 0;
-  return attach_move(target_, write, {&local, 1}, {&remote, 1}, here.size(), &error);
+  const Status status = attach_move(target, write, {&local, 1}, {&remote, 1}, here.size(), &error);
+  if (status == Status::ok) proved_at_ = moment;
+  return status;
 }
 
 }  // namespace torii::nic

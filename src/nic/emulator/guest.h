@@ -65,6 +65,7 @@ class Guest final : private ProcessMemory {
   std::unique_ptr<Card> card_;
   AttachCookie cookie_{};
   AttachTarget target_{};
+  uint64_t proved_at_ = 0;  // attach_moment() of the last proof that the pid is this process's
   int attach_error_ = 0;
   Descriptor file_, doorbell_;
   Mapping channel_;

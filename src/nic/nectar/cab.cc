@@ -18,8 +18,6 @@ Cab::Cab(const Board& board)
           board.engine, &memory_[kDataRam], kStepNs, [this] { return firmware_->step(); },
           [this] { board_.bus.interrupt(0); }) {}
 
-Cab::~Cab() = default;
-
 void Cab::open(unsigned, Name name, uint64_t) {
   reset();
   name_ = name;
@@ -33,12 +31,13 @@ bool Cab::idle(unsigned) const {
 void Cab::reset() {
   firmware_ = nullptr;
   processor_.stop();
-  armed_ = has_input_ = moving_ = sending_ = false;
+  has_input_ = moving_ = sending_ = false;
+  input_ = {};
   pending_.clear();
   regs_ = {};
   steal(one_command(kCloseEvery));
   ready_ = true;
-  if (!std::exchange(queue_, {}).packet.empty()) lose();
+  if (!std::exchange(queue_, {}).empty()) lose();
   // Until the firmware begins the node has all rights, but for the PROM.
   std::ranges::fill(rights_, kMayRead | kMayWrite | kMayExecute);
 }
@@ -51,7 +50,7 @@ void Cab::boot(Protocol protocol) {
   std::fill(vme, vme + kRegisters / kPageBytes, uint8_t{0});
   std::fill(vme, vme + kPromBytes / kPageBytes, uint8_t{kMayRead});
   std::fill(vme + kFirst, vme + kLast, uint8_t{kMayRead | kMayWrite});
-  firmware_ = std::make_unique<Firmware>(*this, protocol == kReliableProtocol);
+  firmware_ = make_firmware(*this, protocol == kReliableProtocol);
   processor_.start(kMagic);
 }
 
@@ -96,11 +95,8 @@ void Cab::set(uint32_t at, uint32_t value) {
   if (at == dma(kFiberOut, kControl)) return send_by_register();
   if (at == dma(kVme, kControl)) return move();
   if (at != dma(kFiberIn, kControl)) return;
-  if (firmware_ || !in_data_ram(in_.address, in_.length)) {
-    in_.control = kFailed;
-  } else {
-    arm_in(in_.address, in_.length);
-  }
+  in_.control = kFailed;
+  if (!firmware_ && in_data_ram(in_.address, in_.length)) arm_in(in_.address, in_.length);
 }
 
 void Cab::send_by_register() {
@@ -127,21 +123,18 @@ void Cab::move() {
   const std::span<std::byte> here = memory_.subspan(at, vme_.length);
   moving_ = true;
   vme_.control = kBusy;
-  const auto over = [this, here, life = processor_.life()](Status status) {
+  const auto over = [this, here, life = processor_.life()](Status status,
+                                                           std::span<const std::byte> data = {}) {
     if (life != processor_.life()) return;
     moving_ = false;
+    if (status == Status::ok) std::ranges::copy(data, here.begin());
     vme_.control = status == Status::ok ? 0 : uint32_t{kFailed};
     vme_.checksum = crc32(here);
     processor_.wake();
   };
   if (control & kToNode)
     return board_.bus.dma_write(channel_, regs_.node_address, {here.begin(), here.end()}, over);
-  board_.bus.dma_read(channel_, regs_.node_address, here.size(),
-                      [=, this, life = processor_.life()](Status s, auto data) {
-                        if (s == Status::ok && life == processor_.life())
-                          std::ranges::copy(data, here.begin());
-                        over(s);
-                      });
+  board_.bus.dma_read(channel_, regs_.node_address, here.size(), over);
 }
 
 // --- the fibres ------------------------------------------------------------------------------
@@ -149,8 +142,8 @@ void Cab::move() {
 void Cab::transmit() {
   if (pending_.empty() || sending_ || !board_.port.ready()) return;
   const Item item(pending_);
-  if (!item.packet.empty() && item.tests && !ready_) return;
-  ready_ &= item.packet.empty();
+  if (item.has_packet && item.has(kTestOpenRetry) && !ready_) return;
+  ready_ &= !item.has_packet;
   sending_ = true;
   packets_out_++;
   board_.port.send(0, std::exchange(pending_, {}));
@@ -172,37 +165,34 @@ void Cab::arrive(Packet&& packet) {
     if (firmware_) firmware_->replied(reply_of(packet.bytes));
     return processor_.wake();
   }
-  Item item(packet.bytes);
-  if (item.packet.empty()) {
-    bad_ += item.commands.empty();
-    return;
-  }
+  const Item item(packet.bytes);
+  bad_ += !item.has_packet && item.commands.empty();
+  if (!item.has_packet) return;
   packets_in_++;
   // A packet that is longer than the queue has to leave it while it comes in.
-  if (name_ == kNobody || !queue_.packet.empty() || (item.data_bytes > kQueueBytes && !armed_))
+  if (name_ == kNobody || !queue_.empty() || (item.data.size() > kQueueBytes && !input_.data()))
     return lose();
-  queue_ = std::move(item);
+  queue_ = std::move(packet.bytes);
   receive();
 }
 
 void Cab::arm_in(uint32_t at, uint32_t bytes) {
   in_ = {at, bytes, kBusy, in_.checksum};
-  armed_ = true;
+  input_ = memory_.subspan(at, bytes);
   receive();
 }
 
 // The packet leaves the queue as soon as the channel is armed.
 void Cab::receive() {
-  if (!armed_ || queue_.packet.empty()) return;
-  const Item item = std::exchange(queue_, {});
+  if (!input_.data() || queue_.empty()) return;
+  const Bytes bytes = std::exchange(queue_, {});
+  const std::span<std::byte> to = std::exchange(input_, {});
   steal(one_command(kReadySignal));
-  armed_ = false;
   has_input_ = true;
-  const std::span<const std::byte> in = item.data();
-  const bool fits = in.size() >= kSumBytes && in.size() - kSumBytes <= in_.length &&
-                    in_data_ram(in_.address, in_.length);
+  const std::span<const std::byte> in = Item(bytes).data;
+  const bool fits = in.size() >= kSumBytes && in.size() - kSumBytes <= to.size();
   const auto data = in.first(fits ? in.size() - kSumBytes : 0);
-  std::ranges::copy(data, memory_.begin() + (fits ? in_.address : 0));
+  std::ranges::copy(data, to.begin());
   in_.length = static_cast<uint32_t>(data.size());
   in_.control = fits ? 0 : uint32_t{kFailed};
   in_.checksum = fits ? crc32(data) ^ load_little<uint32_t>(&in[data.size()]) : 0;

@@ -8,11 +8,15 @@
 //
 // Recovery is ours, but for the first step of each circuit, which the report has. Without a reply,
 // without an acknowledgement, or with a HUB that is not ready for too long the firmware asks the
-// HUBs on the way, one after the other, for the status of the output. What it finds unchanged after
-// a time that no packet takes is stuck: a connection is closed, a ready bit set. Then it takes down
-// its own connections and sends again, by another way if there is one.
+// HUBs on the way for the status of their outputs. What it finds unchanged after a time that no
+// packet takes is stuck: a connection is closed, a ready bit set. Then it takes down its own
+// connections and sends again, by another way if there is one.
 #include <algorithm>
 #include <cstring>
+#include <deque>
+#include <list>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "core/base/log.h"
@@ -25,7 +29,7 @@ constexpr uint64_t kPacketNs = 9100;  // of a packet: 90 Mbit/s with packets of 
 constexpr uint64_t kAckNs = 2000000;  // for an acknowledgement; doubled with each try
 constexpr unsigned kDoublingsMax = 3;
 constexpr uint64_t kWaitNs = 1500000;   // for a reply, for a HUB to be ready
-constexpr uint64_t kStatusNs = 100000;  // for the status of an output
+constexpr uint64_t kStatusNs = 100000;  // for the status of all outputs on a way
 constexpr uint64_t kStuckNs = 1000000;  // longer than the longest packet
 constexpr uint64_t kOldNs = 50000000;   // what was seen before says nothing
 
@@ -37,287 +41,296 @@ struct FrameHeader {
 
 }  // namespace
 
-std::string Firmware::report() const {
-  return format_text(
-      "%llu sent again, %llu without a mailbox, %llu ways given up, %llu connections closed, "
-      "%llu ready bits set",
-      again_, full_, given_up_, closed_, set_);
-}
+class Firmware final : public Program {
+ public:
+  Firmware(Cab& cab, bool reliable) : cab_(cab), reliable_(reliable), pairs_(kNodes) {
+    cab_.arm_in(kInputAt, kInputBytes);
+  }
+  uint64_t step() override {
+    const bool late = now_ns() >= deadline_ns_;
+    Entry command;
+    if (cab_.has_input_) {
+      receive();
+    } else if (cab_.processor_.take_command(&command)) {
+      accept(command);
+    } else if (state_ == State::prepared) {
+      transmit();
+    } else if (state_ == State::sending && !cab_.out_is_busy()) {
+      leave(kAckNs << (current_ ? std::min(current_->tries, kDoublingsMax) : 0));
+    } else if (state_ == State::idle) {
+      finish();
+      expire();
+      return state_ == State::idle && prepare() ? kPacketNs : 0;
+    } else if (!late) {
+      return 0;
+    } else if (state_ == State::looking) {
+      give_up();
+    } else {
+      look();
+    }
+    return kStepNs;
+  }
 
-// The state is left after that time at the latest.
-void Firmware::enter(State state, uint64_t at_most_ns) {
-  state_ = state;
-  deadline_ns_ = now_ns() + at_most_ns;
-  cab_.processor_.wake_at(deadline_ns_);
-}
+  void replied(const HubReply& reply) override {
+    if (state_ == State::looking) judge(reply);
+    if (state_ == State::opening && reply.status & kStatusOpened && --missing_ == 0) transmit();
+  }
 
-uint64_t Firmware::step() {
-  const bool late = now_ns() >= deadline_ns_;
-  Entry command;
-  if (cab_.has_input_) {
-    receive();
-  } else if (cab_.processor_.take_command(&command)) {
-    accept(command);
-  } else if (state_ == State::prepared) {
-    transmit();
-  } else if (state_ == State::sending && !cab_.out_is_busy()) {
-    sent();
-  } else if (state_ == State::idle) {
-    expire();
-    return state_ == State::idle && prepare() ? kPacketNs : 0;
-  } else if (!late) {
-    return 0;
-  } else if (state_ == State::looking) {
-    give_up();
-  } else {
+  bool idle() const override { return out_.empty() && state_ == State::idle; }
+  std::string report() const override {
+    return format_text(
+        "%llu sent again, %llu without a mailbox, %llu ways given "
+        "up, %llu connections closed, "
+        "%llu ready bits set",
+        again_, full_, given_up_, closed_, set_);
+  }
+
+ private:
+  enum class State { idle, prepared, opening, sending, looking };
+  enum FrameKind : uint32_t { kData, kAck };
+  struct Target {
+    Name to;
+    uint32_t sequence;  // of an acknowledgement: the next one that is wanted
+  };
+  struct Out {
+    uint32_t slot, bytes;
+    std::vector<Target> targets;  // that have still to acknowledge it
+    uint64_t deadline_ns = 0;     // 0: it is to be sent
+    unsigned tries = 0;
+  };
+  struct Seen {
+    uint32_t status = 0;
+    uint64_t at_ns = 0;
+  };
+
+  uint64_t now_ns() const { return cab_.board_.engine.now_ns(); }
+  std::vector<SwitchOutput> way_to(Name to) {
+    return cab_.board_.manager.way(cab_.board_.node, endpoint_of(to), choice_);
+  }
+  // The state is left after that time at the latest.
+  void enter(State state, uint64_t at_most_ns) {
+    state_ = state;
+    deadline_ns_ = now_ns() + at_most_ns;
+    cab_.processor_.wake_at(deadline_ns_);
+  }
+
+  // --- what the node asks for ------------------------------------------------------------------
+
+  void accept(const Entry& c) {
+    if (c.kind == kPostSlot) {
+      if (c.slot - kSendSlots < kReceiveSlots && std::ranges::find(free_, c.slot) == free_.end())
+        free_.push_back(c.slot);
+      return;
+    }
+    if (c.kind > kSendToGroup || c.slot >= kSendSlots || c.bytes > kFrameMax ||
+        std::ranges::find(out_, c.slot, &Out::slot) != out_.end())
+      return;
+    std::vector<Name> names{c.peer};
+    if (c.kind == kSendToGroup) names = cab_.board_.manager.members(c.peer);
+    Out& out = out_.emplace_back(Out{c.slot, c.bytes, {}});
+    for (const Name name : names)
+      if (endpoint_of(name) < kNodes && (c.kind != kSendToGroup || name != cab_.name_))
+        out.targets.push_back({name, pairs_[endpoint_of(name)].number(name)});
+  }
+
+  // Nobody waits for processes that are gone. Frames that have left and that all have are over.
+  void finish() {
+    for (Out& out : out_)
+      std::erase_if(out.targets, [&](const Target& target) {
+        return cab_.board_.manager.life(cab_.board_.node, target.to) != Life::there;
+      });
+    std::erase_if(out_, [&](const Out& out) {
+      const bool over = out.targets.empty() && &out != current_;
+      if (over) cab_.processor_.tell({kSent, out.slot, 0, kNobody});
+      return over;
+    });
+  }
+
+  // A frame without an acknowledgement for too long is sent again, with all that follow to the same
+  // processes. The second time something may be stuck.
+  void expire() {
+    const auto late = std::ranges::find_if(out_, [now = now_ns()](const Out& out) {
+      return out.deadline_ns && now >= out.deadline_ns;
+    });
+    if (late == out_.end()) return;
+    again_++;
+    for (Out& out : out_)
+      for (const Target& target : late->targets)
+        if (std::ranges::find(out.targets, target.to, &Target::to) != out.targets.end())
+          out.deadline_ns = 0;
+    if (++late->tries < 2) return;
+    current_ = &*late;
+    way_ = way_to(late->targets[late->tries % late->targets.size()].to);
     look();
   }
-  return kStepNs;
-}
 
-// --- what the node asks for ----------------------------------------------------------------------
+  // --- sending ---------------------------------------------------------------------------------
 
-void Firmware::accept(const Entry& c) {
-  if (c.kind == kPostSlot) {
-    if (c.slot - kSendSlots < kReceiveSlots && std::ranges::find(free_, c.slot) == free_.end())
-      free_.push_back(c.slot);
-    return;
-  }
-  if (c.kind > kSendToGroup || c.slot >= kSendSlots || c.bytes > kFrameMax ||
-      std::ranges::find(out_, c.slot, &Out::slot) != out_.end())
-    return;
-  std::vector<Name> names{c.peer};
-  if (c.kind == kSendToGroup) names = cab_.board_.manager.members(c.peer);
-  Out out{c.slot, c.bytes, {}};
-  for (const Name name : names) {
-    if (endpoint_of(name) >= kNodes || (c.kind == kSendToGroup && name == cab_.name_)) continue;
-    out.targets.push_back({name, pairs_[endpoint_of(name)].number(name)});
-  }
-  out_.push_back(std::move(out));
-}
-
-// Frames that have left and that all have are over.
-void Firmware::finish() {
-  std::erase_if(out_, [&](const Out& out) {
-    const bool over = out.targets.empty() && (out.slot != slot_ || state_ == State::idle);
-    if (over) cab_.processor_.tell({kSent, out.slot, 0, kNobody});
-    return over;
-  });
-}
-
-// Nobody waits for processes that are gone.
-void Firmware::purge(Out* out) {
-  std::erase_if(out->targets, [&](const Target& target) {
-    return cab_.board_.manager.life(cab_.board_.node, target.to) != Life::there;
-  });
-  finish();
-}
-
-Firmware::Out* Firmware::current() {
-  const auto it = std::ranges::find(out_, slot_, &Out::slot);
-  return slot_ == kNoSlot || it == out_.end() ? nullptr : &*it;
-}
-
-// A frame without an acknowledgement for too long is sent again, with all that follow to the same
-// processes. The second time something may be stuck.
-void Firmware::expire() {
-  const uint64_t now = now_ns();
-  const auto late = std::ranges::find_if(
-      out_, [&](const Out& out) { return out.deadline_ns && now >= out.deadline_ns; });
-  if (late == out_.end()) return;
-  again_++;
-  late->tries++;
-  late->deadline_ns = 0;
-  for (Out& out : out_)
-    for (const Target& target : late->targets)
-      if (std::ranges::find(out.targets, target.to, &Target::to) != out.targets.end())
-        out.deadline_ns = 0;
-  if (late->tries < 2) return;
-  slot_ = late->slot;
-  purge(&*late);
-  const Out* const out = current();
-  if (!out) return;
-  way_ = way_to(out->targets[out->tries % out->targets.size()].to);
-  look();
-}
-
-// --- sending ---------------------------------------------------------------------------------
-
-// False: there is nothing to send.
-bool Firmware::prepare() {
-  if (!acks_.empty()) {
-    const Sequence& pair = pairs_[*acks_.begin()];
-    acks_.erase(acks_.begin());
-    slot_ = kNoSlot;
-    build({{pair.from, pair.expected}}, kAck, {});
+  // False: there is nothing to send.
+  bool prepare() {
+    if (!acks_.empty()) {
+      const Sequence& pair = pairs_[*acks_.begin()];
+      acks_.erase(acks_.begin());
+      build({{pair.from, pair.expected}}, kAck, {});
+      return true;
+    }
+    const auto next = std::ranges::find(out_, 0u, &Out::deadline_ns);
+    if (next == out_.end()) return false;
+    current_ = &*next;
+    build(next->targets, kData, cab_.memory_.subspan(slot_at(next->slot), next->bytes));
     return true;
   }
-  const auto next = std::ranges::find_if(out_, [](const Out& out) { return out.deadline_ns == 0; });
-  if (next == out_.end()) return false;
-  slot_ = next->slot;
-  purge(&*next);
-  if (const Out* const out = current())
-    build(out->targets, kData, cab_.memory_.subspan(slot_at(slot_), out->bytes));
-  return true;
-}
 
-// All connections that lead to the receivers, once each.
-void Firmware::build(const std::vector<Target>& targets, FrameKind kind,
-                     std::span<const std::byte> frame) {
-  std::vector<SwitchOutput> tree, ends;
-  for (const Target& target : targets) {
-    way_ = way_to(target.to);
-    for (const SwitchOutput& connection : way_)
-      if (std::ranges::find(tree, connection) == tree.end()) tree.push_back(connection);
-    if (!way_.empty()) ends.push_back(way_.back());
+  // All connections that lead to the receivers, once each.
+  void build(const std::vector<Target>& targets, FrameKind kind, std::span<const std::byte> frame) {
+    std::vector<SwitchOutput> tree;
+    for (const Target& target : targets) {
+      way_ = way_to(target.to);
+      for (const SwitchOutput& connection : way_)
+        if (std::ranges::find(tree, connection) == tree.end()) tree.push_back(connection);
+    }
+    const FrameHeader header{kind, static_cast<uint32_t>(targets.size()), cab_.name_};
+    Bytes data;
+    add_packet(&data,
+               {std::as_bytes(std::span(&header, 1)), std::as_bytes(std::span(targets)), frame});
+    add_command(&data, kCloseEvery);
+    const bool fits = tree.size() * kCommandBytes + data.size() <= kQueueBytes;
+    missing_ = fits ? 0 : tree.size();
+    item_.clear();
+    for (const SwitchOutput& c : tree)
+      add_command(&item_, fits ? kTestOpenRetry : kOpenRetryReply, c.crossbar, c.port);
+    opening_ = fits ? Bytes{} : std::exchange(item_, {});
+    item_.insert(item_.end(), data.begin(), data.end());
+    state_ = State::prepared;
   }
-  const FrameHeader header{kind, static_cast<uint32_t>(targets.size()), cab_.name_};
-  Bytes data;
-  add_packet(&data,
-             {std::as_bytes(std::span(&header, 1)), std::as_bytes(std::span(targets)), frame});
-  add_command(&data, kCloseEvery);
-  const bool fits = tree.size() * kCommandBytes + data.size() <= kQueueBytes;
-  missing_ = fits ? 0 : ends.size();
-  item_.clear();
-  for (const SwitchOutput& c : tree) {
-    const bool is_end = std::ranges::find(ends, c) != ends.end();
-    const Opcode opcode = fits ? kTestOpenRetry : is_end ? kOpenRetryReply : kOpenRetry;
-    add_command(&item_, opcode, c.crossbar, c.port);
+
+  void transmit() {
+    const bool opens = missing_ > 0;
+    enter(opens ? State::opening : State::sending, kWaitNs);
+    cab_.start_out(std::exchange(opens ? opening_ : item_, {}));
   }
-  opening_ = fits ? Bytes{} : std::exchange(item_, {});
-  item_.insert(item_.end(), data.begin(), data.end());
-  state_ = State::prepared;
-}
 
-void Firmware::transmit() {
-  const bool opens = missing_ > 0;
-  enter(opens ? State::opening : State::sending, kWaitNs);
-  cab_.start_out(std::exchange(opens ? opening_ : item_, {}));
-}
-
-void Firmware::replied(const HubReply& reply) {
-  if (state_ == State::looking) judge(reply);
-  if (state_ == State::opening && reply.status & kStatusOpened && --missing_ == 0) transmit();
-}
-
-void Firmware::sent() {
-  state_ = State::idle;
-  Out* const out = current();
-  if (!out) return;
-  if (!reliable_) out->targets.clear();
-  out->deadline_ns = now_ns() + (kAckNs << std::min(out->tries, kDoublingsMax));
-  cab_.processor_.wake_at(out->deadline_ns);
-  finish();
-}
-
-// --- recovery --------------------------------------------------------------------------------
-
-void Firmware::look() {
-  cab_.pending_.clear();
-  at_ = 0;
-  ask();
-}
-
-void Firmware::command_at_hub(Opcode opcode) {
-  Bytes item;
-  for (size_t i = 0; i < at_; i++) add_command(&item, kOpen, way_[i].crossbar, way_[i].port);
-  add_command(&item, opcode, way_[at_].crossbar, way_[at_].port);
-  cab_.steal(std::move(item));
-}
-
-void Firmware::ask() {
-  if (at_ == way_.size()) return give_up();
-  command_at_hub(kStatus);
-  enter(State::looking, kStatusNs);
-}
-
-void Firmware::judge(const HubReply& reply) {
-  if (SwitchOutput{reply.hub, reply.output} != way_[at_]) return;
-  const uint64_t now = now_ns();
-  Seen& seen = seen_[{reply.hub, reply.output}];
-  if (seen.at_ns && seen.status == reply.status && now - seen.at_ns <= kOldNs) {
-    const bool stuck = now - seen.at_ns >= kStuckNs;
-    if (stuck && !(reply.status & kOutputMine)) command_at_hub(kClose), closed_++;
-    if (stuck && !(reply.status & kOutputReady)) command_at_hub(kSetReady), set_++;
-  } else {
-    seen = {reply.status, now};
+  // The frame is no longer being sent. It is sent again after that time, 0: at once, unless all
+  // have it by then.
+  void leave(uint64_t ns) {
+    state_ = State::idle;
+    if (Out* const out = std::exchange(current_, nullptr)) {
+      out->deadline_ns = ns ? now_ns() + ns : 0;
+      if (ns) cab_.processor_.wake_at(out->deadline_ns);
+      if (!reliable_ && (ns || ++out->tries > 2)) out->targets.clear();
+    }
+    finish();
   }
-  at_++;
-  ask();
-}
 
-// Takes down all of its connections; then the queue of the first HUB is empty.
-void Firmware::give_up() {
-  cab_.steal(one_command(kCloseEvery));
-  cab_.ready_ = true;
-  given_up_++;
-  choice_++;
-  state_ = State::idle;
-  Out* const out = current();
-  if (!out) return;
-  out->deadline_ns = 0;
-  if (!reliable_ && ++out->tries > 2) out->targets.clear();
-  finish();
-}
+  // --- recovery --------------------------------------------------------------------------------
 
-// --- receiving -------------------------------------------------------------------------------
+  // Asks all HUBs on the way.
+  void look() {
+    Bytes item;
+    cab_.pending_.clear();
+    for (const SwitchOutput& c : way_) {
+      add_command(&item, kStatus, c.crossbar, c.port);
+      add_command(&item, kOpen, c.crossbar, c.port);
+    }
+    missing_ = way_.size();
+    if (way_.empty()) return give_up();
+    cab_.steal(std::move(item));
+    enter(State::looking, kStatusNs);
+  }
 
-void Firmware::receive() {
-  cab_.has_input_ = false;
-  const bool is_good = !(cab_.in_.control & kFailed) && cab_.in_.checksum == 0;
-  cab_.bad_ += !is_good;
-  const std::span<const std::byte> data =
-      cab_.memory_.subspan(kInputAt, is_good ? std::min(cab_.in_.length, kInputBytes) : 0);
-  FrameHeader header{};
-  if (data.size() >= sizeof(header)) std::memcpy(&header, data.data(), sizeof(header));
-  const size_t front = sizeof(header) + size_t{header.targets} * sizeof(Target);
-  if (front <= data.size() && endpoint_of(header.from) < kNodes) {
-    const std::span<const std::byte> frame = data.subspan(front);
-    for (uint32_t i = 0; i < header.targets; i++) {
+  void judge(const HubReply& reply) {
+    if (std::ranges::find(way_, SwitchOutput{reply.hub, reply.output}) == way_.end()) return;
+    const uint64_t now = now_ns();
+    Seen& seen = seen_[{reply.hub, reply.output}];
+    const auto command = [&](Opcode opcode) {
+      cab_.steal(one_command(opcode, reply.hub, reply.output));
+      return 1;
+    };
+    if (seen.at_ns && seen.status == reply.status && now - seen.at_ns <= kOldNs) {
+      const bool stuck = now - seen.at_ns >= kStuckNs;
+      if (stuck && !(reply.status & kOutputMine)) closed_ += command(kClose);
+      if (stuck && !(reply.status & kOutputReady)) set_ += command(kSetReady);
+    } else {
+      seen = {reply.status, now};
+    }
+    if (--missing_ == 0) give_up();
+  }
+
+  // Takes down all of its connections; then the queue of the first HUB is empty.
+  void give_up() {
+    cab_.steal(one_command(kCloseEvery));
+    cab_.ready_ = true;
+    given_up_++;
+    choice_++;
+    leave(0);
+  }
+
+  // --- receiving -------------------------------------------------------------------------------
+
+  void receive() {
+    cab_.has_input_ = false;
+    const bool is_good = !(cab_.in_.control & kFailed) && cab_.in_.checksum == 0;
+    cab_.bad_ += !is_good;
+    const std::span<const std::byte> data =
+        cab_.memory_.subspan(kInputAt, is_good ? std::min(cab_.in_.length, kInputBytes) : 0);
+    FrameHeader header{};
+    if (data.size() >= sizeof(header)) std::memcpy(&header, data.data(), sizeof(header));
+    const size_t front = sizeof(header) + size_t{header.targets} * sizeof(Target);
+    const bool is_whole = front <= data.size() && endpoint_of(header.from) < kNodes;
+    for (uint32_t i = 0; is_whole && i < header.targets; i++) {
       Target target;
       std::memcpy(&target, &data[sizeof(header) + i * sizeof(target)], sizeof(target));
       if (target.to != cab_.name_) continue;
       if (header.kind == kAck) acknowledged(header.from, target.sequence);
-      if (header.kind == kData && frame.size() <= kFrameMax)
-        take(header.from, target.sequence, frame);
+      if (header.kind == kData) take(header.from, target.sequence, data.subspan(front));
       break;
     }
+    cab_.arm_in(kInputAt, kInputBytes);
   }
-  cab_.arm_in(kInputAt, kInputBytes);
-}
 
-void Firmware::acknowledged(Name from, uint32_t next) {
-  for (Out& out : out_)
-    std::erase_if(out.targets, [&](const Target& target) {
-      return target.to == from && static_cast<int32_t>(next - target.sequence) > 0;
-    });
-  finish();
-}
+  void acknowledged(Name from, uint32_t next) {
+    for (Out& out : out_)
+      std::erase_if(out.targets, [&](const Target& target) {
+        return target.to == from && static_cast<int32_t>(next - target.sequence) > 0;
+      });
+    finish();
+  }
 
-void Firmware::take(Name from, uint32_t sequence, std::span<const std::byte> frame) {
-  if (!reliable_) {
-    deliver(from, frame);
-    return;
+  void take(Name from, uint32_t sequence, std::span<const std::byte> frame) {
+    Sequence& pair = pairs_[endpoint_of(from)];
+    if (frame.size() > kFrameMax || (reliable_ && !pair.hears(from))) return;
+    if (!reliable_ || sequence == pair.expected) {
+      full_ += free_.empty();
+      if (free_.empty()) return;  // a reliable one will come again
+      const uint32_t slot = free_.front();
+      free_.pop_front();
+      std::ranges::copy(frame, cab_.memory_.subspan(slot_at(slot), frame.size()).begin());
+      cab_.processor_.tell({kReceived, slot, static_cast<uint32_t>(frame.size()), from});
+      pair.expected++;
+    }
+    if (reliable_) acks_.insert(endpoint_of(from));
   }
-  Sequence& pair = pairs_[endpoint_of(from)];
-  if (!pair.hears(from)) return;
-  if (sequence == pair.expected) {
-    if (!deliver(from, frame)) return;  // it will come again
-    pair.expected++;
-  }
-  acks_.insert(endpoint_of(from));
-}
 
-bool Firmware::deliver(Name from, std::span<const std::byte> frame) {
-  if (free_.empty()) {
-    full_++;
-    return false;
-  }
-  const uint32_t slot = free_.front();
-  free_.pop_front();
-  std::ranges::copy(frame, cab_.memory_.subspan(slot_at(slot), frame.size()).begin());
-  cab_.processor_.tell({kReceived, slot, static_cast<uint32_t>(frame.size()), from});
-  return true;
+  Cab& cab_;
+  const bool reliable_;
+  std::vector<Sequence> pairs_;  // by node
+  std::list<Out> out_;           // in the order in which they are to be sent
+  std::set<uint32_t> acks_;      // nodes that are owed one
+  std::deque<uint32_t> free_;    // slots for what comes
+  // The item that is being sent.
+  State state_ = State::idle;
+  uint64_t deadline_ns_ = 0;  // of the state
+  Out* current_ = nullptr;    // of which frame; null: an acknowledgement
+  Bytes opening_, item_;      // commands of a circuit; what follows, or the packet
+  size_t missing_ = 0;        // replies
+  std::vector<SwitchOutput> way_;
+  std::map<std::pair<uint32_t, uint32_t>, Seen> seen_;  // by HUB and output
+  uint32_t choice_ = 0;                                 // among ways that are as good
+  unsigned long long again_ = 0, full_ = 0, given_up_ = 0, closed_ = 0, set_ = 0;
+};
+
+std::unique_ptr<Program> make_firmware(Cab& cab, bool reliable) {
+  return std::make_unique<Firmware>(cab, reliable);
 }
 
 }  // namespace torii::nic::nectar

@@ -18,9 +18,9 @@ void add_command(Bytes* to, Opcode opcode, uint32_t hub, uint32_t output) {
     to->push_back(static_cast<std::byte>(value));
 }
 
-Bytes one_command(Opcode opcode) {
+Bytes one_command(Opcode opcode, uint32_t hub, uint32_t output) {
   Bytes out;
-  add_command(&out, opcode);
+  add_command(&out, opcode, hub, output);
   return out;
 }
 
@@ -42,24 +42,15 @@ Item::Item(const Bytes& bytes) {
     std::memcpy(&c, &bytes[at], sizeof(c));
     if (c.opcode < kOpen || c.opcode > kSetReady) break;
     commands.push_back(c);
-    closes |= c.opcode == kCloseEvery;
-    waits |= c.opens_with_retry();
-    tests |= c.opcode == kTestOpenRetry;
+    opcodes |= 1u << c.opcode;
   }
-  if (bytes.size() - at < kFrontBytes || bytes[at] != std::byte{kStartOfPacket}) return;
-  packet.assign(bytes.begin() + static_cast<ptrdiff_t>(at), bytes.end());
-  const size_t most = packet.size() - kFrontBytes;
-  data_bytes = std::min<size_t>(load_little<uint16_t>(&packet[1]), most);
-  closes |= most - data_bytes >= kCommandBytes &&
-            packet[kFrontBytes + data_bytes] == std::byte{kCloseEvery};
-}
-
-Bytes Item::bytes() const {
-  Bytes out;
-  for (const HubCommand& c : commands)
-    add_command(&out, static_cast<Opcode>(c.opcode), c.hub, c.output);
-  out.insert(out.end(), packet.begin(), packet.end());
-  return out;
+  has_packet = bytes.size() - at >= kFrontBytes && bytes[at] == std::byte{kStartOfPacket};
+  if (!has_packet) return;
+  const auto all = std::span(bytes).subspan(at + kFrontBytes);
+  data = all.first(std::min<size_t>(load_little<uint16_t>(&bytes[at + 1]), all.size()));
+  const auto behind = all.subspan(data.size());
+  if (behind.size() >= kCommandBytes && behind[0] == std::byte{kCloseEvery})
+    opcodes |= 1u << kCloseEvery;
 }
 
 bool is_signal(const Bytes& bytes, Opcode opcode) {
@@ -75,6 +66,9 @@ HubReply reply_of(const Bytes& bytes) {
 
 namespace {
 
+// Commands that wait until the output is free, a bit each.
+constexpr uint32_t kRetries = 1u << kOpenRetry | 1u << kOpenRetryReply | 1u << kTestOpenRetry;
+
 class Hub final : public Switch {
  public:
   Hub(Engine& engine, unsigned number, const CrossbarOptions& options)
@@ -85,9 +79,8 @@ class Hub final : public Switch {
   void link_arrive(Link& link, Packet&& packet) override;
   void link_ready(Link&) override { serve_all(); }
   void link_down(Link& link, std::vector<Packet>&& unsent) override {
-    Port& port = ports_[link.source_port()];
-    port.holder = port.locker = kNobodyHas;
-    port.ready = true;
+    ports_[link.source_port()].close();
+    ports_[link.source_port()].ready = true;
     take_down(link.source_port());
     on_down(link, std::move(unsent));
   }
@@ -95,54 +88,56 @@ class Hub final : public Switch {
  private:
   static constexpr uint64_t kCycleNs = 70;  // of the controller: one command
   static constexpr uint64_t kPassNs = 350;  // of a byte, over a connection that is there
-  static constexpr unsigned kNobodyHas = ~0u;
+  static constexpr unsigned kNobody = ~0u;
   struct Waiting {
     Packet packet;
-    Item item;
     uint64_t ready_ns = 0;  // then it passes; 0: its commands have not been carried out
   };
   struct Port {
     Link* out = nullptr;
     std::deque<Waiting> queue;
-    unsigned holder = kNobodyHas;  // the input that is connected to this output
-    unsigned locker = kNobodyHas;
-    bool ready = true;  // the input behind this output has room for a packet
+    unsigned owner = kNobody;   // the input that has locked this output, or is connected to it
+    bool is_connected = false;  // it is
+    bool ready = true;          // the input behind this output has room for a packet
     uint8_t passed = 0;
+
+    bool works() const { return out && !out->down(); }
+    bool is_free(unsigned in) const { return owner == kNobody || owner == in; }
+    void close() {
+      owner = kNobody;
+      is_connected = false;
+    }
   };
 
-  bool exists(unsigned output) const {
-    return output < ports_.size() && ports_[output].out && !ports_[output].out->down();
-  }
-  bool is_free(unsigned in, unsigned output) const {
-    const Port& port = ports_[output];
-    return (port.holder == kNobodyHas || port.holder == in) &&
-           (port.locker == kNobodyHas || port.locker == in);
-  }
-  std::vector<unsigned> outputs_of(unsigned in) const {
-    std::vector<unsigned> out;
-    for (unsigned output = 0; output < ports_.size(); output++)
-      if (ports_[output].holder == in && exists(output)) out.push_back(output);
+  std::vector<Port*> outputs_of(unsigned in) {
+    std::vector<Port*> out;
+    for (Port& port : ports_)
+      if (port.owner == in && port.is_connected && port.works()) out.push_back(&port);
     return out;
   }
   // On behalf of the process whose packet that is.
-  void steal(unsigned output, Bytes bytes, Packet packet = {}) {
-    if (!exists(output)) return;
+  static void steal(const Port& output, Bytes bytes, Packet packet = {}) {
+    if (!output.works()) return;
     packet.bytes = std::move(bytes);
     seal(packet);
-    ports_[output].out->steal(std::move(packet));
+    output.out->steal(std::move(packet));
   }
-  void lose(unsigned in, const Item& item) {
+  void lose(unsigned in, const Bytes& bytes) {
     dropped_++;
-    if (!item.packet.empty()) steal(in, one_command(kReadySignal));
+    if (Item(bytes).has_packet) steal(ports_[in], one_command(kReadySignal));
   }
-  void tell(unsigned in, unsigned output, uint32_t more);
-  void release(unsigned in);
+  void tell(unsigned in, const HubCommand& c);
+  void release(unsigned in) {
+    for (Port& port : ports_)
+      if (port.owner == in) port.close();
+  }
   // With all that waits there.
   void take_down(unsigned in) {
-    for (const Waiting& waiting : std::exchange(ports_[in].queue, {})) lose(in, waiting.item);
+    for (const Waiting& waiting : std::exchange(ports_[in].queue, {}))
+      lose(in, waiting.packet.bytes);
     release(in);
   }
-  uint64_t carry_out(unsigned in, Item* item);
+  uint64_t carry_out(unsigned in, Bytes* bytes);
   bool pass(unsigned in);
   void serve(unsigned in) {
     while (!ports_[in].queue.empty() && pass(in)) continue;
@@ -164,94 +159,91 @@ class Hub final : public Switch {
 
 void Hub::link_arrive(Link& link, Packet&& packet) {
   const unsigned in = link.target_port();
+  Port& port = ports_[in];
   link.release();
   packets_++;
   if (is_signal(packet.bytes, kReadySignal)) {
-    ports_[in].ready = true;
+    port.ready = true;
     return serve_all();
   }
   if (is_signal(packet.bytes, kReply)) {  // back over the connection that leads there
-    const unsigned back = ports_[in].holder;
-    dropped_ += back == kNobodyHas;
-    return steal(back, packet.bytes, packet);
+    dropped_ += !port.is_connected;
+    if (port.is_connected) steal(ports_[port.owner], packet.bytes, packet);
+    return;
   }
-  Item item(packet.bytes);
-  if (!item.waits && item.packet.empty()) {
+  const Item item(packet.bytes);
+  if (!item.has_packet && !(item.opcodes & kRetries)) {
     dropped_ += item.commands.empty();
-    carry_out(in, &item);
-    for (const unsigned output : outputs_of(in))
-      if (!item.commands.empty()) steal(output, item.bytes(), packet);
-    if (item.closes) take_down(in);
+    carry_out(in, &packet.bytes);
+    for (const Port* const output : outputs_of(in))
+      if (!packet.bytes.empty()) steal(*output, packet.bytes, packet);
+    if (item.has(kCloseEvery) && !packet.bytes.empty()) take_down(in);
     return serve_all();
   }
-  std::deque<Waiting>& queue = ports_[in].queue;
   const bool is_long = packet.bytes.size() > kQueueBytes;
-  queue.push_back({std::move(packet), std::move(item)});
-  const Waiting& last = queue.back();
-  if (queue.size() == 1 && !(last.item.tests && is_long)) serve(in);
+  port.queue.push_back({std::move(packet)});
+  const Waiting& last = port.queue.back();
+  if (port.queue.size() == 1 && !(item.has(kTestOpenRetry) && is_long)) serve(in);
   // A packet that is switched as such is stored, as is an item that has to wait; others only pass.
-  if (last.ready_ns || (!is_long && queue.size() <= 2)) return;
-  lose(in, last.item);
-  queue.pop_back();
+  if (last.ready_ns || (!is_long && port.queue.size() <= 2)) return;
+  lose(in, last.packet.bytes);
+  port.queue.pop_back();
 }
 
-void Hub::tell(unsigned in, unsigned output, uint32_t more) {
-  const Port& port = ports_[output];
-  Bytes bytes;
-  add_command(&bytes, kReply, number_, output);
+void Hub::tell(unsigned in, const HubCommand& c) {
+  const Port& port = ports_[c.output];
+  Bytes bytes = one_command(kReply, number_, c.output);
   bytes.resize(kCommandBytes + sizeof(uint32_t));
   store_little(&bytes[kCommandBytes],
-               more | (port.ready ? uint32_t{kOutputReady} : 0) |
-                   (is_free(in, output) ? uint32_t{kOutputMine} : 0) |
-                   (port.holder == kNobodyHas ? 0 : (port.holder + 1) << kHolderShift) |
+               (c.opcode == kStatus ? 0 : uint32_t{kStatusOpened}) |
+                   (port.ready ? uint32_t{kOutputReady} : 0) |
+                   (port.is_free(in) ? uint32_t{kOutputMine} : 0) |
+                   (port.is_connected ? (port.owner + 1) << kHolderShift : 0) |
                    uint32_t{port.passed} << kPassedShift);
-  steal(in, std::move(bytes));
-}
-
-void Hub::release(unsigned in) {
-  for (Port& port : ports_) {
-    if (port.holder == in) port.holder = kNobodyHas;
-    if (port.locker == in) port.locker = kNobodyHas;
-  }
+  steal(ports_[in], std::move(bytes));
 }
 
 // Carries out the commands for this HUB, all of them or, as long as one has to wait, none, and
 // removes them. Returns when what is left can pass; 0: it waits.
-uint64_t Hub::carry_out(unsigned in, Item* item) {
-  const auto is_for_us = [&](const HubCommand& c) { return c.hub == number_ && exists(c.output); };
-  for (const HubCommand& c : item->commands)
-    if (is_for_us(c) && c.opens_with_retry() &&
-        (!is_free(in, c.output) || (c.opcode == kTestOpenRetry && !ports_[c.output].ready)))
+uint64_t Hub::carry_out(unsigned in, Bytes* bytes) {
+  const Item item(*bytes);
+  std::vector<HubCommand> own;
+  Bytes rest;
+  for (const HubCommand& c : item.commands) {
+    if (c.hub != number_) add_command(&rest, static_cast<Opcode>(c.opcode), c.hub, c.output);
+    if (c.hub != number_ || c.output >= ports_.size() || !ports_[c.output].works()) continue;
+    const Port& port = ports_[c.output];
+    if (kRetries >> c.opcode & 1 &&
+        (!port.is_free(in) || (c.opcode == kTestOpenRetry && !port.ready)))
       return 0;
+    own.push_back(c);
+  }
   const uint64_t now = engine_.now_ns();
   uint64_t ready_ns = now + kPassNs;
-  for (const HubCommand& c : item->commands) {
-    if (!is_for_us(c)) continue;
+  for (const HubCommand& c : own) {
     Port& port = ports_[c.output];
-    if (c.opcode == kOpen && !is_free(in, c.output)) {  // what follows was for those behind it
-      lose(in, *item);
-      *item = {};
+    if (c.opcode == kOpen && !port.is_free(in)) {  // what follows was for those behind it
+      lose(in, *bytes);
+      bytes->clear();
       return ready_ns;
     }
-    if (c.opcode == kOpen || c.opens_with_retry()) {
-      port.holder = in;
+    if (c.opcode == kOpen || kRetries >> c.opcode & 1) {
+      port.owner = in;
+      port.is_connected = true;
       next_ = (in + 1) % static_cast<unsigned>(ports_.size());
       controller_ns_ = std::max(now, controller_ns_) + kCycleNs;
       ready_ns = controller_ns_ - kCycleNs + options_.latency_ns;
-    } else if (c.opcode == kLock && is_free(in, c.output)) {
-      port.locker = in;
-    } else if (c.opcode == kClose) {
-      port.holder = port.locker = kNobodyHas;
-    } else if (c.opcode == kSetReady) {
-      port.ready = true;
     }
+    if (c.opcode == kStatus || c.opcode == kOpenRetryReply)
+      engine_.at(ready_ns, [this, in, c] { tell(in, c); });
+    if (c.opcode == kLock && port.is_free(in)) port.owner = in;
+    if (c.opcode == kClose) port.close();
+    if (c.opcode == kSetReady) port.ready = true;
   }
-  for (const HubCommand& c : item->commands)
-    if (is_for_us(c) && (c.opcode == kStatus || c.opcode == kOpenRetryReply))
-      engine_.at(ready_ns, [this, in, c] {
-        tell(in, c.output, c.opcode == kStatus ? 0 : uint32_t{kStatusOpened});
-      });
-  std::erase_if(item->commands, [&](const HubCommand& c) { return c.hub == number_; });
+  rest.insert(rest.end(),
+              bytes->begin() + static_cast<ptrdiff_t>(item.commands.size() * kCommandBytes),
+              bytes->end());
+  *bytes = std::move(rest);
   return ready_ns;
 }
 
@@ -259,32 +251,31 @@ uint64_t Hub::carry_out(unsigned in, Item* item) {
 bool Hub::pass(unsigned in) {
   Waiting& head = ports_[in].queue.front();
   if (!head.ready_ns) {
-    head.ready_ns = carry_out(in, &head.item);
+    head.ready_ns = carry_out(in, &head.packet.bytes);
     if (head.ready_ns) engine_.at(head.ready_ns, [this, in] { serve(in); });
     return false;
   }
   if (head.ready_ns > engine_.now_ns()) return false;
-  head.packet.bytes = head.item.bytes();
   const bool is_over = head.packet.bytes.empty();  // all of it was for this HUB
-  const std::vector<unsigned> outputs = outputs_of(in);
-  for (const unsigned output : outputs)
-    if (!is_over && !ports_[output].out->ready()) return false;
-  Waiting first = std::move(head);
+  const std::vector<Port*> outputs = is_over ? std::vector<Port*>{} : outputs_of(in);
+  for (const Port* const output : outputs)
+    if (!output->out->ready()) return false;
+  Packet first = std::move(head.packet);
   ports_[in].queue.pop_front();
-  if (is_over || outputs.empty()) {
-    if (!is_over) lose(in, first.item);
+  if (outputs.empty()) {
+    if (!is_over) lose(in, first.bytes);
     return true;
   }
-  const bool has_packet = !first.item.packet.empty();
-  seal(first.packet);
-  for (const unsigned output : outputs) {
-    ports_[output].ready &= !has_packet;
-    ports_[output].passed++;
-    ports_[output].out->send(Packet(first.packet));
+  const Item item(first.bytes);
+  seal(first);
+  for (Port* const output : outputs) {
+    output->ready &= !item.has_packet;
+    output->passed++;
+    output->out->send(Packet(first));
   }
-  if (has_packet) steal(in, one_command(kReadySignal));
-  if (first.item.closes)
-    engine_.at(std::max(first.packet.tail_ns, engine_.now_ns()), [this, in] {
+  if (item.has_packet) steal(ports_[in], one_command(kReadySignal));
+  if (item.has(kCloseEvery))
+    engine_.at(std::max(first.tail_ns, engine_.now_ns()), [this, in] {
       release(in);
       serve_all();
     });

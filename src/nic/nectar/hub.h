@@ -25,32 +25,25 @@ using Bytes = std::vector<std::byte>;
 
 struct HubCommand {
   uint8_t opcode, hub, output;
-  bool opens_with_retry() const { return opcode >= kOpenRetry && opcode <= kTestOpenRetry; }
 };
 static_assert(sizeof(HubCommand) == kCommandBytes);
 void add_command(Bytes* to, Opcode opcode, uint32_t hub = kEveryHub, uint32_t output = 0);
-Bytes one_command(Opcode opcode);
+Bytes one_command(Opcode opcode, uint32_t hub = kEveryHub, uint32_t output = 0);
 // Appends a packet of these parts and their checksum.
 void add_packet(Bytes* to, std::initializer_list<std::span<const std::byte>> parts);
 
 inline constexpr size_t kFrontBytes = 3;  // before the data of a packet
 inline constexpr size_t kSumBytes = 4;    // at their end
 
-// The parts of an item. All is inside, whatever the bytes are.
+// The parts of an item, which has to outlive this. All is inside, whatever the bytes are.
 struct Item {
-  Item() = default;
   explicit Item(const Bytes& bytes);
-  Bytes bytes() const;
-  std::span<const std::byte> data() const {
-    return std::span(packet).subspan(kFrontBytes, data_bytes);
-  }
+  bool has(Opcode opcode) const { return opcodes >> opcode & 1; }
 
   std::vector<HubCommand> commands;  // in front
-  Bytes packet;                      // from its start on, and what follows; empty: there is none
-  size_t data_bytes = 0;             // of the packet
-  bool closes = false;               // it has the command that closes all
-  bool waits = false;                // it has a command that opens with retry
-  bool tests = false;                // and that waits for a ready bit: it is switched as a packet
+  uint32_t opcodes = 0;              // of these and of one behind the packet, a bit each
+  bool has_packet = false;
+  std::span<const std::byte> data;  // of the packet, with their checksum
 };
 
 // An answer of a HUB.

@@ -5,11 +5,8 @@
 #pragma once
 
 #include <deque>
-#include <map>
 #include <memory>
-#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "nic/model.h"
@@ -21,12 +18,19 @@ namespace torii::nic::nectar {
 
 inline constexpr uint64_t kStepNs = 1000;  // of the firmware; an assumption
 
-class Firmware;
+// What runs on a board: a state machine.
+class Program {
+ public:
+  virtual ~Program() = default;
+  virtual uint64_t step() = 0;  // as of Processor
+  virtual void replied(const HubReply& reply) = 0;
+  virtual bool idle() const = 0;  // nothing that the node has asked for is still to leave
+  virtual std::string report() const = 0;
+};
 
 class Cab final : public Model {
  public:
   explicit Cab(const Board& board);
-  ~Cab() override;
 
   void open(unsigned context, Name name, uint64_t shared_address) override;
   bool idle(unsigned context) const override;
@@ -36,10 +40,7 @@ class Cab final : public Model {
   Status control(unsigned context, const Control& in, Control* out) override;
   void arrive(Packet&& packet) override;
   void port_ready() override;
-  void port_down() override {
-    sending_ = false;
-    processor_.wake();
-  }
+  void port_down() override { port_ready(); }
   std::string report() const override;
 
  private:
@@ -48,7 +49,7 @@ class Cab final : public Model {
     uint32_t address, length, control, checksum;
   };
 
-  bool in_data_ram(uint32_t at, uint64_t bytes) const {
+  static bool in_data_ram(uint32_t at, uint64_t bytes) {
     return at >= kDataRam && at - kDataRam <= kDataBytes && bytes <= kDataBytes - (at - kDataRam);
   }
   bool may(uint32_t at, uint8_t right);
@@ -85,91 +86,17 @@ class Cab final : public Model {
                &vme_ = regs_.channels[kVme];
   Name name_ = kNobody;
   Processor<Shared> processor_;
-  std::unique_ptr<Firmware> firmware_;  // null: it does not run
-  bool ready_ = true;                   // the HUB has room for a packet
-  Bytes pending_;                       // to be sent
-  bool sending_ = false;                // and one is
-  Item queue_;                          // the input queue has room for one packet
-  bool armed_ = false, has_input_ = false, moving_ = false;
+  std::unique_ptr<Program> firmware_;  // null: it does not run
+  bool ready_ = true;                  // the HUB has room for a packet
+  Bytes pending_;                      // to be sent
+  bool sending_ = false;               // and one is
+  Bytes queue_;                        // the input queue has room for one packet
+  std::span<std::byte> input_;         // where its data go: the channel is armed; null: it is not
+  bool has_input_ = false, moving_ = false;
   unsigned long long packets_out_ = 0, packets_in_ = 0, bad_ = 0, lost_ = 0, faults_ = 0;
 };
 
-// The firmware: a state machine on the board. See firmware.cc.
-class Firmware {
- public:
-  Firmware(Cab& cab, bool reliable) : cab_(cab), reliable_(reliable), pairs_(kNodes) {
-    cab_.arm_in(kInputAt, kInputBytes);
-  }
-  uint64_t step();
-  void replied(const HubReply& reply);
-  // Nothing that the node has asked for is still to leave.
-  bool idle() const { return out_.empty() && state_ == State::idle; }
-  std::string report() const;
-
- private:
-  enum class State { idle, prepared, opening, sending, looking };
-  enum FrameKind : uint32_t { kData, kAck };
-  struct Target {
-    Name to;
-    uint32_t sequence;  // of an acknowledgement: the next one that is wanted
-  };
-  struct Out {
-    uint32_t slot, bytes;
-    std::vector<Target> targets;  // that have still to acknowledge it
-    uint64_t deadline_ns = 0;     // 0: it is to be sent
-    unsigned tries = 0;
-  };
-  struct Seen {
-    uint32_t status = 0;
-    uint64_t at_ns = 0;
-  };
-  static constexpr uint32_t kNoSlot = ~0u;
-
-  uint64_t now_ns() const { return cab_.board_.engine.now_ns(); }
-  void enter(State state, uint64_t at_most_ns);
-  void accept(const Entry& command);
-  void finish();
-  void purge(Out* out);
-  void expire();
-  std::vector<SwitchOutput> way_to(Name to) {
-    return cab_.board_.manager.way(cab_.board_.node, endpoint_of(to), choice_);
-  }
-  bool prepare();
-  void build(const std::vector<Target>& targets, FrameKind kind, std::span<const std::byte> frame);
-  void transmit();
-  void sent();
-  Out* current();
-  // Recovery.
-  void look();
-  void ask();
-  void command_at_hub(Opcode opcode);
-  void judge(const HubReply& reply);
-  void give_up();
-  // Receiving.
-  void receive();
-  void acknowledged(Name from, uint32_t next);
-  void take(Name from, uint32_t sequence, std::span<const std::byte> frame);
-  bool deliver(Name from, std::span<const std::byte> frame);
-
-  Cab& cab_;
-  const bool reliable_;
-  std::vector<Sequence> pairs_;  // by node
-  std::deque<Out> out_;          // in the order in which they are to be sent
-  std::set<uint32_t> acks_;      // nodes that are owed one
-  std::deque<uint32_t> free_;    // slots for what comes
-  // The item that is being sent.
-  State state_ = State::idle;
-  uint64_t deadline_ns_ = 0;  // of the state
-  uint32_t slot_ = kNoSlot;   // of which frame; kNoSlot: an acknowledgement
-  Bytes opening_, item_;      // commands of a circuit; what follows, or the packet
-  size_t missing_ = 0;        // replies
-  std::vector<SwitchOutput> way_;
-  size_t at_ = 0;                                       // on the way: the HUB that is asked
-  std::map<std::pair<uint32_t, uint32_t>, Seen> seen_;  // by HUB and output
-  uint32_t choice_ = 0;                                 // among ways that are as good
-  unsigned long long again_ = 0, full_ = 0, given_up_ = 0, closed_ = 0, set_ = 0;
-};
-
+std::unique_ptr<Program> make_firmware(Cab& cab, bool reliable);
 std::unique_ptr<Model> make_model(const Board& board);
 
 // 100 Mbit/s a fibre; HUBs of 16 ports that take 700 ns to set up a connection and pass the first

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "nic/mmu.h"
 #include "nic/model.h"
 #include "nic/sci/regs.h"
 
@@ -54,149 +55,154 @@ class SciCard final : public Model {
   uint32_t bus_read(unsigned context, uint32_t at) override;
   Status control(unsigned context, const nic::Control& in, nic::Control* out) override;
   void arrive(Packet&& packet) override;
-  void port_ready() override;
+  void port_ready() override {
+    is_down_ = false;
+    pump();
+  }
   void port_down() override;
   std::string report() const override;
 
  private:
   using Bytes = std::vector<std::byte>;
-  static constexpr unsigned kStore = kVis;  // beside the VIs: whose request it is
-  static constexpr uint32_t kNumbers = 64;  // of one node that may be under way
+  enum Channel : uint8_t { kRequests, kResponses, kEchoes };  // none waits for another one
+  static constexpr uint64_t kBytesOfProcess = uint64_t{kPages} * kPageBytes;  // upstream
+  static constexpr uint32_t kEntered = 8;  // beside PageRights, and of each page downstream
 
-  struct Store {  // or barrier, or doorbell
-    enum class Kind : uint8_t { data, barrier, doorbell } kind = Kind::data;
-    uint64_t ready_ns = 0;
-    uint32_t node = 0, address = 0;  // of a doorbell: VI, address
-    Bytes data;
-  };
   struct Job {  // a descriptor
     uint32_t at = 0;
-    bool is_checked = false;  // by the kernel driver: the tags do not count
-    bool is_loaded = false, is_fetching = false;
-    Descriptor d{};
+    Descriptor d{};  // without segments until it is loaded; the kernel driver's has some
+    bool is_fetching = false;
     uint32_t cut = 0;  // bytes for which requests were made
     uint32_t out = 0;  // requests and stores to memory here that are under way
     uint32_t status = 0;
-    Bytes data;  // fetched, from `cut` on
+    Bytes data{};  // fetched, from `cut` on
   };
   struct Vi {
-    std::deque<Job> jobs;  // the first one is under way
-    uint64_t serial = 0;   // of that; 0: none has begun
+    unsigned context = 0, number = 0;
+    std::deque<Job> jobs{};  // the first one is under way
+    uint64_t serial = 0;     // of that; 0: none has begun
     bool is_broken = false;
+  };
+  struct Store {  // without data a barrier
+    Header header{};
+    Bytes data{};
+    Vi* vi = nullptr;  // of a barrier: what is to be posted behind it
+    Job job{};
+    uint64_t ready_ns = 0;
   };
   struct Process {
     Name name = kNobody;
     uint64_t shared = 0;
-    uint32_t tag = 0;
     uint32_t cause = 0, mask = 0;
     std::deque<Store> stores;
     uint32_t stores_out = 0;  // requests of stores under way
     uint32_t queue = 0, entries = 0, completions = 0;
     std::array<Vi, kVis> vis;
   };
-  struct Upstream {
-    uint64_t address = 0;
-    uint32_t rights = 0, tag = 0;  // 0: not valid
-  };
-  struct Downstream {
-    uint32_t tag = 0, node = 0, address = 0;  // 0: not valid
-  };
-  struct Kept {  // with a packet that waits to be sent, or for its echo
-    bool is_queued = false;
-    uint64_t serial = 0;   // of its use; 0: it is free
-    uint64_t attempt = 0;  // to send it
-    Header header{};       // of the request
-    Bytes packet;
-  };
-  struct Request : Kept {  // of this card
-    unsigned context = 0, vi = kStore;
+  struct Owner {  // of a request of this card
+    unsigned context = 0;
     Name name = kNobody;
+    Vi* vi = nullptr;     // null: it is a store
     uint64_t job = 0;     // its serial
     uint32_t offset = 0;  // in it
   };
-  struct Served : Kept {  // a request of another card, until its response has arrived
-    Bytes data;
-    std::shared_ptr<Flight> flight;
+  // Of a request of this card until its response, of another card's until its response's echo.
+  struct Buffer {
+    uint64_t serial = 0;  // of its use; 0: it is free
+    uint64_t due_ns = 0;  // when it is sent again; 0: it was not sent
+    bool is_queued = false;
+    Header header{};                 // of the request
+    uint32_t node = 0;               // the other one
+    Bytes bytes;                     // the packet; of another card's request first its data
+    Owner owner;                     // nobody, of another card's
+    std::shared_ptr<Flight> flight;  // of another card's request, until it is done
   };
   struct Node {
-    uint32_t next = 1;                      // number of the next request there
-    std::array<uint32_t, kNumbers> seen{};  // of its requests: by the number's last bits
-  };
-  struct Refused {
-    uint32_t node;
-    uint64_t until_ns;
+    uint32_t next = 1;  // number of the next request there
+    // Of its requests the last one, by its buffer there: numbers grow, so that none is done twice.
+    std::array<uint32_t, kBuffersMax> seen{};
+    uint64_t refused = 0;   // serial of the first `busy` in a row
+    uint64_t until_ns = 0;  // then a buffer is no longer kept for it
   };
 
   // card.cc
   bool is_there(unsigned context, Name name) const { return processes_[context].name == name; }
   void raise(unsigned context, uint32_t cause);  // 0: those that were raised before
+  void refuse(unsigned context) {                // a store
+    bad_stores_++;
+    raise(context, kCauseRefused);
+  }
   void store(unsigned context, uint32_t at, std::span<const std::byte> bytes);
   void add_store(unsigned context, Store store);
   Status export_pages(unsigned context, const nic::Control& in);
   Status import_pages(unsigned context, const nic::Control& in);
   Status transfer(unsigned context, const nic::Control& in);
-  bool owns(unsigned context, uint64_t address, uint64_t bytes, uint64_t each) const;
-  void pump_later(uint64_t ns);
-  // As those of the bus; one that fails is tried again.
-  void read_host(unsigned channel, uint64_t address, size_t bytes, Bus::ReadDone done,
-                 unsigned tries = 0);
-  void write_host(uint64_t address, Bytes bytes, Bus::WriteDone done, unsigned tries = 0);
+  // Moves by that function of the bus; what fails is tried again.
+  static constexpr unsigned kTriesMax = 4;
+  template <auto move, typename What, typename Done>
+  void move_host(unsigned channel, uint64_t address, const What& what, const Done& done,
+                 unsigned tries = 0) {
+    (board_.bus.*move)(channel, address, what, [=, this](Status status, auto... data) {
+      if (status == Status::io_error && tries < kTriesMax)
+        return move_host<move>(channel, address, what, done, tries + 1);
+      done(status, data...);
+    });
+  }
 
   // ring.cc
   void pump();
   bool issue_store(unsigned context);
-  bool may_send(uint32_t node) const;
-  static Request make_request(unsigned context, Command command, uint32_t node, uint32_t address);
-  void start(Request request, std::span<const std::byte> data);
-  Kept& kept(unsigned channel, unsigned i);
-  void queue(unsigned channel, unsigned i);
-  void send_kept(unsigned channel);
-  void look_after(unsigned channel, unsigned i, uint64_t attempt);
-  void end_request(unsigned i, Result result, std::span<const std::byte> data = {});
-  void take_echo(const Header& header);
+  std::span<Buffer> buffers(Channel channel) {
+    return std::span(buffers_).subspan(channel * kBuffersMax, kBuffersMax);
+  }
+  size_t channel_of(const Buffer& buffer) const {
+    return static_cast<size_t>(&buffer - buffers_.data()) / kBuffersMax;
+  }
+  Buffer& take_buffer(Channel channel, const Header& header, uint32_t node);
+  void start(const Owner& owner, Header header, std::span<const std::byte> data);
+  void queue(Buffer& buffer);
+  void send_queued(Channel channel);
+  void look_after(Buffer& buffer, uint64_t ns);
+  void watch();
+  void end(Buffer& buffer, Result result, std::span<const std::byte> data = {});
   void take_request(const Header& header, std::span<const std::byte> data, Packet&& packet);
-  Served* find_served(const Header& header);
+  Buffer* find_served(const Header& header);
   bool admits(uint32_t node);
-  void serve(unsigned i);
-  void respond(unsigned i, Result result, std::span<const std::byte> data = {});
+  void serve(Buffer& served);
+  void respond(Buffer& served, Result result, std::span<const std::byte> data = {});
   void echo(const Header& to, Result result);
 
   // dma.cc
-  void post(unsigned context, unsigned vi, Job job);
-  void begin(unsigned context, unsigned vi);
-  void check(unsigned context, Job& job);
-  void fetch(unsigned context, unsigned vi);
-  bool issue_part(unsigned context, unsigned vi);
-  void end_part(const Request& request, Result result, std::span<const std::byte> data);
-  void settle(unsigned context, unsigned vi);
-  void advance(unsigned context, unsigned vi);
-  void complete(unsigned context, unsigned vi);
-  Job* find_job(unsigned context, unsigned vi, uint64_t serial);
-  bool is_its(unsigned context, bool is_checked, uint32_t tag) const;
-  bool translate(unsigned context, bool is_checked, uint64_t local, uint64_t* address) const;
-  const Downstream* import_of(unsigned context, bool is_checked, uint64_t remote) const;
+  bool translate(unsigned context, uint64_t local, uint64_t* address) const;
+  bool find_import(unsigned context, uint64_t remote, Header* target) const;
+  template <typename Then>
+  auto under_way(Vi& vi, Then then);
+  void post(Vi& vi, Job job);
+  void begin(Vi& vi);
+  void check(const Vi& vi, Job& job);
+  void fetch(Vi& vi);
+  bool issue_part(Vi& vi);
+  void end_part(const Buffer& request, Result result, std::span<const std::byte> data);
+  void settle(Vi& vi);
 
   const Board board_;
   const unsigned reader_, server_, writer_;  // DMA channels
   uint32_t personality_ = kCombined;
   std::vector<Process> processes_;
-  std::vector<Upstream> upstream_;
-  std::vector<Downstream> downstream_;
+  // A slot is a process's, and so are all tags in it.
+  Mmu upstream_, downstream_;
   std::vector<Node> nodes_;
-  uint32_t tags_ = 0;
   uint64_t serials_ = 0;
 
-  std::array<Request, kBuffersMax> requests_;
-  std::array<Served, kBuffersMax> served_;
-  uint32_t request_buffers_ = kBuffersMax, served_buffers_ = kBuffersMax;
-  std::array<std::deque<unsigned>, 2> queues_;  // by channel, of requests and responses
+  std::array<Buffer, 2 * kBuffersMax> buffers_;  // those of requests come first
+  std::array<unsigned, 2> used_{}, limits_{kBuffersMax, kBuffersMax};  // of these, by channel
+  std::array<std::deque<Buffer*>, 2> queues_;                          // of these, by channel
   std::deque<Bytes> echoes_;
-  std::deque<Refused> refused_;  // nodes that were told `busy`, in that order
-  unsigned turn_ = 0;            // of the stores and VIs of all processes
-  bool is_down_ = false;
+  unsigned turn_ = 0;                           // of the stores and VIs of all processes
+  bool is_down_ = false, is_watching_ = false;  // an event will watch()
 
-  uint64_t requests_out_ = 0, requests_in_ = 0, busy_ = 0, repeated_ = 0, bad_crc_ = 0;
-  uint64_t bad_stores_ = 0, bad_descriptors_ = 0, bad_requests_ = 0;
+  unsigned long long requests_out_ = 0, requests_in_ = 0, busy_ = 0, repeated_ = 0, bad_crc_ = 0,
+                     bad_stores_ = 0, bad_descriptors_ = 0, bad_requests_ = 0;
 };
 
 }  // namespace torii::nic::sci

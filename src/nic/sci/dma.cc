@@ -13,224 +13,184 @@ constexpr uint32_t kFetched = 512;  // bytes of a write, ahead of the ring
 
 }  // namespace
 
-// The descriptor under way, if it is still that one.
-SciCard::Job* SciCard::find_job(unsigned context, unsigned vi, uint64_t serial) {
-  Vi& owner = processes_[context].vis[vi];
-  return owner.serial == serial ? &owner.jobs.front() : nullptr;
-}
-
 // --- tables ----------------------------------------------------------------------------------
 
-bool SciCard::is_its(unsigned context, bool is_checked, uint32_t tag) const {
-  return tag != 0 && (is_checked || tag == processes_[context].tag);
+bool SciCard::translate(unsigned context, uint64_t local, uint64_t* address) const {
+  return upstream_.find(context, local - upstream_at(context, 0), kEntered, address);
 }
 
-bool SciCard::translate(unsigned context, bool is_checked, uint64_t local,
-                        uint64_t* address) const {
-  const uint64_t page = local / kPageBytes;
-  if (page >= upstream_.size()) return false;
-  *address = upstream_[page].address + local % kPageBytes;
-  return is_its(context, is_checked, upstream_[page].tag);
-}
-
-const SciCard::Downstream* SciCard::import_of(unsigned context, bool is_checked,
-                                              uint64_t remote) const {
-  const uint64_t page = remote / kWindowPageBytes;
-  if (page >= downstream_.size()) return nullptr;
-  return is_its(context, is_checked, downstream_[page].tag) ? &downstream_[page] : nullptr;
+bool SciCard::find_import(unsigned context, uint64_t remote, Header* target) const {
+  uint64_t place;
+  const uint64_t at = remote - context * uint64_t{kWindowBytes};
+  if (!downstream_.find(context, at, kEntered, &place)) return false;
+  target->to = static_cast<uint16_t>(place >> 32);
+  target->address = static_cast<uint32_t>(place);
+  return true;
 }
 
 // --- descriptors -----------------------------------------------------------------------------
 
-void SciCard::post(unsigned context, unsigned vi, Job job) {
-  Vi& owner = processes_[context].vis[vi];
-  if (owner.jobs.size() == kPostedMax) {
-    bad_descriptors_++;
-    return;
-  }
-  owner.jobs.push_back(std::move(job));
-  begin(context, vi);
+// What the bus calls at the end of a transfer for the descriptor under way. Nothing happens if that
+// one has ended meanwhile.
+template <typename Then>
+auto SciCard::under_way(Vi& vi, Then then) {
+  return
+      [this, &vi, serial = vi.serial, then](Status status, std::span<const std::byte> bytes = {}) {
+        if (vi.serial != serial) return;
+        if (status != Status::ok) vi.jobs.front().status |= kProtectionError;
+        then(*this, vi, bytes);
+        fetch(vi);
+        settle(vi);
+        pump();
+      };
 }
 
-void SciCard::begin(unsigned context, unsigned vi) {
-  Vi& owner = processes_[context].vis[vi];
-  if (owner.serial || owner.jobs.empty()) return;
-  Job& job = owner.jobs.front();
-  owner.serial = ++serials_;
+void SciCard::post(Vi& vi, Job job) {
+  bad_descriptors_ += vi.jobs.size() == kPostedMax;
+  if (vi.jobs.size() == kPostedMax) return;
+  vi.jobs.push_back(std::move(job));
+  begin(vi);
+}
+
+void SciCard::begin(Vi& vi) {
+  if (vi.serial || vi.jobs.empty()) return;
+  Job& job = vi.jobs.front();
+  vi.serial = ++serials_;
+  const auto begun = under_way(vi, [](SciCard& card, Vi& of, std::span<const std::byte> bytes) {
+    Job& loaded = of.jobs.front();
+    if (bytes.empty()) return;
+    std::memcpy(&loaded.d, bytes.data(), sizeof(Descriptor));
+    card.check(of, loaded);
+  });
   uint64_t address;
-  const auto loaded = [this, context, vi, serial = owner.serial](Status status,
-                                                                 std::span<const std::byte> bytes) {
-    Job* const first = find_job(context, vi, serial);
-    if (!first) return;
-    if (status != Status::ok) first->status = kProtectionError;
-    if (!bytes.empty()) std::memcpy(&first->d, bytes.data(), sizeof(Descriptor));
-    if (!first->status) check(context, *first);
-    advance(context, vi);
-  };
-  if (owner.is_broken) {
+  if (vi.is_broken) {
     job.status = kFlushed;
-  } else if (!job.is_checked &&
-             (job.at % sizeof(Descriptor) || !translate(context, false, job.at, &address))) {
+  } else if (job.d.segments > 0) {
+    check(vi, job);
+  } else if (job.at % sizeof(Descriptor) || !translate(vi.context, job.at, &address)) {
     job.status = kProtectionError;
-  } else if (!job.is_checked) {
-    return read_host(reader_, address, sizeof(Descriptor), loaded);
+  } else {
+    return move_host<&Bus::dma_read>(reader_, address, sizeof(Descriptor), begun);
   }
   // Not at once: completions of a VI in error state would nest.
-  board_.engine.after(0, [loaded] { loaded(Status::ok, {}); });
+  board_.engine.after(0, [begun] { begun(Status::ok); });
 }
 
-void SciCard::check(unsigned context, Job& job) {
+void SciCard::check(const Vi& vi, Job& job) {
   const Descriptor& d = job.d;
-  const uint32_t operation = d.control & kOperation;
-  job.is_loaded = true;
-  if (d.segments != 2 || d.control != operation ||
-      (operation != kRdmaWrite && operation != kRdmaRead)) {
+  if (d.segments != 2 || (d.control != kRdmaWrite && d.control != kRdmaRead)) {
     job.status = kFormatError;
   } else if (d.length != d.bytes || d.bytes > kTransferMax) {
     job.status = kLengthError;
   }
   uint64_t ignored;
+  Header target;
   for (uint64_t i = 0; d.bytes > 0 && !job.status && i < d.bytes + kPageBytes; i += kPageBytes) {
     const uint64_t at = std::min<uint64_t>(i, d.bytes - 1);
-    if (!translate(context, job.is_checked, d.local + at, &ignored) ||
-        !import_of(context, job.is_checked, d.remote + at))
+    if (!translate(vi.context, d.local + at, &ignored) ||
+        !find_import(vi.context, d.remote + at, &target))
       job.status = kProtectionError;
   }
 }
 
 // Reads the next part of a write from memory.
-void SciCard::fetch(unsigned context, unsigned vi) {
-  Vi& owner = processes_[context].vis[vi];
-  Job& job = owner.jobs.front();
+void SciCard::fetch(Vi& vi) {
+  Job& job = vi.jobs.front();
   const uint64_t at = job.cut + job.data.size(), local = job.d.local + at;
-  if (job.status || job.is_fetching || (job.d.control & kOperation) != kRdmaWrite ||
-      at == job.d.bytes || job.data.size() > kFetched)
+  if (job.status || job.is_fetching || job.d.control != kRdmaWrite || at == job.d.bytes ||
+      job.data.size() > kFetched)
     return;
-  const uint64_t bytes =
-      std::min({job.d.bytes - at, uint64_t{kFetched}, kPageBytes - local % kPageBytes});
   uint64_t address;
-  if (!translate(context, job.is_checked, local, &address)) {
+  if (!translate(vi.context, local, &address)) {
     job.status |= kProtectionError;
     return;
   }
   job.is_fetching = true;
-  read_host(
-      reader_, address, bytes,
-      [this, context, vi, serial = owner.serial](Status status, std::span<const std::byte> data) {
-        Job* const fetched = find_job(context, vi, serial);
-        if (!fetched) return;
-        fetched->is_fetching = false;
-        if (status != Status::ok)
-          fetched->status |= kProtectionError;
-        else
-          fetched->data.insert(fetched->data.end(), data.begin(), data.end());
-        advance(context, vi);
-      });
+  move_host<&Bus::dma_read>(
+      reader_, address, upstream_.in_page(local, std::min(job.d.bytes - at, uint64_t{kFetched})),
+      under_way(vi, [](SciCard&, Vi& of, std::span<const std::byte> data) {
+        Job& fetched = of.jobs.front();
+        fetched.is_fetching = false;
+        fetched.data.insert(fetched.data.end(), data.begin(), data.end());
+      }));
 }
 
 // The last packet of a write leaves when the others have arrived: a process there may wait for it.
-bool SciCard::issue_part(unsigned context, unsigned vi) {
-  Vi& owner = processes_[context].vis[vi];
-  if (!owner.serial) return false;
-  Job& job = owner.jobs.front();
+bool SciCard::issue_part(Vi& vi) {
+  if (!vi.serial) return false;
+  Job& job = vi.jobs.front();
   const Descriptor& d = job.d;
-  if (!job.is_loaded || job.status || job.cut == d.bytes) return false;
-  const uint64_t remote = d.remote + job.cut, local = d.local + job.cut;
-  const auto n = static_cast<uint32_t>(std::min<uint64_t>(
-      {kLineBytes - remote % kLineBytes, kPageBytes - local % kPageBytes, d.bytes - job.cut}));
-  const bool is_read = (d.control & kOperation) == kRdmaRead;
+  if (job.status || job.cut == d.bytes) return false;
+  const uint64_t remote = d.remote + job.cut;
+  const auto n = static_cast<uint32_t>(upstream_.in_page(
+      d.local + job.cut, std::min<uint64_t>(kLineBytes - remote % kLineBytes, d.bytes - job.cut)));
+  const bool is_read = d.control == kRdmaRead;
   if (!is_read && (job.data.size() < n || (job.cut + n == d.bytes && job.out > 0))) return false;
-  const Downstream* const page = import_of(context, job.is_checked, remote);
-  if (!page) {
+  Header header{};
+  if (!find_import(vi.context, remote, &header)) {
     job.status |= kProtectionError;
-    settle(context, vi);
+    settle(vi);
     return false;
   }
-  if (!may_send(page->node)) return false;
-  Request request = make_request(context, is_read ? Command::read : Command::write, page->node,
-                                 page->address + static_cast<uint32_t>(remote % kWindowPageBytes));
-  request.header.of = static_cast<uint8_t>(n);
-  request.vi = vi;
-  request.job = owner.serial;
-  request.offset = job.cut;
-  const auto end = job.data.begin() + (is_read ? 0 : n);
-  const Bytes data(job.data.begin(), end);
-  job.data.erase(job.data.begin(), end);
+  header.command = is_read ? Command::read : Command::write;
+  header.of = static_cast<uint8_t>(n);
+  const uint32_t carried = is_read ? 0 : n;
+  start({vi.context, processes_[vi.context].name, &vi, vi.serial, job.cut}, header,
+        std::span(job.data).first(carried));
+  job.data.erase(job.data.begin(), job.data.begin() + carried);
   job.cut += n;
   job.out++;
-  if (!is_read) fetch(context, vi);
-  start(std::move(request), data);
+  if (!is_read) fetch(vi);
   return true;
 }
 
 // A part has been answered. Data that were read are stored here.
-void SciCard::end_part(const Request& request, Result result, std::span<const std::byte> data) {
-  const unsigned context = request.context, vi = request.vi;
-  Job* const job = find_job(context, vi, request.job);
+void SciCard::end_part(const Buffer& request, Result result, std::span<const std::byte> data) {
+  Vi& vi = *request.owner.vi;
+  if (vi.serial != request.owner.job) return;
+  Job& job = vi.jobs.front();
   uint64_t address;
-  if (!job) return;
-  job->out--;
-  if (result == Result::refused) {
-    job->status |= kRdmaProtectionError;
-  } else if (result != Result::ok) {
-    job->status |= kTransportError;
-  } else if (request.header.command == Command::write) {
-    // There is nothing to store.
-  } else if (data.size() != request.header.of ||
-             !translate(context, job->is_checked, job->d.local + request.offset, &address)) {
-    job->status |= kProtectionError;
-  } else {
-    job->out++;
-    write_host(address, {data.begin(), data.end()},
-               [this, context, vi, serial = request.job](Status status) {
-                 Job* const stored = find_job(context, vi, serial);
-                 if (!stored) return;
-                 stored->out--;
-                 if (status != Status::ok) stored->status |= kProtectionError;
-                 advance(context, vi);
-               });
+  job.out--;
+  if (result != Result::ok) {
+    job.status |= result == Result::refused ? kRdmaProtectionError : kTransportError;
+  } else if (request.header.command == Command::read &&
+             (data.size() != request.header.of ||
+              !translate(vi.context, job.d.local + request.owner.offset, &address))) {
+    job.status |= kProtectionError;
+  } else if (request.header.command == Command::read) {
+    job.out++;
+    move_host<&Bus::dma_write>(
+        writer_, address, Bytes(data.begin(), data.end()),
+        under_way(vi, [](SciCard&, Vi& of, std::span<const std::byte>) { of.jobs.front().out--; }));
   }
-  settle(context, vi);
-}
-
-void SciCard::advance(unsigned context, unsigned vi) {
-  fetch(context, vi);
-  settle(context, vi);
-  pump();
+  settle(vi);
 }
 
 // Ends the descriptor, if nothing of it is under way.
-void SciCard::settle(unsigned context, unsigned vi) {
-  const Job& job = processes_[context].vis[vi].jobs.front();
-  if (job.out > 0 || job.is_fetching || (job.cut < job.d.bytes && !job.status)) return;
-  complete(context, vi);
-}
-
-void SciCard::complete(unsigned context, unsigned vi) {
-  Process& process = processes_[context];
-  Vi& owner = process.vis[vi];
-  const Job job = std::move(owner.jobs.front());
-  owner.jobs.pop_front();
-  owner.serial = 0;
+void SciCard::settle(Vi& vi) {
+  Job& first = vi.jobs.front();
+  if (first.out > 0 || first.is_fetching || (first.cut < first.d.bytes && !first.status)) return;
+  Process& process = processes_[vi.context];
+  const Job job = std::move(first);
+  vi.jobs.pop_front();
+  vi.serial = 0;
   const uint32_t status = job.status ? job.status : uint32_t{kDone};
   bad_descriptors_ += status != kDone;
-  if (status & kTransportError) owner.is_broken = true;
+  if (status & kTransportError) vi.is_broken = true;
   const auto write = [&](bool is_wanted, uint64_t at, const auto& value, auto done) {
     uint64_t address;
-    const auto* const from = reinterpret_cast<const std::byte*>(&value);
-    if (!is_wanted || !translate(context, false, at, &address)) return done(Status::denied);
-    write_host(address, Bytes(from, from + sizeof(value)), done);
+    if (!is_wanted || !translate(vi.context, at, &address)) return done(Status::denied);
+    move_host<&Bus::dma_write>(writer_, address, make_bytes(value), done);
   };
-  const std::array<uint32_t, 2> words{status == kDone ? job.d.bytes : 0, status};
-  write(job.at % sizeof(Descriptor) == 0, job.at + offsetof(Descriptor, length), words,
-        [](Status) {});
+  write(job.at % sizeof(Descriptor) == 0, job.at + offsetof(Descriptor, length),
+        std::array{status == kDone ? job.d.bytes : 0, status}, [](Status) {});
   const uint32_t slot = process.completions++ % std::max(process.entries, 1u);
-  const Completion completion{job.at, vi, status, process.completions};
-  write(process.entries > 0, process.queue + slot * sizeof(Completion), completion,
-        [this, context, name = process.name](Status) {
+  write(process.entries > 0, process.queue + slot * sizeof(Completion),
+        Completion{job.at, vi.number, status, process.completions},
+        [this, context = vi.context, name = process.name](Status) {
           if (is_there(context, name)) raise(context, kCauseDone);
         });
-  begin(context, vi);
+  begin(vi);
 }
 
 }  // namespace torii::nic::sci

@@ -255,10 +255,7 @@ void TnetModel::emit() {
   target_ += data.size();
   if (discard_) return;
   if (fifo_.size() >= kSendFifo) return raise(sender_, kCauseFifo);
-  std::vector<std::byte> bytes(sizeof(header));
-  std::memcpy(bytes.data(), &header, sizeof(header));
-  bytes.insert(bytes.end(), data.begin(), data.end());
-  fifo_.push_back({sender_, std::move(bytes)});
+  fifo_.push_back({sender_, make_bytes(header, data)});
   drain();
 }
 
@@ -318,10 +315,8 @@ void TnetModel::end_transfer(Status status) {
     process.waiting--;
     process.sends++;
     if (status != Status::ok) raise(transfer.context, kCauseDma);
-    std::vector<std::byte> count(sizeof(process.sends));
-    std::memcpy(count.data(), &process.sends, sizeof(process.sends));
     board_.bus.dma_write(
-        writer_, process.shared, std::move(count),
+        writer_, process.shared, make_bytes(process.sends),
         [this, context = transfer.context](Status) { raise(context, kCauseSent); });
   }
   next_transfer();

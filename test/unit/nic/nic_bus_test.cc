@@ -16,17 +16,22 @@ namespace {
 struct Memory final : nic::HostMemory {
   static constexpr uint64_t kAt = 0x1000, kReadOnly = 0x10000;
   Status read(uint64_t address, std::span<std::byte> to) override {
+    accesses++;
     if (address < kAt || address + to.size() > kAt + bytes.size()) return Status::denied;
     std::memcpy(to.data(), &bytes[address - kAt], to.size());
     return Status::ok;
   }
   Status write(uint64_t address, std::span<const std::byte> from) override {
+    accesses++;
     if (address < kAt || address + from.size() > kReadOnly) return Status::denied;
     std::memcpy(&bytes[address - kAt], from.data(), from.size());
     return Status::ok;
   }
   void interrupt(unsigned context) override { interrupts.push_back(context); }
+  bool is_far(uint64_t) override { return far; }
 
+  bool far = false;
+  unsigned accesses = 0;
   std::vector<std::byte> bytes = std::vector<std::byte>(0x10000);
   std::vector<unsigned> interrupts;
 };
@@ -110,6 +115,34 @@ TEST(NicBus, UnmappedAndForbiddenMemoryFails) {
   slot.run();
   EXPECT_EQ(written, Status::denied);
   EXPECT_EQ(slot.bus.counts().failed, 3u);
+}
+
+TEST(NicBus, FewAccessesMoveFarMemory) {
+  Slot near, far;
+  far.memory.far = true;
+  for (Slot* const slot : {&near, &far}) {
+    for (size_t i = 0; i < 2000; i++) slot->memory.bytes[i] = static_cast<std::byte>(i * 7);
+    const unsigned reader = slot->bus.add_channel(), writer = slot->bus.add_channel();
+    for (const uint64_t at : {0, 64, 128, 192, 1000, 1064})
+      slot->read(reader, Memory::kAt + at, 64);
+    slot->run();
+    EXPECT_EQ(std::memcmp(slot->got.data(), &slot->memory.bytes[1064], 64), 0);
+    // The end of the row is read only.
+    for (const uint64_t at : {128, 64, 0})
+      slot->bus.dma_write(writer, Memory::kReadOnly - at, std::vector<std::byte>(64, std::byte{1}),
+                          [slot](Status status) {
+                            slot->ends.push_back(slot->engine.now_ns());
+                            slot->statuses.push_back(status);
+                          });
+    slot->run();
+    EXPECT_EQ(slot->memory.bytes[Memory::kReadOnly - Memory::kAt - 1], std::byte{1});
+  }
+  EXPECT_EQ(near.ends, far.ends) << "each in its time";
+  EXPECT_EQ(near.statuses, far.statuses);
+  EXPECT_EQ(far.statuses.back(), Status::denied);
+  EXPECT_EQ(near.memory.accesses, 6u + 3);
+  // Of the reads two rows; all writes at once, the first one, the other two, and each of them.
+  EXPECT_EQ(far.memory.accesses, 2u + 5);
 }
 
 TEST(NicBus, FaultsByCount) {

@@ -415,6 +415,35 @@ TEST(NicSci, NoRequestIsDoneTwice) {
   EXPECT_FALSE(says(fabric->model(0), " 0 sent again")) << fabric->model(0).report();
 }
 
+// Without an echo a request comes again soon; with one its response has much longer.
+TEST(NicSci, AnEchoGivesTheResponseTime) {
+  for (const auto& [stall, again] : {std::pair{"0us", 0}, {"900us", 0}, {"1500us", 1}}) {
+    const auto fabric = make_sci(2, "star", (std::string("stall#1/node=1/for=") + stall).c_str());
+    Bridge a(*fabric, 0), b(*fabric, 1);
+    ASSERT_EQ(a.import(0, b), Status::ok);
+    a.store(0, 0, "slow");
+    a.run(2000000);
+    EXPECT_EQ(b.text(0, 4), "slow");
+    const std::string sent_again = ", " + std::to_string(again) + " sent again";
+    EXPECT_TRUE(says(fabric->model(0), sent_again.c_str())) << stall << fabric->model(0).report();
+    EXPECT_TRUE(says(fabric->model(1), ", 1 in")) << "done once: " << fabric->model(1).report();
+  }
+  for (const char* const lost : {"drop#1/cable=0", "drop#1/cable=1"}) {  // the request, its echo
+    const auto fabric =
+        make_sci(2, "star", (std::string(lost) + ",stall#1/node=1/for=200us").c_str());
+    Bridge a(*fabric, 0), b(*fabric, 1);
+    ASSERT_EQ(a.import(0, b), Status::ok);
+    a.store(0, 0, "slow");
+    a.run(49000);
+    EXPECT_TRUE(says(fabric->model(0), " 0 sent again")) << fabric->model(0).report();
+    a.run(4000);
+    EXPECT_TRUE(says(fabric->model(0), " 1 sent again")) << fabric->model(0).report();
+    a.run();
+    EXPECT_EQ(b.text(0, 4), "slow");
+    EXPECT_TRUE(says(fabric->model(0), " 1 sent again")) << fabric->model(0).report();
+  }
+}
+
 TEST(NicSci, ABrokenRingPutsTheViInErrorState) {
   const auto fabric = make_sci(3);
   Bridge a(*fabric, 0), b(*fabric, 1), c(*fabric, 2);
