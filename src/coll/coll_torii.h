@@ -39,6 +39,9 @@ struct coll_torii_module {
   mca_coll_base_module_t super;
   enum coll_torii_state state;
   unsigned calls; /* before set-up */
+  /* Of two members: the shortest that Torii refused. Longer ones go to the functions before at
+   * once, which is alike at both, as the refusal was. */
+  size_t bcast_refused, reduce_refused;
   torii_ni_t* ni;
   torii_group_t* group;
   COLL_TORII_BEFORE(barrier);

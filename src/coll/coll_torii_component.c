@@ -53,6 +53,7 @@ static int init_query(bool progress_threads, bool mpi_threads) {
 static void construct(coll_torii_module_t* module) {
   const size_t head = sizeof module->super;
   memset((char*)module + head, 0, sizeof *module - head);
+  module->bcast_refused = module->reduce_refused = SIZE_MAX;
 }
 
 #define RELEASE(name) \

@@ -78,6 +78,10 @@ static void unpack(void* from, void* to, size_t count, struct ompi_datatype_t* t
   OBJ_DESTRUCT(&convertor);
 }
 
+static void note_refusal(size_t* refused, size_t bytes, struct ompi_communicator_t* comm) {
+  if (2 == ompi_comm_size(comm) && bytes < *refused) *refused = bytes;
+}
+
 static int barrier(struct ompi_communicator_t* comm, mca_coll_base_module_t* base) {
   struct coll_torii_module* const module = (struct coll_torii_module*)base;
   torii_flag_t flag = {.done = 0};
@@ -91,21 +95,25 @@ static int barrier(struct ompi_communicator_t* comm, mca_coll_base_module_t* bas
 static int bcast(void* buffer, int count, struct ompi_datatype_t* type, int root,
                  struct ompi_communicator_t* comm, mca_coll_base_module_t* base) {
   struct coll_torii_module* const module = (struct coll_torii_module*)base;
-  const bool plain = is_plain(type), roots = ompi_comm_rank(comm) == root;
   torii_data_t data = {.bytes = bytes_of(type, (size_t)count), .base = buffer};
+  bool plain, roots;
   torii_flag_t flag;
   int code;
   if (0 == data.bytes) return MPI_SUCCESS;
-  if (!coll_torii_serves(module, comm))
+  if (data.bytes >= module->bcast_refused || !coll_torii_serves(module, comm))
     return module->bcast.function(buffer, count, type, root, comm, module->bcast.module);
+  plain = is_plain(type);
+  roots = ompi_comm_rank(comm) == root;
   if (!plain) data.base = pack(roots, buffer, (size_t)count, type);
   flag.done = 0;
   code = torii_group_bcast(module->group, (uint32_t)root, &data, torii_flag, &flag);
   code = coll_torii_wait(module, code, &flag);
   if (!plain && !roots && TORII_OK == code) unpack(data.base, buffer, (size_t)count, type);
   if (!plain) free(data.base);
-  if (TORII_ERR_UNSUPPORTED == code)
+  if (TORII_ERR_UNSUPPORTED == code) {
+    note_refusal(&module->bcast_refused, data.bytes, comm);
     return module->bcast.function(buffer, count, type, root, comm, module->bcast.module);
+  }
   return mpi_code(code);
 }
 
@@ -132,15 +140,18 @@ static int reduce(const void* in, void* out, int count, struct ompi_datatype_t* 
                   struct ompi_op_t* op, int root, struct ompi_communicator_t* comm,
                   mca_coll_base_module_t* base) {
   struct coll_torii_module* const module = (struct coll_torii_module*)base;
-  struct operation o = {.op = op, .type = type, .element = element_of(type)};
-  const torii_reduction_t how = {.combine = combine, .context = &o, .element = o.element};
+  const size_t bytes = bytes_of(type, (size_t)count);
+  struct operation o = {.op = op, .type = type};
+  torii_reduction_t how = {.combine = combine, .context = &o};
   torii_flag_t flag;
   int code = TORII_ERR_UNSUPPORTED;
-  if (0 != o.element && 0 != count && coll_torii_serves(module, comm)) {
+  if (0 != count && bytes < module->reduce_refused && coll_torii_serves(module, comm) &&
+      0 != (how.element = o.element = element_of(type))) {
     flag.done = 0;
     code = torii_group_reduce(module->group, (uint32_t)root, MPI_IN_PLACE == in ? NULL : in, out,
                               o.element * (size_t)count, &how, torii_flag, &flag);
     code = coll_torii_wait(module, code, &flag);
+    if (TORII_ERR_UNSUPPORTED == code) note_refusal(&module->reduce_refused, bytes, comm);
   }
   if (TORII_ERR_UNSUPPORTED == code)
     return module->reduce.function(in, out, count, type, op, root, comm, module->reduce.module);

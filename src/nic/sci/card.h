@@ -142,11 +142,14 @@ class SciCard final : public Model {
   template <auto move, typename What, typename Done>
   void move_host(unsigned channel, uint64_t address, const What& what, const Done& done,
                  unsigned tries = 0) {
-    (board_.bus.*move)(channel, address, what, [=, this](Status status, auto... data) {
-      if (status == Status::io_error && tries < kTriesMax)
-        return move_host<move>(channel, address, what, done, tries + 1);
-      done(status, data...);
-    });
+    (board_.bus.*move)(
+        channel, address, what,
+        [=, this](Status status, auto... data) {
+          if (status == Status::io_error && tries < kTriesMax)
+            return move_host<move>(channel, address, what, done, tries + 1);
+          done(status, data...);
+        },
+        1);
   }
 
   // ring.cc
