@@ -121,7 +121,8 @@ sys.exit(status)'
   mapfile -t words < <(over_torii n1:1,n2:1,n3:1,n4:1 -x OMP_NUM_THREADS=1 -- \
     /usr/bin/python3 -c MEASURED lmp -in "$work/in.melt" -log none)
   judge "$1" '^peak of rank' 4 "${words[@]/#MEASURED/$measured}"
-  awk '/^Step /{on=1} /^Loop time/{on=0} on' "$work/output" >"$work/table"
+  # Reports of other ranks may come between its lines.
+  awk '/^Step /{on=1} /^Loop time/{on=0} on && /^(Step| *[0-9])/' "$work/output" >"$work/table"
   awk '/^peak of rank/{print $4, $5}' "$work/output" | sort >"$work/peaks"
   [ -s "$work/table" ]
 }
