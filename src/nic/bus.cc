@@ -12,7 +12,7 @@
 namespace torii::nic {
 namespace {
 
-constexpr size_t kGathered = 4096;  // bytes of jobs that are written by one
+constexpr size_t kGathered = 4096;  // bytes of jobs that are moved by one
 
 uint64_t time_of(size_t bytes, double rate) {
   return static_cast<uint64_t>(std::ceil(static_cast<double>(bytes) * 1e9 / rate));
@@ -116,28 +116,23 @@ void Bus::end_burst(unsigned channel, size_t bytes) {
 // each ends in its time nevertheless.
 Status Bus::move(std::deque<Job>& jobs, std::span<std::byte> part) {
   Job& first = jobs.front();
-  const uint64_t address = first.address + first.moved;
-  const auto access = [&](std::span<std::byte> bytes) {
-    return first.write ? memory_.write(address, bytes) : memory_.read(address, bytes);
-  };
   if (first.is_moved) return Status::ok;
-  const bool is_whole = part.size() == first.bytes.size() && memory_.is_far(address);
-  size_t bytes = first.bytes.size(), count = 1;
-  for (; is_whole && count < jobs.size() && bytes < kGathered; count++) {
-    const Job& next = jobs[count];
-    if (next.write != first.write || next.status != Status::ok || next.address != address + bytes)
-      break;
-    bytes += next.bytes.size();
-  }
-  if (count == 1) return access(part);
+  const uint64_t address = first.address + first.moved;
+  const bool is_far = part.size() == first.bytes.size() && memory_.is_far(address);
   std::vector<std::byte> all;
-  for (size_t i = 0; i < count; i++)
-    all.insert(all.end(), jobs[i].bytes.begin(), jobs[i].bytes.end());
-  if (access(all) != Status::ok) return access(part);
-  for (size_t i = 0, at = 0; i < count; at += jobs[i++].bytes.size()) {
-    jobs[i].is_moved = true;
-    std::copy_n(all.begin() + static_cast<ptrdiff_t>(at), jobs[i].bytes.size(),
-                jobs[i].bytes.begin());
+  auto end = jobs.begin();
+  for (; is_far && end != jobs.end() && all.size() < kGathered; ++end) {
+    if (end->write != first.write || end->status != Status::ok ||
+        end->address != address + all.size())
+      break;
+    all.insert(all.end(), end->bytes.begin(), end->bytes.end());
+  }
+  if (all.size() <= part.size() || memory_.move(first.write, address, all) != Status::ok)
+    return memory_.move(first.write, address, part);
+  const std::byte* from = all.data();
+  for (auto job = jobs.begin(); job != end; from += job++->bytes.size()) {
+    job->is_moved = true;
+    std::copy_n(from, job->bytes.size(), job->bytes.begin());
   }
   return Status::ok;
 }

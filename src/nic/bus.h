@@ -23,9 +23,9 @@ namespace torii::nic {
 class HostMemory {
  public:
   virtual ~HostMemory() = default;
-  virtual Status read(uint64_t address, std::span<std::byte> to) = 0;
-  // The last four bytes are written last: they may say that the others are there.
-  virtual Status write(uint64_t address, std::span<const std::byte> from) = 0;
+  // Copies `here` there (`write`: it is only read), or what is there to it. The last four bytes are
+  // written last: they may say that the others are there.
+  virtual Status move(bool write, uint64_t address, std::span<std::byte> here) = 0;
   // Does each access there cost much, so that several are better made by one?
   virtual bool is_far(uint64_t) { return false; }
   virtual void interrupt(unsigned context) = 0;

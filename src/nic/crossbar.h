@@ -45,10 +45,13 @@ class Switch : public LinkEnd {
   // Packets that were taken from the fabric, in the order in which they are to go on: before all
   // others. Where routes are by destination only.
   virtual void give_back(Packet&&) {}
-  virtual uint64_t packets() const = 0;
-  virtual uint64_t dropped() const = 0;  // they had no way
+  uint64_t packets() const { return packets_; }
+  uint64_t dropped() const { return dropped_; }  // they had no way
   // Called when an output is down. Packets for it wait.
   std::function<void(Link& link, std::vector<Packet>&& unsent)> on_down;
+
+ protected:
+  uint64_t packets_ = 0, dropped_ = 0;
 };
 
 class Crossbar final : public Switch {
@@ -68,9 +71,6 @@ class Crossbar final : public Switch {
   }
   void link_ready(Link& link) override { serve(link.source_port()); }
   void link_down(Link& link, std::vector<Packet>&& unsent) override;
-
-  uint64_t packets() const override { return packets_; }
-  uint64_t dropped() const override { return dropped_; }
 
  private:
   struct Waiting {
@@ -106,8 +106,6 @@ class Crossbar final : public Switch {
   RoutePolicy& policy_;
   std::vector<Port> ports_;    // the last one: packets given back
   unsigned first_choice_ = 0;  // of the outputs of kOneOf
-  uint64_t packets_ = 0;
-  uint64_t dropped_ = 0;
 };
 
 // Each switch removes the first byte of a packet, the number of the output, and makes the CRC right

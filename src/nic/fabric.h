@@ -116,11 +116,7 @@ class Fabric final : private Manager {
   static constexpr uint64_t kClosingStepNs = 1000;
   void watch_closing(uint32_t endpoint, uint64_t step_ns);
 
-  std::vector<uint8_t> route(uint32_t from, uint32_t to) override { return routes_.path(from, to); }
-  std::vector<Hop> hops(uint32_t from, uint32_t to) override { return routes_.hops(from, to); }
-  std::vector<SwitchOutput> way(uint32_t from, uint32_t to, uint32_t choice) override {
-    return routes_.way(from, to, choice);
-  }
+  const Routes& routes() const override { return routes_; }
   Life life(uint32_t node, Name name) override;
   Status join(std::span<const std::byte> name, uint32_t endpoint, uint32_t* group) override;
   void leave(uint32_t group, uint32_t endpoint) override;

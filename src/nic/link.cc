@@ -43,8 +43,8 @@ Link::Link(Engine& engine, const LinkOptions& options, std::string name)
   credits_.fill(static_cast<int64_t>(options_.buffers));
 }
 
-void Link::connect(LinkSource* source, unsigned source_port, LinkTarget* target,
-                   unsigned target_port, bool cut_through) {
+void Link::connect(LinkEnd* source, unsigned source_port, LinkEnd* target, unsigned target_port,
+                   bool cut_through) {
   source_ = source;
   source_port_ = source_port;
   target_ = target;
@@ -156,18 +156,6 @@ void Link::spoil(Packet& packet) {
   bits_to_error_ -= bits;
 }
 
-void Link::forget_before(uint64_t serial) {
-  bool any = false;
-  for (; !queue_.empty() && queue_.front().serial < serial; any = true) {
-    queue_.pop_front();
-    sent_ -= sent_ > 0;
-  }
-  if (!any) return;
-  tries_ = 0;
-  renew_deadline(engine_.now_ns());
-  source_->link_ready(*this);
-}
-
 void Link::renew_deadline(uint64_t from_ns) {
   deadline_ns_ = from_ns + 2 * options_.delay_ns + options_.timeout_ns;
 }
@@ -180,7 +168,14 @@ void Link::send_again() {
 // The other end has all before that one; `again`: it has found an error there.
 void Link::answer(uint64_t expected, bool again) {
   if (cut_ || down_) return;
-  forget_before(expected);
+  const size_t before = queue_.size();
+  for (; !queue_.empty() && queue_.front().serial < expected; queue_.pop_front())
+    sent_ -= sent_ > 0;
+  if (queue_.size() < before) {
+    tries_ = 0;
+    renew_deadline(engine_.now_ns());
+    source_->link_ready(*this);
+  }
   if (again) send_again();
   pump();
 }

@@ -37,32 +37,18 @@ struct LinkOptions {
 
 class Link;
 
-// The circuit that feeds a link.
-class LinkSource {
- public:
-  virtual void link_ready(Link& link) = 0;  // it takes another packet
-  // It is down. The packets that have not arrived.
-  virtual void link_down(Link& link, std::vector<Packet>&& unsent) = 0;
-
- protected:
-  ~LinkSource() = default;
-};
-
-// The circuit at its other end. The packet takes a buffer of its channel until Link::release():
-// once its tail has left there, or at once.
-class LinkTarget {
- public:
-  virtual void link_arrive(Link& link, Packet&& packet) = 0;
-
- protected:
-  ~LinkTarget() = default;
-};
-
-// A card or a switch.
-class LinkEnd : public LinkSource, public LinkTarget {
+// A card or a switch: the circuits at the ends of its links.
+class LinkEnd {
  public:
   // `in` and `out` are connected to this with that port.
   virtual void connect(unsigned port, Link* in, Link* out) = 0;
+  // Of a link that this feeds: it takes another packet.
+  virtual void link_ready(Link& link) = 0;
+  // It is down. The packets that have not arrived.
+  virtual void link_down(Link& link, std::vector<Packet>&& unsent) = 0;
+  // At the other end. The packet takes a buffer of its channel until Link::release(): once its tail
+  // has left there, or at once.
+  virtual void link_arrive(Link& link, Packet&& packet) = 0;
 
  protected:
   ~LinkEnd() = default;
@@ -74,7 +60,7 @@ class Link {
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
   // What it connects; `cut_through`: packets arrive with their head, else with their tail.
-  void connect(LinkSource* source, unsigned source_port, LinkTarget* target, unsigned target_port,
+  void connect(LinkEnd* source, unsigned source_port, LinkEnd* target, unsigned target_port,
                bool cut_through);
   unsigned source_port() const { return source_port_; }
   unsigned target_port() const { return target_port_; }
@@ -126,7 +112,6 @@ class Link {
   void spoil(Packet& packet);
   void land(std::deque<Item>& wire);
   void answer(uint64_t expected, bool again);
-  void forget_before(uint64_t serial);
   void send_again();
   void renew_deadline(uint64_t from_ns);
   void watch();
@@ -135,8 +120,7 @@ class Link {
   Engine& engine_;
   const LinkOptions options_;
   const std::string name_;
-  LinkSource* source_ = nullptr;
-  LinkTarget* target_ = nullptr;
+  LinkEnd *source_ = nullptr, *target_ = nullptr;
   unsigned source_port_ = 0, target_port_ = 0;
   bool cut_through_ = false;
 

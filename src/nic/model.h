@@ -54,10 +54,7 @@ class Port {
 // Whoever sets up the cluster, as the kernel drivers know it: routes and groups.
 class Manager {
  public:
-  // The outputs of the switches on the way to a node; empty: there is none.
-  virtual std::vector<uint8_t> route(uint32_t from, uint32_t to) = 0;
-  virtual std::vector<Hop> hops(uint32_t from, uint32_t to) = 0;  // the same, with a choice
-  virtual std::vector<SwitchOutput> way(uint32_t from, uint32_t to, uint32_t choice) = 0;
+  virtual const Routes& routes() const = 0;  // over the cables that work now
   // As the processes of that node see it.
   virtual Life life(uint32_t node, Name name) = 0;
   // Makes an endpoint a member of the group, which has a number on the fabric; leave() or its end

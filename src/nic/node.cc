@@ -102,11 +102,10 @@ void Node::free(unsigned context) {
   Context& c = contexts[context];
   if (c.state == Context::State::free) return;
   model->gone(context);
+  close(context);
   std::erase_if(mapped_, [&](const auto& m) { return m.second.context == context; });
   c.state = Context::State::free;
   c.lent.reset();
-  c.host = nullptr;
-  c.memory = nullptr;
 }
 
 void Node::publish(uint32_t endpoint, uint32_t word) {

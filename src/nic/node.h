@@ -71,12 +71,7 @@ class Node final : public HostMemory, public Port, public LinkEnd {
     out_ = out;
   }
 
-  Status read(uint64_t address, std::span<std::byte> to) override {
-    return move(false, address, to);
-  }
-  Status write(uint64_t address, std::span<const std::byte> from) override {
-    return move(true, address, {const_cast<std::byte*>(from.data()), from.size()});
-  }
+  Status move(bool write, uint64_t address, std::span<std::byte> here) override;
   bool is_far(uint64_t address) override {  // memory of another process
     uintptr_t at;
     const Mapped* const mapped = find(address, 1, 0, &at);
@@ -114,8 +109,6 @@ class Node final : public HostMemory, public Port, public LinkEnd {
   void mark(Packet& packet);
   // Null: that is not mapped, or not for this. *at is where it is in its process.
   const Mapped* find(uint64_t address, size_t bytes, uint32_t rights, uintptr_t* at) const;
-  // `write`: the bytes are only read.
-  Status move(bool write, uint64_t address, std::span<std::byte> bytes);
   Status move_process(bool write, uint64_t address, std::span<std::byte> bytes);
 
   Mapping memory_;

@@ -14,6 +14,7 @@ namespace torii::nic {
 namespace {
 
 constexpr uint32_t kFar = ~0u;
+constexpr SwitchOutput kCut{kFar, 0};  // of a host whose cable does not work
 
 // Builds a topology; each switch gives its ports in order.
 class Builder {
@@ -43,18 +44,12 @@ class Builder {
   std::vector<uint32_t> used_;
 };
 
+// One switch is a ring, too, as are two with a single cable.
 void build_ring(Builder& build, uint32_t switches) {
   for (uint32_t i = 0; i < switches; i++) build.add_switch(std::min(i, switches - i));
   build.add_hosts(0, switches);
   for (uint32_t i = 0; i + 1 < switches; i++) build.connect(i, i + 1);
   if (switches > 2) build.connect(switches - 1, 0);
-}
-
-void build_pair(Builder& build, uint32_t cables) {
-  build.add_switch(0);
-  build.add_switch(1);
-  build.add_hosts(0, 2);
-  for (uint32_t i = 0; i < cables; i++) build.connect(0, 1);
 }
 
 void build_mesh(Builder& build, uint32_t width, uint32_t height) {
@@ -96,13 +91,8 @@ void build_fat_tree(Builder& build, uint32_t hosts, uint32_t ports) {
   }
 }
 
-// "N" or "NxM" behind the colon.
-bool parse_size(std::string_view text, uint32_t* x, uint32_t* y) {
-  const auto parse = [](std::string_view number, uint32_t* out) {
-    return parse_whole(number, out) && *out > 0 && *out <= 256;
-  };
-  const auto [width, mark, height] = split_at(text, y ? "x" : "");
-  return parse(width, x) && (!y || parse(height, y));
+bool parse_size(std::string_view text, uint32_t* out) {
+  return parse_whole(text, out) && *out > 0 && *out <= 256;
 }
 
 }  // namespace
@@ -110,7 +100,8 @@ bool parse_size(std::string_view text, uint32_t* x, uint32_t* y) {
 Status make_topology(std::string_view text, uint32_t hosts, uint32_t ports, Topology* out,
                      std::string* why) {
   Builder build(out, hosts, ports);
-  const auto [name, mark, size] = split_at(text, ":");
+  const auto [name, colon, size] = split_at(text, ":");
+  const auto [width, mark, height] = split_at(size, "x");
   uint32_t x = 0, y = 0;
   if (hosts == 0 || ports == 0 || ports > kPortsMax) {
     *why = format_text(
@@ -120,15 +111,15 @@ Status make_topology(std::string_view text, uint32_t hosts, uint32_t ports, Topo
     return Status::invalid;
   }
   if (text == "star") {
-    build.add_switch(0);
-    build.add_hosts(0, 1);
+    build_ring(build, 1);
   } else if (text == "fattree") {
     build_fat_tree(build, hosts, ports);
-  } else if (name == "ring" && parse_size(size, &x, nullptr)) {
+  } else if (name == "ring" && parse_size(size, &x)) {
     build_ring(build, x);
-  } else if (name == "pair" && parse_size(size, &x, nullptr)) {
-    build_pair(build, x);
-  } else if (name == "mesh" && parse_size(size, &x, &y)) {
+  } else if (name == "pair" && parse_size(size, &x)) {
+    build_ring(build, 2);
+    for (uint32_t i = 1; i < x; i++) build.connect(0, 1);
+  } else if (name == "mesh" && parse_size(width, &x) && parse_size(height, &y)) {
     build_mesh(build, x, y);
   } else {
     *why = format_text(
@@ -146,15 +137,15 @@ Status make_topology(std::string_view text, uint32_t hosts, uint32_t ports, Topo
 }
 
 Routes::Routes(const Topology& topology, const std::vector<bool>& works)
-    : ranks_(topology.ranks), hosts_(topology.hosts), neighbours_(topology.switches()) {
+    : ranks_(topology.ranks), hosts_(topology.hosts, kCut), neighbours_(topology.switches()) {
   for (size_t i = 0; i < topology.cables.size(); i++) {
     if (!works.empty() && !works[i]) continue;
     const Cable::End &a = topology.cables[i].ends[0], &b = topology.cables[i].ends[1];
     if (a.is_host) {
-      hosts_[a.index] = {static_cast<int>(b.index), b.port};
+      hosts_[a.index] = {b.index, b.port};
     } else {
-      neighbours_[a.index].push_back({b.index, a.port});
-      neighbours_[b.index].push_back({a.index, b.port});
+      neighbours_[a.index][a.port] = b.index;
+      neighbours_[b.index][b.port] = a.index;
     }
   }
   fill_all();
@@ -171,9 +162,9 @@ void Routes::fill_all() {
 // Does every switch know the way to all hosts that its neighbours know the way to?
 bool Routes::complete() const {
   for (uint32_t at = 0; at < neighbours_.size(); at++)
-    for (const Step& step : neighbours_[at])
+    for (const auto& [output, other] : neighbours_[at])
       for (uint32_t host = 0; host < hosts_.size(); host++)
-        if ((port(at, host) < 0) != (port(step.crossbar, host) < 0)) return false;
+        if ((port(at, host) < 0) != (port(other, host) < 0)) return false;
   return true;
 }
 
@@ -185,10 +176,10 @@ void Routes::rank_by_distance() {
     std::vector<uint32_t> todo = {first};
     ranks_[first] = 0;
     for (size_t i = 0; i < todo.size(); i++) {
-      for (const Step& step : neighbours_[todo[i]]) {
-        if (ranks_[step.crossbar] != kFar) continue;
-        ranks_[step.crossbar] = ranks_[todo[i]] + 1;
-        todo.push_back(step.crossbar);
+      for (const auto& [output, other] : neighbours_[todo[i]]) {
+        if (ranks_[other] != kFar) continue;
+        ranks_[other] = ranks_[todo[i]] + 1;
+        todo.push_back(other);
       }
     }
   }
@@ -206,28 +197,29 @@ void Routes::fill(uint32_t target) {
   std::vector<uint32_t> down(count, kFar);  // steps to the target, all down
   down[target] = 0;
   for (auto it = order.rbegin(); it != order.rend(); ++it)
-    for (const Step& step : neighbours_[*it])
-      if (is_above(*it, step.crossbar) && down[step.crossbar] != kFar)
-        down[*it] = std::min(down[*it], down[step.crossbar] + 1);
+    for (const auto& [output, other] : neighbours_[*it])
+      if (is_above(*it, other) && down[other] != kFar)
+        down[*it] = std::min(down[*it], down[other] + 1);
   std::vector<uint32_t> best = down;  // up first, where it cannot be all down
   for (const uint32_t at : order) {
     if (at == target) continue;
     const bool goes_down = down[at] != kFar;
-    const auto distance = [&](const Step& step) {
-      if (is_above(at, step.crossbar) != goes_down) return kFar;
-      const uint32_t rest = goes_down ? down[step.crossbar] : best[step.crossbar];
+    const auto distance = [&](uint32_t other) {
+      if (is_above(at, other) != goes_down) return kFar;
+      const uint32_t rest = goes_down ? down[other] : best[other];
       return rest == kFar ? kFar : rest + 1;
     };
-    for (const Step& step : neighbours_[at]) best[at] = std::min(best[at], distance(step));
-    for (const Step& step : neighbours_[at])
-      if (best[at] != kFar && distance(step) == best[at])
-        equal_[target][at] |= uint64_t{1} << step.port;
+    for (const auto& [output, other] : neighbours_[at])
+      best[at] = std::min(best[at], distance(other));
+    for (const auto& [output, other] : neighbours_[at])
+      if (best[at] != kFar && distance(other) == best[at])
+        equal_[target][at] |= uint64_t{1} << output;
   }
 }
 
 int Routes::port(uint32_t crossbar, uint32_t host) const {
-  if (hosts_[host].crossbar < 0) return -1;
-  const auto target = static_cast<uint32_t>(hosts_[host].crossbar);
+  const uint32_t target = hosts_[host].crossbar;
+  if (target == kFar) return -1;
   if (crossbar == target) return static_cast<int>(hosts_[host].port);
   uint64_t ports = equal_[target][crossbar];
   if (ports == 0) return -1;
@@ -237,16 +229,12 @@ int Routes::port(uint32_t crossbar, uint32_t host) const {
   return std::countr_zero(ports);
 }
 
-uint32_t Routes::next(uint32_t crossbar, uint32_t port) const {
-  return std::ranges::find(neighbours_[crossbar], port, &Step::port)->crossbar;
-}
-
 std::vector<Hop> Routes::hops(uint32_t from, uint32_t to) const {
   std::vector<Hop> fixed, out;
   for (const uint8_t port : path(from, to)) fixed.push_back({port, port});
   if (fixed.empty()) return fixed;
-  const std::vector<uint64_t>& equal = equal_[static_cast<size_t>(hosts_[to].crossbar)];
-  std::vector<uint32_t> at = {static_cast<uint32_t>(hosts_[from].crossbar)};
+  const std::vector<uint64_t>& equal = equal_[hosts_[to].crossbar];
+  std::vector<uint32_t> at = {hosts_[from].crossbar};
   // Follows all choices at once.
   while (out.size() + 1 < fixed.size()) {
     uint64_t ports = ~uint64_t{0};
@@ -257,7 +245,8 @@ std::vector<Hop> Routes::hops(uint32_t from, uint32_t to) const {
     out.push_back({static_cast<uint8_t>(first), static_cast<uint8_t>(last)});
     std::vector<uint32_t> after;
     for (const uint32_t crossbar : at)
-      for (uint32_t port = first; port <= last; port++) after.push_back(next(crossbar, port));
+      for (uint32_t port = first; port <= last; port++)
+        after.push_back(neighbours_[crossbar].at(port));
     std::ranges::sort(after);
     after.erase(std::unique(after.begin(), after.end()), after.end());
     at = std::move(after);
@@ -268,12 +257,12 @@ std::vector<Hop> Routes::hops(uint32_t from, uint32_t to) const {
 
 std::vector<SwitchOutput> Routes::steps(uint32_t from, uint32_t to) const {
   std::vector<SwitchOutput> out;
-  if (to >= hosts_.size() || hosts_[from].crossbar < 0) return out;
-  for (auto at = static_cast<uint32_t>(hosts_[from].crossbar);; at = next(at, out.back().port)) {
+  if (to >= hosts_.size() || hosts_[from].crossbar == kFar) return out;
+  for (uint32_t at = hosts_[from].crossbar;; at = neighbours_[at].at(out.back().port)) {
     const int output = port(at, to);
     if (output < 0) return {};
     out.push_back({at, static_cast<uint32_t>(output)});
-    if (static_cast<int>(at) == hosts_[to].crossbar) return out;
+    if (at == hosts_[to].crossbar) return out;
   }
 }
 
@@ -285,9 +274,9 @@ std::vector<uint8_t> Routes::path(uint32_t from, uint32_t to) const {
 
 std::vector<SwitchOutput> Routes::way(uint32_t from, uint32_t to, uint32_t choice) const {
   std::vector<SwitchOutput> out;
-  auto at = static_cast<uint32_t>(hosts_[from].crossbar);
+  uint32_t at = hosts_[from].crossbar;
   for (const Hop& hop : hops(from, to)) {
-    if (!out.empty()) at = next(at, out.back().port);
+    if (!out.empty()) at = neighbours_[at].at(out.back().port);
     out.push_back({at, hop.first + choice % (hop.last - hop.first + 1u)});
   }
   return out;

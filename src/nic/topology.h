@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -73,24 +74,15 @@ class Routes {
   std::vector<uint64_t> tree(uint32_t from, const std::vector<uint32_t>& members) const;
 
  private:
-  struct Step {
-    uint32_t crossbar;
-    uint32_t port;
-  };
-  struct Host {
-    int crossbar = -1;  // -1: its cable does not work
-    uint32_t port = 0;
-  };
   std::vector<SwitchOutput> steps(uint32_t from, uint32_t to) const;  // of path()
-  uint32_t next(uint32_t crossbar, uint32_t port) const;              // the switch over that port
   void fill_all();
   void fill(uint32_t target);
   bool complete() const;
   void rank_by_distance();
 
   std::vector<uint32_t> ranks_;
-  std::vector<Host> hosts_;
-  std::vector<std::vector<Step>> neighbours_;  // by switch
+  std::vector<SwitchOutput> hosts_;                       // towards each
+  std::vector<std::map<uint32_t, uint32_t>> neighbours_;  // by switch and port
   // By target and switch: the outputs that are as good on the way there, a bit each.
   std::vector<std::vector<uint64_t>> equal_;
 };

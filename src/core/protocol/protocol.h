@@ -161,8 +161,8 @@ class Protocol final {
   // The same for memory in one piece.
   bool put_now(Peer& peer, uint8_t port, uint64_t bits, uint32_t user, const void* base,
                uint64_t bytes);
-  // The same for several messages of one sort, of which the first ones that can leave now do; returns
-  // how many.
+  // The same for several messages of one sort, of which the first ones that can leave now do;
+  // returns how many.
   struct Body {
     const iovec* pieces;
     uint32_t piece_count;

@@ -157,7 +157,7 @@ Status Lanai::control(unsigned, const Control& in, Control* out) {
   }
   if (in.call != kRoute) return Status::unsupported;
   if (in.words[0] >= kNodes) return Status::unreachable;
-  const auto hops = board_.manager.route(board_.node, static_cast<uint32_t>(in.words[0]));
+  const auto hops = board_.manager.routes().path(board_.node, static_cast<uint32_t>(in.words[0]));
   Path path{static_cast<uint8_t>(hops.size()), {}};
   if (hops.empty() || hops.size() > sizeof(path.hops)) return Status::unreachable;
   std::ranges::copy(hops, path.hops);

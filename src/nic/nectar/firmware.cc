@@ -12,7 +12,6 @@
 // packet takes is stuck: a connection is closed, a ready bit set. Then it takes down its own
 // connections and sends again, by another way if there is one.
 #include <algorithm>
-#include <cstring>
 #include <deque>
 #include <list>
 #include <map>
@@ -105,7 +104,7 @@ class Firmware final : public Program {
 
   uint64_t now_ns() const { return cab_.board_.engine.now_ns(); }
   std::vector<SwitchOutput> way_to(Name to) {
-    return cab_.board_.manager.way(cab_.board_.node, endpoint_of(to), choice_);
+    return cab_.board_.manager.routes().way(cab_.board_.node, endpoint_of(to), choice_);
   }
   // The state is left after that time at the latest.
   void enter(State state, uint64_t at_most_ns) {
@@ -273,13 +272,12 @@ class Firmware final : public Program {
     cab_.bad_ += !is_good;
     const std::span<const std::byte> data =
         cab_.memory_.subspan(kInputAt, is_good ? std::min(cab_.in_.length, kInputBytes) : 0);
-    FrameHeader header{};
-    if (data.size() >= sizeof(header)) std::memcpy(&header, data.data(), sizeof(header));
+    const bool has_header = data.size() >= sizeof(FrameHeader);
+    const FrameHeader header = has_header ? header_of<FrameHeader>(data) : FrameHeader{};
     const size_t front = sizeof(header) + size_t{header.targets} * sizeof(Target);
     const bool is_whole = front <= data.size() && endpoint_of(header.from) < kNodes;
     for (uint32_t i = 0; is_whole && i < header.targets; i++) {
-      Target target;
-      std::memcpy(&target, &data[sizeof(header) + i * sizeof(target)], sizeof(target));
+      const auto target = header_of<Target>(data.subspan(sizeof(header) + i * sizeof(Target)));
       if (target.to != cab_.name_) continue;
       if (header.kind == kAck) acknowledged(header.from, target.sequence);
       if (header.kind == kData) take(header.from, target.sequence, data.subspan(front));

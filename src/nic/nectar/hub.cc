@@ -74,8 +74,6 @@ class Hub final : public Switch {
   Hub(Engine& engine, unsigned number, const CrossbarOptions& options)
       : engine_(engine), number_(number), options_(options), ports_(options.ports) {}
   void connect(unsigned port, Link*, Link* out) override { ports_[port].out = out; }
-  uint64_t packets() const override { return packets_; }
-  uint64_t dropped() const override { return dropped_; }
   void link_arrive(Link& link, Packet&& packet) override;
   void link_ready(Link&) override { serve_all(); }
   void link_down(Link& link, std::vector<Packet>&& unsent) override {
@@ -154,7 +152,6 @@ class Hub final : public Switch {
   std::vector<Port> ports_;
   uint64_t controller_ns_ = 0;  // until then the controller is busy
   unsigned next_ = 0;           // input whose turn it is
-  uint64_t packets_ = 0, dropped_ = 0;
 };
 
 void Hub::link_arrive(Link& link, Packet&& packet) {

@@ -28,7 +28,7 @@ class DmaEngine : public Contexts {
   Status load_route(Name to) {
     const auto node = [this](Name name) { return name == kNobody ? board_.nodes : node_of(name); };
     if (to != kNobody) {
-      std::vector<Hop> hops = board_.manager.hops(board_.node, node(to));
+      std::vector<Hop> hops = board_.manager.routes().hops(board_.node, node(to));
       if (hops.empty()) return Status::unreachable;
       routes_[node(to)] = std::move(hops);
     }

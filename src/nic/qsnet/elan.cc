@@ -25,7 +25,7 @@ class Elan final : public DmaEngine {
     process.shared = shared_address;
     process.sdram.resize(kSdramBytes);
     for (uint32_t node = 0; node < board_.nodes; node++)
-      routes_[node] = board_.manager.hops(board_.node, node);
+      routes_[node] = board_.manager.routes().hops(board_.node, node);
   }
   void gone(unsigned context) override {
     std::erase_if(seen_, [&](const auto& entry) { return entry.first.context == context; });

@@ -9,7 +9,6 @@
 #pragma once
 
 #include <array>
-#include <cstring>
 #include <deque>
 #include <memory>
 #include <span>
@@ -65,6 +64,7 @@ class SciCard final : public Model {
  private:
   using Bytes = std::vector<std::byte>;
   enum Channel : uint8_t { kRequests, kResponses, kEchoes };  // none waits for another one
+  static constexpr unsigned kBusTries = 5;
   static constexpr uint64_t kBytesOfProcess = uint64_t{kPages} * kPageBytes;  // upstream
   static constexpr uint32_t kEntered = 8;  // beside PageRights, and of each page downstream
 
@@ -137,20 +137,6 @@ class SciCard final : public Model {
   Status export_pages(unsigned context, const nic::Control& in);
   Status import_pages(unsigned context, const nic::Control& in);
   Status transfer(unsigned context, const nic::Control& in);
-  // Moves by that function of the bus; what fails is tried again.
-  static constexpr unsigned kTriesMax = 4;
-  template <auto move, typename What, typename Done>
-  void move_host(unsigned channel, uint64_t address, const What& what, const Done& done,
-                 unsigned tries = 0) {
-    (board_.bus.*move)(
-        channel, address, what,
-        [=, this](Status status, auto... data) {
-          if (status == Status::io_error && tries < kTriesMax)
-            return move_host<move>(channel, address, what, done, tries + 1);
-          done(status, data...);
-        },
-        1);
-  }
 
   // ring.cc
   void pump();

@@ -59,7 +59,7 @@ void SciCard::begin(Vi& vi) {
   const auto begun = under_way(vi, [](SciCard& card, Vi& of, std::span<const std::byte> bytes) {
     Job& loaded = of.jobs.front();
     if (bytes.empty()) return;
-    std::memcpy(&loaded.d, bytes.data(), sizeof(Descriptor));
+    loaded.d = header_of<Descriptor>(bytes);
     card.check(of, loaded);
   });
   uint64_t address;
@@ -70,7 +70,7 @@ void SciCard::begin(Vi& vi) {
   } else if (job.at % sizeof(Descriptor) || !translate(vi.context, job.at, &address)) {
     job.status = kProtectionError;
   } else {
-    return move_host<&Bus::dma_read>(reader_, address, sizeof(Descriptor), begun);
+    return board_.bus.dma_read(reader_, address, sizeof(Descriptor), begun, kBusTries);
   }
   // Not at once: completions of a VI in error state would nest.
   board_.engine.after(0, [begun] { begun(Status::ok); });
@@ -106,13 +106,13 @@ void SciCard::fetch(Vi& vi) {
     return;
   }
   job.is_fetching = true;
-  move_host<&Bus::dma_read>(
-      reader_, address, upstream_.in_page(local, std::min(job.d.bytes - at, uint64_t{kFetched})),
-      under_way(vi, [](SciCard&, Vi& of, std::span<const std::byte> data) {
-        Job& fetched = of.jobs.front();
-        fetched.is_fetching = false;
-        fetched.data.insert(fetched.data.end(), data.begin(), data.end());
-      }));
+  const size_t bytes = upstream_.in_page(local, std::min(job.d.bytes - at, uint64_t{kFetched}));
+  const auto fetched = under_way(vi, [](SciCard&, Vi& of, std::span<const std::byte> data) {
+    Job& first = of.jobs.front();
+    first.is_fetching = false;
+    first.data.insert(first.data.end(), data.begin(), data.end());
+  });
+  board_.bus.dma_read(reader_, address, bytes, fetched, kBusTries);
 }
 
 // The last packet of a write leaves when the others have arrived: a process there may wait for it.
@@ -159,9 +159,10 @@ void SciCard::end_part(const Buffer& request, Result result, std::span<const std
     job.status |= kProtectionError;
   } else if (request.header.command == Command::read) {
     job.out++;
-    move_host<&Bus::dma_write>(
+    board_.bus.dma_write(
         writer_, address, Bytes(data.begin(), data.end()),
-        under_way(vi, [](SciCard&, Vi& of, std::span<const std::byte>) { of.jobs.front().out--; }));
+        under_way(vi, [](SciCard&, Vi& of, std::span<const std::byte>) { of.jobs.front().out--; }),
+        kBusTries);
   }
   settle(vi);
 }
@@ -180,7 +181,7 @@ void SciCard::settle(Vi& vi) {
   const auto write = [&](bool is_wanted, uint64_t at, const auto& value, auto done) {
     uint64_t address;
     if (!is_wanted || !translate(vi.context, at, &address)) return done(Status::denied);
-    move_host<&Bus::dma_write>(writer_, address, make_bytes(value), done);
+    board_.bus.dma_write(writer_, address, make_bytes(value), done, kBusTries);
   };
   write(job.at % sizeof(Descriptor) == 0, job.at + offsetof(Descriptor, length),
         std::array{status == kDone ? job.d.bytes : 0, status}, [](Status) {});

@@ -130,7 +130,7 @@ void SciCard::watch() {
     if (buffer.due_ns > now) {
       next_ns = std::min(next_ns, buffer.due_ns);
       is_watching_ = true;
-    } else if (board_.manager.route(board_.node, buffer.node).empty()) {
+    } else if (!board_.manager.routes().reaches(board_.node, buffer.node)) {
       end(buffer, Result::unreachable);
     } else {
       queue(buffer);
@@ -154,13 +154,12 @@ void SciCard::end(Buffer& buffer, Result result, std::span<const std::byte> data
 // --- what arrives ----------------------------------------------------------------------------
 
 void SciCard::arrive(Packet&& packet) {
-  Header header;
   board_.port.release(packet.channel);
-  if (packet.bytes.size() < sizeof(header) || !intact(packet)) {
+  if (packet.bytes.size() < sizeof(Header) || !intact(packet)) {
     bad_crc_++;
     return;
   }
-  std::memcpy(&header, packet.bytes.data(), sizeof(header));
+  const auto header = header_of<Header>(packet.bytes);
   const std::span data = std::span(packet.bytes).subspan(sizeof(header));
   if (header.to != board_.node || header.from >= board_.nodes || header.buffer >= kBuffersMax ||
       data.size() > kLineBytes) {
@@ -256,8 +255,8 @@ void SciCard::serve(Buffer& served) {
     if (status == Status::ok && notifies) raise(context, kCauseStored);
     respond(served, status == Status::ok ? Result::ok : Result::refused, data);
   };
-  if (is_read) return move_host<&Bus::dma_read>(server_, address, bytes, done);
-  move_host<&Bus::dma_write>(writer_, address, served.bytes, done);
+  if (is_read) return board_.bus.dma_read(server_, address, bytes, done, kBusTries);
+  board_.bus.dma_write(writer_, address, served.bytes, done, kBusTries);
 }
 
 void SciCard::respond(Buffer& served, Result result, std::span<const std::byte> data) {

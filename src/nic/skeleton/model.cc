@@ -7,7 +7,6 @@
 #include "nic/skeleton/model.h"
 
 #include <cstddef>
-#include <cstring>
 #include <utility>
 
 #include "core/base/log.h"
@@ -22,12 +21,6 @@ struct Header {  // of a packet
   Name from;
 };
 static_assert(sizeof(Header) == 12);
-
-template <typename T>
-std::vector<std::byte> bytes_of(const T& value) {
-  const auto* const at = reinterpret_cast<const std::byte*>(&value);
-  return {at, at + sizeof(T)};
-}
 
 class SkeletonModel final : public Model {
  public:
@@ -163,10 +156,8 @@ void SkeletonModel::fetch_frame(const Descriptor& descriptor) {
 
 void SkeletonModel::send(const Descriptor& descriptor, std::span<const std::byte> frame) {
   const Header header{static_cast<uint16_t>(endpoint_of(descriptor.to)), 0, descriptor.to, name_};
-  std::vector<std::byte> bytes = bytes_of(header);
-  bytes.insert(bytes.end(), frame.begin(), frame.end());
   if (down_) return;
-  board_.port.send(0, std::move(bytes));
+  board_.port.send(0, make_bytes(header, frame));
   frames_out_++;
 }
 
@@ -213,7 +204,7 @@ void SkeletonModel::complete(Completion completion, std::shared_ptr<Flight> flig
   const size_t offset =
       offsetof(Shared, completions) + completed_ % kCompletions * sizeof(Completion);
   completion.number = ++completed_;
-  board_.bus.dma_write(receiver_, address(offset), bytes_of(completion),
+  board_.bus.dma_write(receiver_, address(offset), make_bytes(completion),
                        [this, name = name_, flight](Status) {
                          if (name != name_) return;
                          written_++;

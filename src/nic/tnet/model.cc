@@ -389,7 +389,7 @@ Status TnetModel::control(unsigned context, const Control& in, Control* out) {
   switch (in.call) {
     case kValidate:
       if (in.words[0] > kIdMask ||
-          board_.manager.route(board_.node, static_cast<uint32_t>(in.words[0])).empty())
+          !board_.manager.routes().reaches(board_.node, static_cast<uint32_t>(in.words[0])))
         return Status::unreachable;
       validate(context, in.words[0]);
       return Status::ok;

@@ -15,16 +15,12 @@ namespace {
 // 64 KiB at address 0x1000, of which the last page is only read.
 struct Memory final : nic::HostMemory {
   static constexpr uint64_t kAt = 0x1000, kReadOnly = 0x10000;
-  Status read(uint64_t address, std::span<std::byte> to) override {
+  Status move(bool write, uint64_t address, std::span<std::byte> here) override {
     accesses++;
-    if (address < kAt || address + to.size() > kAt + bytes.size()) return Status::denied;
-    std::memcpy(to.data(), &bytes[address - kAt], to.size());
-    return Status::ok;
-  }
-  Status write(uint64_t address, std::span<const std::byte> from) override {
-    accesses++;
-    if (address < kAt || address + from.size() > kReadOnly) return Status::denied;
-    std::memcpy(&bytes[address - kAt], from.data(), from.size());
+    const uint64_t end = write ? kReadOnly : kAt + bytes.size();
+    if (address < kAt || address + here.size() > end) return Status::denied;
+    std::byte* const there = &bytes[address - kAt];
+    std::memcpy(write ? there : here.data(), write ? here.data() : there, here.size());
     return Status::ok;
   }
   void interrupt(unsigned context) override { interrupts.push_back(context); }
@@ -164,7 +160,8 @@ TEST(NicBus, FaultsByCount) {
 TEST(NicBus, ATransferThatFailsIsTriedAgainBeforeTheNext) {
   Slot slot;
   const unsigned channel = slot.bus.add_channel();
-  for (const uint64_t nth : {1u, 3u, 5u, 6u}) slot.bus.add_fault({.fault = Fault::fail, .nth = nth});
+  for (const uint64_t nth : {1u, 3u, 5u, 6u})
+    slot.bus.add_fault({.fault = Fault::fail, .nth = nth});
   slot.memory.bytes[0] = std::byte{7};
   slot.read(channel, Memory::kAt, 100, 3);  // 1, 3 and 4
   slot.read(channel, Memory::kAt, 100);     // 2

@@ -4,6 +4,8 @@
 // Both ends of a link, for tests of the network.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <deque>
 #include <vector>
 
@@ -19,8 +21,19 @@ inline nic::Packet nic_packet(size_t bytes, uint32_t number) {
   return packet;
 }
 
+// An end that takes part in one direction only.
+struct NicEnd : nic::LinkEnd {
+  void connect(unsigned, nic::Link*, nic::Link*) override { ADD_FAILURE() << "it is of no fabric"; }
+  void link_ready(nic::Link&) override {}
+  void link_down(nic::Link&, std::vector<nic::Packet>&&) override {}
+  void link_arrive(nic::Link&, nic::Packet&&) override { ADD_FAILURE() << "it only sends"; }
+
+ protected:
+  ~NicEnd() = default;
+};
+
 // Sends its queue as fast as the link takes it.
-struct NicSource final : nic::LinkSource {
+struct NicSource final : NicEnd {
   void link_ready(nic::Link& link) override {
     for (; !queue.empty() && link.ready(queue.front().channel); queue.pop_front())
       link.send(std::move(queue.front()));
@@ -37,7 +50,7 @@ struct NicSource final : nic::LinkSource {
 };
 
 // Writes down what arrives, and when; frees the buffer at once, or after a while.
-struct NicTarget final : nic::LinkTarget {
+struct NicTarget final : NicEnd {
   explicit NicTarget(nic::Engine& e) : engine(e) {}
   void link_arrive(nic::Link& link, nic::Packet&& packet) override {
     const unsigned channel = packet.channel;
