@@ -21,7 +21,7 @@ for row in tagged,latency,,0,65536 tagged,bandwidth,,0,1 tagged,bidirectional,,0
   memory,read-latency,allocated,0,8 memory,read-bandwidth,ordinary,0,65536 \
   memory,write-latency,ordinary,0,1 memory,write-bandwidth,allocated,0,4096 \
   memory,atomic-latency,ordinary,0,8 memory,atomic-rate,allocated,0,8 collective,barrier,,0,0 \
-  collective,bcast,,0,4096 collective,reduce,,0,8 collective,allreduce,,0,64 \
+  collective,bcast,,0,512 collective,reduce,,0,8 collective,allreduce,,0,64 \
   collective,allgather,,0,1 collective,alltoall,,0,4096; do
   echo "$out" | grep -q "^$row,.*[0-9],[0-9].*,\(us\|MB/s\|messages/s\|operations/s\)$" ||
     fail "no figure for $row in: $out"
