@@ -18,8 +18,8 @@ bool parse_whole(std::string_view text, T* out) {
   return error == std::errc() && stop == end;
 }
 
-// What is before the first of these marks, the mark, and what is behind it. Without one the mark is
-// 0, and all of the text is before it.
+// A text in three: up to the first of some marks, that mark, and the rest. Without one the mark is
+// 0 and `before` is all of the text.
 struct TextParts {
   std::string_view before;
   char mark;
