@@ -87,7 +87,8 @@ TEST(MulticastPaths, MulticastThatStopsIsLeftAndTakenUpAgain) {
 }
 
 // A process that shares its processor with others does not run for a while, and its socket
-// overruns. What it then asks for comes by unicast, from a writer that has long had nothing to send.
+// overruns. What it then asks for comes by unicast, from a writer that has long had nothing to
+// send.
 TEST(MulticastPaths, ANodeThatSleptIsNotDeaf) {
   Network network(shape_with(8));
   network.run_until(kMs);
