@@ -105,17 +105,21 @@ void NodesTeam::call_roll() {
     letters_.receive(i, *members_[i], team::kReportBytes);
 }
 
-void NodesTeam::report() {
-  stage_ = Stage::plan;
-  mine_ = why_not();
+team::Report NodesTeam::own_report() const {
   team::Report own;
   own.home = home_;
   own.least = parts_.multicast_min;
-  if (mine_.empty()) {
-    own.frame = uint32_t(GroupNode::frame_of(parts_.protocol, rail_));
-    own.driver = fnv1a(parts_.protocol.driver_name(rail_));
-    own.network = parts_.protocol.drivers()[rail_]->lossy_groups()->network();
-  }
+  if (!mine_.empty()) return own;
+  own.frame = uint32_t(GroupNode::frame_of(parts_.protocol, rail_));
+  own.driver = fnv1a(parts_.protocol.driver_name(rail_));
+  own.network = parts_.protocol.drivers()[rail_]->lossy_groups()->network();
+  return own;
+}
+
+void NodesTeam::report() {
+  stage_ = Stage::plan;
+  mine_ = why_not();
+  team::Report own = own_report();
   if (mine_.empty() && own.home == self_ && (keys_ = KeyPair::draw(&mine_))) own.key = keys_->own();
   const std::vector<std::byte> body = team::write_report(own);
   Letter out = letter(LetterKind::report, mine_.empty() ? Status::ok : Status::unsupported);
@@ -195,10 +199,7 @@ Status NodesTeam::take_reports() {
 std::string NodesTeam::check_reports(uint32_t* about) {
   if (!mine_.empty()) return mine_;
   reports_.assign(members_.size(), {});
-  reports_[0].frame = uint32_t(GroupNode::frame_of(parts_.protocol, rail_));
-  reports_[0].driver = fnv1a(parts_.protocol.driver_name(rail_));
-  reports_[0].least = parts_.multicast_min;
-  reports_[0].network = parts_.protocol.drivers()[rail_]->lossy_groups()->network();
+  reports_[0] = own_report();
   bool one_network = reports_[0].network != 0;
   std::vector<uint32_t> sizes(members_.size());
   uint64_t least = 0;

@@ -101,6 +101,7 @@ class NodesTeam {
   uint32_t find_home() const;
   Peer* other_node_peer() const;
   void call_roll();
+  team::Report own_report() const;  // without a key
   void report();
   Status take_reports();
   std::string check_reports(uint32_t* about);
