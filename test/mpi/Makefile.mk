@@ -2,6 +2,7 @@
 mpi_tests = \
 	test/mpi/accumulates.c \
 	test/mpi/allocmem.c \
+	test/mpi/broadcasts.c \
 	test/mpi/btl_dump.c \
 	test/mpi/bypass.c \
 	test/mpi/check.h \

@@ -215,16 +215,19 @@ void Collectives::on_lossy(uint8_t rail, PeerId group, uint32_t sender,
   }
 }
 
+// The others of a group may begin while this process still hears that all can take part.
 void Collectives::take_datagram(void* self, Peer& from, uint64_t tag,
                                 std::span<const std::byte> datagram) {
   auto* const own = static_cast<Collectives*>(self);
-  for (const GroupTeam* team : own->leading_) {
-    multicast::GroupNode* const node = team->nodes()->group_node();
-    if (!node || node->number() != tag) continue;
+  const auto take = [&](const GroupTeam* team) {
+    multicast::GroupNode* const node = team->nodes() ? team->nodes()->group_node() : nullptr;
+    if (!node || node->number() != tag) return false;
     node->on_datagram(from, datagram, own->parts_.now());
-    own->due_ = std::min(own->due_, node->deadline());
-    return;
-  }
+    if (team->state() != GroupTeam::State::setting_up)
+      own->due_ = std::min(own->due_, node->deadline());
+    return true;
+  };
+  if (std::ranges::none_of(own->leading_, take)) (void)std::ranges::any_of(own->active_, take);
 }
 
 void Collectives::finish() {

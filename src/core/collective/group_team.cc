@@ -25,7 +25,8 @@ bool may_share(const Peer& peer) {
 }
 
 bool may_join(const Peer& peer) {
-  return may_share(peer) || (peer.driver && peer.driver->lossy_groups());
+  return may_share(peer) ||
+         (peer.driver && (peer.driver->lossy_groups() || peer.driver->caps().flags & kMulticast));
 }
 
 uint64_t order_of(std::span<Peer* const> members) {

@@ -112,7 +112,7 @@ team::Report NodesTeam::own_report() const {
   if (!mine_.empty()) return own;
   own.frame = uint32_t(GroupNode::frame_of(parts_.protocol, rail_));
   own.driver = fnv1a(parts_.protocol.driver_name(rail_));
-  own.network = parts_.protocol.drivers()[rail_]->lossy_groups()->network();
+  own.network = GroupNode::network_of(parts_.protocol, rail_);
   return own;
 }
 

@@ -70,7 +70,7 @@ void Gathering::begin(uint32_t check, std::span<const std::byte> in, const Reduc
   complete_ = false;
   reduction_ = reduction;
   attempts_ = 0;
-  repeat_at_ = now + kRepeatNs;
+  repeat_at_ = now + repeat_ns();
   Header header;
   header.check = check;
   if (!accept(slot, header, in.size())) return;
@@ -205,12 +205,12 @@ uint32_t Gathering::anybody() {
 void Gathering::poll(uint64_t now) {
   if (now < repeat_at_) return;
   if (owed_ != Owed::nothing) {
-    const uint64_t next = complete_ ? UINT64_MAX : now + kRepeatNs;
+    const uint64_t next = complete_ ? UINT64_MAX : now + repeat_ns();
     repeat_at_ = pay() ? next : now + kRefusedNs;
     return;
   }
-  repeat_at_ = now + std::min(kRepeatNs << ++attempts_, kRepeatMostNs);
-  attempts_ = std::min(attempts_, 10u);
+  attempts_ = attempts_ < 10 ? attempts_ + 1 : 9;
+  repeat_at_ = now + repeat_ns();
   const bool owners = attempts_ % 2;
   const Slot& slot = slots_[op_ % 2];
   if (mismatch_ || slot.op != op_) return;

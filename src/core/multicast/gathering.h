@@ -51,6 +51,12 @@ class Gathering {
   uint64_t deadline() const { return repeat_at_; }
 
  private:
+  // From one request to the next.
+  uint64_t repeat_ns() const {
+    if (outgoing_.channel().reliable()) return kRepeatMostNs;
+    return std::min(kRepeatNs << attempts_, kRepeatMostNs);
+  }
+
   // The state of one operation.
   struct Slot {
     uint32_t op = 0;

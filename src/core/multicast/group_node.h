@@ -2,11 +2,13 @@
 // Copyright (c) 2026, the Torii authors
 //
 // A node of a group as the process that acts for it, the node's leader, has it: the Member with its
-// ring, and a channel to the leaders of the other nodes. Datagrams for all leave to a lossy group
-// of the driver, those for one node as messages to kDatagramPort. The caller holds the interface's
-// lock and calls poll() at deadline().
+// ring, and a channel to the leaders of the other nodes. Datagrams for one node are messages to
+// kDatagramPort. Those for all are such messages to a group of the driver, if it has kMulticast;
+// else they leave to a lossy group. The caller holds the interface's lock and calls poll() at
+// deadline().
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,8 +32,10 @@ class GroupNode final : private Channel {
   };
 
   // Bytes of a datagram that this process can send by that driver to one leader and to all; 0:
-  // too few, or the driver has no lossy groups.
+  // too few, or the driver has no groups.
   static size_t frame_of(const Protocol& protocol, uint8_t rail);
+  // As LossyGroups::network(), of the driver's groups.
+  static uint64_t network_of(const Protocol& protocol, uint8_t rail);
 
   // Joins the driver's group. Null with the reason in *why.
   static std::unique_ptr<GroupNode> join(Protocol& protocol, Counters& counters, const Shape& shape,
@@ -39,7 +43,7 @@ class GroupNode final : private Channel {
   ~GroupNode() override;
   GroupNode(const GroupNode&) = delete;
 
-  // All leaders have joined: operations may begin. Earlier datagrams are lost.
+  // All leaders have joined: operations may begin. Earlier datagrams of lossy groups are lost.
   void start(uint64_t now);
   Member& member() { return *member_; }
 
@@ -55,11 +59,19 @@ class GroupNode final : private Channel {
   bool path_changed();
 
  private:
-  static constexpr size_t kBurst = 40;  // datagrams for the driver at a time
+  static constexpr size_t kBurst = 40;      // datagrams for the driver at a time
+  static constexpr size_t kNameBytes = 16;  // of the driver's group
 
-  GroupNode(Protocol& protocol, Counters& counters, const Shape& shape)
-      : protocol_(protocol), counters_(counters), shape_(shape) {}
+  GroupNode(Protocol& protocol, Counters& counters, const Shape& shape);
 
+  Status join_reliable(const SecretKey& key);
+  Status join_lossy(const SecretKey& key);
+  void open(uint64_t now);
+  void greet(Peer& peer);
+  Protocol::Body body_of(const Datagram& datagram, std::array<iovec, 2>* pieces);
+  size_t multicast_reliable(std::span<const Datagram> datagrams);
+  size_t multicast_lossy(std::span<const Datagram> datagrams);
+  bool reliable() const override { return reliable_; }
   size_t largest_frame() const override { return shape_.frame; }
   size_t largest_burst() const override;
   size_t multicast(std::span<const Datagram> datagrams) override;
@@ -70,8 +82,12 @@ class GroupNode final : private Channel {
   Protocol& protocol_;
   Counters& counters_;
   Shape shape_;
+  Driver& driver_;
+  const bool reliable_;  // its group loses nothing
+  std::vector<Peer*> others_;
   Secret secret_;
-  PeerId route_ = kNoPeer;  // the driver's group
+  PeerId route_ = kNoPeer;               // the driver's group
+  std::unique_ptr<std::byte[]> packed_;  // a datagram, for a driver that takes one piece only
   std::unique_ptr<std::byte[]> ring_;
   std::unique_ptr<Member> member_;
   Path path_ = Path::multicast;

@@ -11,7 +11,11 @@ namespace torii::multicast {
 
 Proof::Proof(Outgoing& outgoing, uint64_t now)
     : outgoing_(outgoing), silent_(outgoing.nodes()), began_at_(now), next_at_(now + kAskNs) {
-  if (outgoing_.self() != 0) return;
+  if (outgoing_.channel().reliable()) {
+    over_ = true;
+    next_at_ = UINT64_MAX;
+  }
+  if (over_ || outgoing_.self() != 0) return;
   for (uint32_t node = 1; node < outgoing_.nodes(); node++) silent_.add(node);
   next_at_ = now;
 }

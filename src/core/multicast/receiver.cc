@@ -49,7 +49,7 @@ void Receiver::expect(const Interval& interval, uint64_t now) {
 void Receiver::schedule(bool repaired, uint64_t now) {
   if (!gap()) {
     attempts_ = 0;
-    ask_at_ = waits() ? now + kWaitNs : UINT64_MAX;
+    ask_at_ = waits() ? now + first_wait() : UINT64_MAX;
   } else if (ring_.placed() >= asked_end_) {
     attempts_ = 0;
     // Several may write at a time: then what another one has written shows no loss.
@@ -79,7 +79,7 @@ uint32_t Receiver::other_than(uint32_t node) {
 
 void Receiver::ask(uint64_t now) {
   const bool silence = !gap();
-  const uint64_t base = silence ? kWaitNs : kRepeatNs;
+  const uint64_t base = silence ? first_wait() : kRepeatNs;
   ask_at_ = now + std::min(base << attempts_, silence ? kWaitMostNs : kRepeatMostNs);
   const uint64_t from = ring_.placed();
   const uint64_t to =

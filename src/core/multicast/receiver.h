@@ -56,7 +56,10 @@ class Receiver {
  private:
   uint32_t writer_of(uint64_t pos) const;
   uint32_t other_than(uint32_t node);
-  bool gap() const { return ring_.placed() < known_end_; }
+  bool lossy() const { return !outgoing_.channel().reliable(); }
+  // What is missing is not on its way.
+  bool gap() const { return lossy() && ring_.placed() < known_end_; }
+  uint64_t first_wait() const { return lossy() ? kWaitNs : kWaitMostNs; }
   bool waits() const { return ring_.placed() < expected_.end; }
   void learn_end(uint32_t node, uint64_t end);
   void schedule(bool repaired, uint64_t now);

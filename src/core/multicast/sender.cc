@@ -104,7 +104,7 @@ bool Sender::hand_over(uint64_t now) {
     sent_number_ = cursor_number_;
     sent_at_ = now;
     beats_ = 0;
-    beat_at_ = now + kQuietNs;
+    beat_at_ = now + quiet_ns_;
   }
   return true;
 }
@@ -167,7 +167,7 @@ void Sender::on_released(uint64_t released, uint32_t lost, uint64_t now) {
   if (released_ >= sent_ && written()) beat_at_ = UINT64_MAX;
   if (beat_at_ != UINT64_MAX && beats_) {
     beats_ = 0;
-    beat_at_ = now + kQuietNs;
+    beat_at_ = now + quiet_ns_;
   }
 }
 
@@ -181,7 +181,7 @@ void Sender::ask_for(uint64_t pos, uint64_t now) {
   header.op = low_half(pos);
   outgoing_.to_all(header);
   if (beats_ >= kThoroughBeat && outgoing_.path() != Path::tree) outgoing_.along_tree(header);
-  beat_at_ = now + std::min(kQuietNs << std::min(beats_, 10u), kQuietMostNs);
+  beat_at_ = now + std::min(quiet_ns_ << std::min(beats_, 10u), kQuietMostNs);
 }
 
 void Sender::beat(uint64_t now) {
@@ -189,7 +189,7 @@ void Sender::beat(uint64_t now) {
     beats_++;
     return ask_for(need_ > released_ ? need_ : sent_, now);
   }
-  if (written() && beats_ >= kIdleBeats) {
+  if (written() && (beats_ >= kIdleBeats || outgoing_.channel().reliable())) {
     beat_at_ = UINT64_MAX;
     return;
   }
@@ -197,7 +197,7 @@ void Sender::beat(uint64_t now) {
   header.kind = Kind::heartbeat;
   header.pos = sent_;
   outgoing_.to_all(header);
-  beat_at_ = now + (kQuietNs << std::min(++beats_, 6u));
+  beat_at_ = now + (quiet_ns_ << std::min(++beats_, 6u));
 }
 
 void Sender::show(uint64_t now) {

@@ -32,7 +32,10 @@ class Sender {
   static constexpr uint64_t kBearableShare = 32;
 
   Sender(Outgoing& outgoing, Ring& ring, Releases& releases)
-      : outgoing_(outgoing), ring_(ring), releases_(releases) {}
+      : outgoing_(outgoing),
+        ring_(ring),
+        releases_(releases),
+        quiet_ns_(outgoing.channel().reliable() ? kQuietMostNs : kQuietNs) {}
 
   // Begins a message at a position that this node may write. The one before has been written; the
   // bytes stay until this one has.
@@ -109,6 +112,7 @@ class Sender {
   uint64_t need_ = 0;   // a release up to here lets the message go on
   uint64_t sent_at_ = 0;
   uint64_t shown_at_ = 0;
+  const uint64_t quiet_ns_;
   uint64_t retry_at_ = UINT64_MAX;
   uint64_t beat_at_ = UINT64_MAX;
   unsigned beats_ = 0;

@@ -22,7 +22,7 @@ class Silence {
 
   void on_multicast(uint32_t node, uint64_t now) { nodes_[node] = {now, false, 0}; }
   // Something that the node wrote was asked for ...
-  void on_request(uint32_t node) { nodes_[node].asked = true; }
+  void on_request(uint32_t node) { nodes_[node].asked = !outgoing_.channel().reliable(); }
   // ... and came from node `from`. True: the writer is heard otherwise, so it was a loss.
   bool on_repair(uint32_t node, uint32_t from, uint64_t now) {
     Node& writer = nodes_[node];

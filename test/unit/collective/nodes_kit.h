@@ -53,11 +53,12 @@ class Cluster {
     std::set<uint32_t> unicast = {};          // ranks whose driver has no multicast
     std::map<uint32_t, uint64_t> least = {};  // multicast_min of ranks; of the others 0
     std::map<uint32_t, uint64_t> networks = {};  // of ranks; of the others it is not known
+    bool reliable = false;                       // the network's groups lose nothing
   };
 
   // `nodes`: where each rank is.
   Cluster(std::vector<uint32_t> nodes, const Options& options)
-      : node_of_(std::move(nodes)), network_(network_options(!options.faults.empty())) {
+      : node_of_(std::move(nodes)), network_(network_options(options)) {
     const uint32_t count = *std::max_element(node_of_.begin(), node_of_.end()) + 1;
     for (uint32_t i = 0; i < count; ++i) fabrics_.push_back(std::make_unique<SimFabric>());
     for (uint32_t rank = 0; rank < size(); ++rank) open(rank, options);
@@ -107,13 +108,14 @@ class Cluster {
  private:
   static constexpr uint64_t kStepNs = 3000;
 
-  static SimOptions network_options(bool lossy) {
-    SimOptions options;
-    options.flags = lossy ? kWait : kWait | kReliable | kPeerDown;
-    options.inline_max = options.mtu;
-    options.latency_min_ns = 1000;
-    options.latency_max_ns = 3000;
-    return options;
+  static SimOptions network_options(const Options& options) {
+    SimOptions out;
+    out.flags = options.faults.empty() ? kWait | kReliable | kPeerDown : kWait;
+    if (options.reliable) out.flags |= kMulticast;
+    out.inline_max = out.mtu;
+    out.latency_min_ns = 1000;
+    out.latency_max_ns = 3000;
+    return out;
   }
 
   void open(uint32_t rank, const Options& options) {

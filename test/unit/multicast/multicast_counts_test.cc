@@ -48,5 +48,43 @@ TEST(MulticastCounts, ALongStreamIsReleasedByHalvesAndFillsTheNetwork) {
   EXPECT_LE(run.us, 1.25 * least);
 }
 
+// A message of some pieces, and what asks for the release of the last one.
+TEST(MulticastCounts, OverAReliableChannelOnlyPiecesLeave) {
+  for (const uint32_t nodes : {2u, 8u, 40u}) {
+    NetworkShape shape;
+    shape.nodes = nodes;
+    shape.reliable = true;
+    Network network(shape);
+    constexpr uint64_t kPieces = 45, kTimes = 10;
+    network.start(std::vector<Step>(kTimes, {What::bcast, 1, kPieces * 1408}));
+    ASSERT_TRUE(network.run(kSecond));
+    const uint64_t left = network.counts(1).multicast;
+    EXPECT_GE(left, kPieces * kTimes);
+    EXPECT_LE(left, kPieces * kTimes + 2);
+    EXPECT_EQ(network.complaint(), "");
+    for (uint32_t i = 0; i < nodes; i++) {
+      EXPECT_EQ(network.status(i), Status::ok);
+      EXPECT_EQ(network.member(i).requests(), 0u);
+      EXPECT_LT(network.counts(i).unicast, kTimes * kPieces / 10) << "statuses only";
+    }
+  }
+}
+
+TEST(MulticastCounts, OverAReliableChannelMulticastIsTakenAtItsWord) {
+  NetworkShape shape;
+  shape.nodes = 8;
+  shape.reliable = true;
+  Network network(shape);
+  EXPECT_EQ(network.member(3).state(0), multicast::State::open) << "without a proof";
+  network.set_busy(1, 500 * kMs);
+  network.start({{What::bcast, 1, 5000}, {What::barrier, 0, 0}, {What::allgather, 0, 5000}});
+  ASSERT_TRUE(network.run(2 * kSecond));
+  for (uint32_t i = 0; i < shape.nodes; i++) {
+    EXPECT_EQ(network.status(i), Status::ok);
+    EXPECT_EQ(network.member(i).outgoing().path(), multicast::Path::multicast)
+        << "a node that was silent for long is not deaf";
+  }
+}
+
 }  // namespace
 }  // namespace torii::test

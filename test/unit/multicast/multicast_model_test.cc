@@ -60,6 +60,8 @@ NetworkShape shape_of(Random& random, uint64_t seed) {
     faults.silent_from = random.between(0, 30 * kMs);
     faults.silent_to = faults.silent_from + random.between(0, 3000 * kMs);
   }
+  shape.reliable = random.chance(200000);
+  if (shape.reliable) faults = {};
   if (random.chance(300000)) {
     faults.compute_ppm = 200000;
     faults.compute_ns = random.chance(500000) ? 3 * kMs : 300 * kMs;
