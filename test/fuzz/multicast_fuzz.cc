@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// Datagrams to a node from another one that knows the key: they are of every kind, their tags are
-// right, and their fields are nearly right or arbitrary, between the node's calls and the passing
-// of time. And arbitrary bytes. The node stays in its memory; a datagram that it takes encodes to
-// the same bytes; what it sends is well-formed.
+// Datagrams to a node from another one: they are of every kind, and their fields are nearly right
+// or arbitrary, between the node's calls and the passing of time. And arbitrary bytes. The node
+// stays in its memory; a datagram that it takes encodes to the same bytes; what it sends is
+// well-formed.
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,7 +23,7 @@ multicast::Identity identity_of(uint32_t nodes, uint32_t self) {
   multicast::Identity identity;
   identity.self = self;
   identity.nodes = nodes;
-  identity.secret.group = 3;
+  identity.seed = 3;
   return identity;
 }
 
@@ -51,7 +51,7 @@ class Below final : public multicast::Channel {
       bytes.insert(bytes.end(), one.body.begin(), one.body.end());
       require(bytes.size() <= largest_frame(), "a datagram fits");
       multicast::Header header;
-      require(multicast::decode(bytes, identity_.secret, near, &header), "it is well-formed");
+      require(multicast::decode(bytes, near, &header), "it is well-formed");
       taken++;
     }
     return taken;
@@ -150,16 +150,16 @@ class Victim {
       payload.clear();
     const auto body = std::as_bytes(std::span(payload));
     multicast::HeaderBytes head;
-    multicast::encode(header, body, identity_of(nodes_, 0).secret, &head);
+    multicast::encode(header, &head);
     // The buffer has the exact size, so that a read behind it is seen.
     std::vector<std::byte> bytes;
     bytes.reserve(head.size() + body.size());
     bytes.insert(bytes.end(), head.begin(), head.end());
     bytes.insert(bytes.end(), body.begin(), body.end());
     multicast::Header read;
-    if (multicast::decode(bytes, identity_of(nodes_, 0).secret, member_.placed(), &read)) {
+    if (multicast::decode(bytes, member_.placed(), &read)) {
       multicast::HeaderBytes again;
-      multicast::encode(read, body, identity_of(nodes_, 0).secret, &again);
+      multicast::encode(read, &again);
       require(head == again, "what is taken encodes to the same");
     }
     member_.receive(in.byte() & 3 ? header.node : in.below(nodes_ + 1), bytes, now_);

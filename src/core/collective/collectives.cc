@@ -204,12 +204,19 @@ void Collectives::poll_nodes() {
     if (const auto* node = team->nodes()->group_node()) due_ = std::min(due_, node->deadline());
 }
 
+// The time is read once for what arrives in one round of progress.
+uint64_t Collectives::round_time() {
+  const uint32_t round = parts_.rounds.load(std::memory_order_relaxed);
+  if (std::exchange(timed_round_, round) != round) round_time_ = parts_.now();
+  return round_time_;
+}
+
 void Collectives::on_lossy(uint8_t rail, PeerId group, uint32_t sender,
                            std::span<const std::byte> frame) {
   for (const GroupTeam* team : leading_) {
     multicast::GroupNode* const node = team->nodes()->group_node();
     if (!node || !node->is(rail, group)) continue;
-    node->on_lossy(sender, frame, parts_.now());
+    node->on_lossy(sender, frame, round_time());
     due_ = std::min(due_, node->deadline());
     return;
   }
@@ -222,7 +229,7 @@ void Collectives::take_datagram(void* self, Peer& from, uint64_t tag,
   const auto take = [&](const GroupTeam* team) {
     multicast::GroupNode* const node = team->nodes() ? team->nodes()->group_node() : nullptr;
     if (!node || node->number() != tag) return false;
-    node->on_datagram(from, datagram, own->parts_.now());
+    node->on_datagram(from, datagram, own->round_time());
     if (team->state() != GroupTeam::State::setting_up)
       own->due_ = std::min(own->due_, node->deadline());
     return true;

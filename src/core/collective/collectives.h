@@ -62,6 +62,7 @@ class Collectives {
   void list(GroupTeam& team);
   void sweep();
   void poll_nodes();
+  uint64_t round_time();
   void report_path(const GroupTeam& team) const;
   static void take_datagram(void* self, Peer& from, uint64_t tag,
                             std::span<const std::byte> datagram);
@@ -72,6 +73,8 @@ class Collectives {
   std::vector<GroupTeam*> active_;
   std::vector<GroupTeam*> leading_;  // those in which this process multicasts to other nodes
   uint64_t due_ = UINT64_MAX;        // the first of their deadlines
+  uint32_t timed_round_ = 0;         // of progress, at whose first datagram it was
+  uint64_t round_time_ = 0;          // ... so late
   bool asleep_ = false;              // members have been told so
 };
 

@@ -9,6 +9,7 @@
 // lock.
 #pragma once
 
+#include <atomic>
 #include <bit>
 #include <deque>
 #include <memory>
@@ -37,6 +38,7 @@ struct TeamParts {
   uint64_t multicast_min;            // as in NiConfig
   uint64_t (*clock)(void* context);  // monotonic nanoseconds
   void* clock_context;
+  const std::atomic<uint32_t>& rounds;  // of progress
 
   uint64_t now() const { return clock(clock_context); }
 };

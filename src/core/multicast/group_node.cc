@@ -6,11 +6,9 @@
 #include <cstring>
 
 #include "core/base/inplace_vector.h"
-#include "core/base/little_endian.h"
 #include "core/base/log.h"
 #include "core/protocol/express.h"
 #include "core/tport/ports.h"
-#include "core/trust/key_pair.h"
 
 namespace torii::multicast {
 namespace {
@@ -48,15 +46,7 @@ GroupNode::GroupNode(Protocol& protocol, Counters& counters, const Shape& shape)
 std::unique_ptr<GroupNode> GroupNode::join(Protocol& protocol, Counters& counters,
                                            const Shape& shape, std::string* why) {
   std::unique_ptr<GroupNode> node(new GroupNode(protocol, counters, shape));
-  SecretKey channel, tags;
-  if (!derive_key(shape.key, "multicast channel", &channel) ||
-      !derive_key(shape.key, "multicast datagrams", &tags)) {
-    *why = "libcrypto made no key for the group";
-    return nullptr;
-  }
-  std::copy_n(tags.begin(), node->secret_.key.size(), node->secret_.key.begin());
-  node->secret_.group = load_little<uint32_t>(tags.data() + node->secret_.key.size());
-  const Status status = node->reliable_ ? node->join_reliable(channel) : node->join_lossy(channel);
+  const Status status = node->reliable_ ? node->join_reliable() : node->join_lossy();
   // Others may begin before this process has heard that it may.
   if (status == Status::ok && node->reliable_) node->open(0);
   if (status == Status::ok) return node;
@@ -71,13 +61,13 @@ std::unique_ptr<GroupNode> GroupNode::join(Protocol& protocol, Counters& counter
 }
 
 // The name is known to the members only.
-Status GroupNode::join_reliable(const SecretKey& key) {
-  return driver_.join(std::as_bytes(std::span(key)).first(kNameBytes), &route_);
+Status GroupNode::join_reliable() {
+  return driver_.join(std::span(shape_.key).first(kNameBytes), &route_);
 }
 
-Status GroupNode::join_lossy(const SecretKey& key) {
+Status GroupNode::join_lossy() {
   LossyMember membership;
-  membership.key = key;
+  membership.key = shape_.key;
   membership.number = shape_.self;
   membership.members = static_cast<uint32_t>(shape_.nodes.size());
   return protocol_.join_lossy(shape_.rail, membership, &route_);
@@ -101,7 +91,7 @@ void GroupNode::open(uint64_t now) {
   Identity identity;
   identity.self = shape_.self;
   identity.nodes = static_cast<uint32_t>(shape_.nodes.size());
-  identity.secret = secret_;
+  identity.seed = shape_.number;
   ring_ = std::make_unique_for_overwrite<std::byte[]>(Member::kRing);
   Channel& channel = *this;
   member_ = std::make_unique<Member>(channel, identity, std::span(ring_.get(), Member::kRing), now);

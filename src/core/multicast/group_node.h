@@ -64,8 +64,8 @@ class GroupNode final : private Channel {
 
   GroupNode(Protocol& protocol, Counters& counters, const Shape& shape);
 
-  Status join_reliable(const SecretKey& key);
-  Status join_lossy(const SecretKey& key);
+  Status join_reliable();
+  Status join_lossy();
   void open(uint64_t now);
   void greet(Peer& peer);
   Protocol::Body body_of(const Datagram& datagram, std::array<iovec, 2>* pieces);
@@ -85,7 +85,6 @@ class GroupNode final : private Channel {
   Driver& driver_;
   const bool reliable_;  // its group loses nothing
   std::vector<Peer*> others_;
-  Secret secret_;
   PeerId route_ = kNoPeer;               // the driver's group
   std::unique_ptr<std::byte[]> packed_;  // a datagram, for a driver that takes one piece only
   std::unique_ptr<std::byte[]> ring_;

@@ -2,15 +2,10 @@
 // Copyright (c) 2026, the Torii authors
 #include "core/multicast/header.h"
 
-#include <algorithm>
-
 #include "core/base/little_endian.h"
-#include "core/link/crc32c.h"
 
 namespace torii::multicast {
 namespace {
-
-constexpr size_t kTaggedBytes = kHeaderBytes - 8;
 
 // The fields that a kind may carry. Others are 0.
 struct Form {
@@ -37,26 +32,6 @@ constexpr Form kForms[kKinds + 1] = {
     {kCopy, 0, 0, 1, false, true, true, true},  // failed
 };
 
-bool covered(Kind kind) { return kind != Kind::data && kind != Kind::repair; }
-
-uint64_t tag_of(const std::byte* bytes, uint64_t pos, std::span<const std::byte> payload,
-                const TagKey& key) {
-  std::byte high[8];
-  store_little<uint64_t>(high, pos / kGranule >> 32);
-  SipHash hash(key);
-  hash.add({bytes, kTaggedBytes});
-  hash.add(high);
-  hash.add(payload);
-  return hash.finish();
-}
-
-uint32_t checksum_of(std::span<const std::byte> payload, const std::byte* bytes) {
-  std::byte copy[kTaggedBytes];
-  std::copy_n(bytes, kTaggedBytes, copy);
-  store_little<uint32_t>(copy + 4, 0);
-  return crc32c(crc32c(0, payload.data(), payload.size()), copy, kTaggedBytes);
-}
-
 bool well_formed(const Header& header, uint32_t low, size_t payload) {
   const Form& form = kForms[static_cast<size_t>(header.kind)];
   if (header.flags & ~form.flags) return false;
@@ -69,7 +44,7 @@ bool well_formed(const Header& header, uint32_t low, size_t payload) {
 }  // namespace
 
 uint32_t writer_of(std::span<const std::byte> datagram) {
-  return load_little<uint16_t>(datagram.data() + 12);
+  return load_little<uint16_t>(datagram.data() + 4);
 }
 
 Kind kind_of(std::span<const std::byte> header) {
@@ -82,45 +57,36 @@ uint64_t whole_position(uint64_t near, uint32_t low) {
   return granule < 0 ? 0 : static_cast<uint64_t>(granule) * kGranule;
 }
 
-void encode(const Header& header, std::span<const std::byte> payload, const Secret& secret,
-            HeaderBytes* out) {
+void encode(const Header& header, HeaderBytes* out) {
   std::byte* const bytes = out->data();
   store_little<uint16_t>(bytes, kMagic);
   store_little<uint8_t>(bytes + 2, kVersion);
   store_little<uint8_t>(bytes + 3, static_cast<uint8_t>(header.kind));
-  store_little<uint32_t>(bytes + 4, 0);
-  store_little<uint32_t>(bytes + 8, secret.group);
-  store_little<uint16_t>(bytes + 12, header.node);
-  store_little<uint16_t>(bytes + 14, header.flags);
-  store_little<uint32_t>(bytes + 16, low_half(header.pos));
-  store_little<uint32_t>(bytes + 20, header.op);
-  store_little<uint32_t>(bytes + 24, header.check);
-  store_little<uint32_t>(bytes + 28, header.arg);
-  store_little<uint32_t>(bytes + 4, checksum_of(payload, bytes));
-  const auto tagged = covered(header.kind) ? payload : std::span<const std::byte>();
-  store_little<uint64_t>(bytes + kTaggedBytes, tag_of(bytes, header.pos, tagged, secret.key));
+  store_little<uint16_t>(bytes + 4, header.node);
+  store_little<uint16_t>(bytes + 6, header.flags);
+  store_little<uint32_t>(bytes + 8, low_half(header.pos));
+  store_little<uint32_t>(bytes + 12, header.op);
+  store_little<uint32_t>(bytes + 16, header.check);
+  store_little<uint32_t>(bytes + 20, header.arg);
 }
 
-bool decode(std::span<const std::byte> datagram, const Secret& secret, uint64_t near, Header* out) {
+bool decode(std::span<const std::byte> datagram, uint64_t near, Header* out) {
   if (datagram.size() < kHeaderBytes) return false;
   const std::byte* const bytes = datagram.data();
   const auto kind = load_little<uint8_t>(bytes + 3);
   if (load_little<uint16_t>(bytes) != kMagic || load_little<uint8_t>(bytes + 2) != kVersion ||
-      kind < 1 || kind > kKinds || load_little<uint32_t>(bytes + 8) != secret.group)
+      kind < 1 || kind > kKinds)
     return false;
-  const auto low = load_little<uint32_t>(bytes + 16);
+  const auto low = load_little<uint32_t>(bytes + 8);
   out->kind = static_cast<Kind>(kind);
-  out->node = load_little<uint16_t>(bytes + 12);
-  out->flags = load_little<uint16_t>(bytes + 14);
-  out->op = load_little<uint32_t>(bytes + 20);
-  out->check = load_little<uint32_t>(bytes + 24);
-  out->arg = load_little<uint32_t>(bytes + 28);
-  const auto payload = datagram.subspan(kHeaderBytes);
-  if (!well_formed(*out, low, payload.size())) return false;
+  out->node = load_little<uint16_t>(bytes + 4);
+  out->flags = load_little<uint16_t>(bytes + 6);
+  out->op = load_little<uint32_t>(bytes + 12);
+  out->check = load_little<uint32_t>(bytes + 16);
+  out->arg = load_little<uint32_t>(bytes + 20);
+  if (!well_formed(*out, low, datagram.size() - kHeaderBytes)) return false;
   out->pos = kForms[kind].pos ? whole_position(near, low) : 0;
-  if (load_little<uint32_t>(bytes + 4) != checksum_of(payload, bytes)) return false;
-  const auto tagged = covered(out->kind) ? payload : std::span<const std::byte>();
-  return load_little<uint64_t>(bytes + kTaggedBytes) == tag_of(bytes, out->pos, tagged, secret.key);
+  return true;
 }
 
 }  // namespace torii::multicast

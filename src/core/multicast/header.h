@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026, the Torii authors
 //
-// The header of each datagram of reliable multicast, 40 bytes, all fields little-endian:
+// The header of each datagram of reliable multicast, 24 bytes, all fields little-endian:
 //
-//    0       2      3      4          8       12     14      16    20   24      28    32    40
-//    +-------+------+------+----------+-------+------+-------+-----+----+-------+-----+-----+
-//    | magic | ver. | kind | checksum | group | node | flags | pos | op | check | arg | tag |
-//    +-------+------+------+----------+-------+------+-------+-----+----+-------+-----+-----+
+//    0       2      3      4      6       8     12   16      20    24
+//    +-------+------+------+------+-------+-----+----+-------+-----+
+//    | magic | ver. | kind | node | flags | pos | op | check | arg |
+//    +-------+------+------+------+-------+-----+----+-------+-----+
 //
 // node      who wrote the datagram; not who sent it, if it is passed on along a tree
 // pos       a position in the stream of the group, in granules of 64 bytes; its low half
 // op, arg   see Kind
 // check     contribution, result: a digest of what the operation is; failed: see Kind
-// checksum  CRC-32C of the payload, then of the header with this field 0, without the tag
-// tag       of the 32 bytes before it, the high half of pos, and the payload except that of data
-//           and repair, which the checksum stands for
+//
+// The layer below proves that a member of the group has sent it, and that no bit has changed.
 #pragma once
 
 #include <array>
@@ -22,13 +21,11 @@
 #include <cstdint>
 #include <span>
 
-#include "core/trust/siphash.h"
-
 namespace torii::multicast {
 
 inline constexpr uint16_t kMagic = 0x434d;
-inline constexpr uint8_t kVersion = 1;
-inline constexpr size_t kHeaderBytes = 40;
+inline constexpr uint8_t kVersion = 2;
+inline constexpr size_t kHeaderBytes = 24;
 inline constexpr uint64_t kGranule = 64;     // bytes
 inline constexpr uint32_t kNodesMax = 4096;  // of a group
 inline constexpr size_t kSmallMax = 1024;    // bytes of a contribution or result
@@ -77,19 +74,12 @@ struct Header {
   uint32_t arg = 0;
 };
 
-// The nodes of a group have this in common; others do not know it.
-struct Secret {
-  uint32_t group = 0;
-  TagKey key{};
-};
-
 using HeaderBytes = std::array<std::byte, kHeaderBytes>;
-void encode(const Header& header, std::span<const std::byte> payload, const Secret& secret,
-            HeaderBytes* out);
+void encode(const Header& header, HeaderBytes* out);
 
 // Checks all that can be checked without knowing the state of the group. `near` is a position of
 // the stream less than 128 GiB away from the sender's. False: the datagram is to be discarded.
-bool decode(std::span<const std::byte> datagram, const Secret& secret, uint64_t near, Header* out);
+bool decode(std::span<const std::byte> datagram, uint64_t near, Header* out);
 
 // The writer of a datagram, as it says of itself. It has at least kHeaderBytes.
 uint32_t writer_of(std::span<const std::byte> datagram);

@@ -18,10 +18,8 @@ uint32_t digest_of(const Call& call) {
   return static_cast<uint32_t>(hash >> 16);
 }
 
-// The seed of random choices, different at each node.
-uint64_t seed_of(const Identity& identity) {
-  return uint64_t{identity.secret.group} << 32 | identity.self;
-}
+// Different at each node.
+uint64_t seed_of(const Identity& identity) { return identity.seed + identity.self; }
 
 // A datagram of this kind with these flags was for all nodes.
 bool is_multicast(const Header& header) {
@@ -241,9 +239,9 @@ void Member::give_up(Status why, uint32_t node, uint32_t detail) {
 void Member::receive(uint32_t from, std::span<const std::byte> datagram, uint64_t now) {
   Header header;
   const uint32_t nodes = outgoing_.nodes(), self = outgoing_.self();
-  if (from >= nodes || from == self ||
-      !decode(datagram, outgoing_.secret(), ring_.placed(), &header) || header.node >= nodes ||
-      header.node == self || (header.node != from && !(header.flags & kForward))) {
+  if (from >= nodes || from == self || !decode(datagram, ring_.placed(), &header) ||
+      header.node >= nodes || header.node == self ||
+      (header.node != from && !(header.flags & kForward))) {
     discarded_++;
     return;
   }

@@ -33,14 +33,14 @@ void Outgoing::set_all_deaf() {
   choose_path();
 }
 
-void Outgoing::encode(Header header, std::span<const std::byte> payload, HeaderBytes* out) const {
+void Outgoing::encode(Header header, HeaderBytes* out) const {
   header.node = static_cast<uint16_t>(self());
-  multicast::encode(header, payload, secret(), out);
+  multicast::encode(header, out);
 }
 
 bool Outgoing::to_one(uint32_t node, const Header& header, std::span<const std::byte> payload) {
   HeaderBytes head;
-  encode(header, payload, &head);
+  encode(header, &head);
   const Datagram datagram{head, payload};
   return channel_.send(node, {&datagram, 1}) == 1;
 }
@@ -49,7 +49,7 @@ bool Outgoing::to_all(Header header, std::span<const std::byte> payload) {
   note_use();
   if (path_ == Path::tree) return along_tree(header, payload);
   HeaderBytes head;
-  encode(header, payload, &head);
+  encode(header, &head);
   const Datagram datagram{head, payload};
   bool taken = channel_.multicast({&datagram, 1}) == 1;
   header.flags |= kUnicast;

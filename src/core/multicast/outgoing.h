@@ -28,7 +28,7 @@ enum class Path : uint8_t {
 struct Identity {
   uint32_t self = 0;
   uint32_t nodes = 1;  // at most kNodesMax
-  Secret secret;
+  uint64_t seed = 0;   // of random choices
 };
 
 class Outgoing {
@@ -38,7 +38,6 @@ class Outgoing {
 
   uint32_t self() const { return identity_.self; }
   uint32_t nodes() const { return identity_.nodes; }
-  const Secret& secret() const { return identity_.secret; }
   Channel& channel() { return channel_; }
   // Bytes of the stream in one datagram.
   uint64_t piece_bytes() const { return piece_bytes_; }
@@ -53,7 +52,7 @@ class Outgoing {
   bool take_use() { return std::exchange(used_, false); }
 
   // Writes the header, with this node's number.
-  void encode(Header header, std::span<const std::byte> payload, HeaderBytes* out) const;
+  void encode(Header header, HeaderBytes* out) const;
   bool to_one(uint32_t node, const Header& header, std::span<const std::byte> payload = {});
   bool to_all(Header header, std::span<const std::byte> payload = {});
   // Along the tree, whatever the path is.

@@ -30,7 +30,7 @@ void Proof::say_hello() {
   header.op = number_;
   const std::span<const std::byte> payload(bitmap, 8 * words.size());
   HeaderBytes head;
-  outgoing_.encode(header, payload, &head);
+  outgoing_.encode(header, &head);
   const Datagram datagram{head, payload};
   outgoing_.channel().multicast({&datagram, 1});
 }

@@ -130,7 +130,7 @@ bool Sender::give() {
     } else if (target_ != kAll) {
       header.flags |= kUnicast;
     }
-    outgoing_.encode(header, body, &heads[count]);
+    outgoing_.encode(header, &heads[count]);
     datagrams[count] = {heads[count], body};
     at += whole_granules(body.size());
     ends[count] = at;

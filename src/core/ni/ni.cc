@@ -105,7 +105,7 @@ Ni::Ni(const NiConfig& config)
       wait_policy_(wait_policy(config, turns_.processors())),
       collectives_({protocol_, ports_, allocations_, exports_, imports_, counters_,
                     wait_policy_.scarce, config.multicast_min,
-                    [](void* self) { return static_cast<Ni*>(self)->now_ns(); }, this}),
+                    [](void* self) { return static_cast<Ni*>(self)->now_ns(); }, this, rounds_}),
       callbacks_run_(count_base()),
       visits_(callbacks_run_),
       users_(users_of(config)),

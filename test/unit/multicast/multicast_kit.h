@@ -82,8 +82,7 @@ class Network {
       multicast::Identity identity;
       identity.self = node->number;
       identity.nodes = shape.nodes;
-      identity.secret.group = 7;
-      identity.secret.key[3] = std::byte{9};
+      identity.seed = 7;
       node->member =
           std::make_unique<Member>(*node, identity, std::span(node->ring.get(), shape.ring), 0);
       schedule(*node, 0);
