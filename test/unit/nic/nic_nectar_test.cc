@@ -40,7 +40,7 @@ struct Board {
   // Commands, then a packet if there are data.
   void send(std::vector<Step> commands, const std::string& data = {}, bool closes = true) {
     Bytes bytes;
-    for (const Step& c : commands) add_command(&bytes, c.opcode, c.hub, c.output);
+    for (const Step& c : commands) append(&bytes, one_command(c.opcode, {c.hub, c.output}));
     const auto front = static_cast<uint32_t>(bytes.size());
     for (const char c : data) bytes.push_back(static_cast<std::byte>(c));
     const auto length = static_cast<uint32_t>(bytes.size());
