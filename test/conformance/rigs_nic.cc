@@ -141,6 +141,8 @@ std::vector<Rig> nic_rigs(uint64_t seed) {
       with_link(nic_rig("nectar/datagram-link-cut",
                         with(8, "pair:2", "cut#30/cable=8,cut#500/cable=9/for=100us"), seed,
                         open_nectar_datagram)),
+      with_link(nic_rig("nectar/datagram-link-lost-signals", with(16, "pair:2", "drop=1e-3"), seed,
+                        open_nectar_datagram)),
       nic_rig("sci", with(12, "ring:6", ""), seed, open_sci),
       nic_rig("sci/two-a-card", with(4, "ring:4", ""), seed, open_sci),
       nic_rig("sci/bit-errors", with(12, "ring:6", "ber=1e-5,fail#9,stall#60/for=100us"), seed,
@@ -151,6 +153,8 @@ std::vector<Rig> nic_rigs(uint64_t seed) {
       nic_rig("sci/dolphin", with(12, "ring:6", ""), seed, open_sci_dolphin),
       nic_rig("sci/dolphin-bit-errors", with(12, "ring:6", "ber=1e-5,drop=1e-3"), seed,
               open_sci_dolphin),
+      nic_rig("sci/dolphin-cut", with(8, "ring:8", "cut#30/cable=8,cut#500/cable=10/for=100us"),
+              seed, open_sci_dolphin),
   };
 }
 
