@@ -28,7 +28,7 @@ libtorii_nic_la_SOURCES = \
 	src/nic/topology.h \
 	src/nic/trace.cc \
 	src/nic/trace.h
-EXTRA_DIST += src/nic/README.md
+EXTRA_DIST += src/nic/README.md src/nic/lessons.md
 include src/nic/emulator/Makefile.mk
 include src/nic/myrinet/Makefile.mk
 include src/nic/nectar/Makefile.mk

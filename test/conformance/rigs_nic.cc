@@ -14,6 +14,7 @@
 #include "drivers/sci/sci.h"
 #include "drivers/skeleton/skeleton.h"
 #include "drivers/tnet/tnet.h"
+#include "nic/nectar/hub.h"
 #include "sanitized.h"
 
 namespace torii::kit {
@@ -45,6 +46,34 @@ class Clocked final : public Decorator {
 Rig with_link(Rig rig) {
   rig.open = [open = rig.open](const DriverEnv& env, std::string* why) {
     return wrap_link([&](const DriverEnv& inner) { return open(inner, why); }, env);
+  };
+  return rig;
+}
+
+// Nectar with a board that has connected its fibre to all outputs of its HUB, and left it so.
+Rig with_busy_ports(const std::string& name, const nic::FabricOptions& options, uint64_t seed) {
+  struct Stray {
+    std::shared_ptr<nic::Fabric> fabric;
+    std::unique_ptr<nic::Card> card;
+  };
+  const auto stray = std::make_shared<Stray>();
+  Rig rig = nic_rig(name, options, seed, open_nectar, &stray->fabric);
+  rig.reset = [reset = rig.reset, stray] {
+    using namespace nic::nectar;
+    stray->card = nullptr;
+    reset();
+    nic::Fabric& fabric = *stray->fabric;
+    std::string why;
+    stray->card = fabric.open(fabric.nodes() - 1, &why);
+    Bytes item;
+    for (uint32_t i = 0; i + 1 < fabric.nodes(); i++) append(&item, one_command(kOpen, {0, i}));
+    const auto length = static_cast<uint32_t>(item.size());
+    item.resize((length + 3) / 4 * 4);
+    stray->card->write(kDataRam, item.data(), item.size());
+    stray->card->write32(dma(kFiberOut, kAddress), kDataRam);
+    stray->card->write32(dma(kFiberOut, kLength), length);
+    stray->card->write32(dma(kFiberOut, kControl), kStart);
+    fabric.engine().run_to(100000);
   };
   return rig;
 }
@@ -133,6 +162,7 @@ std::vector<Rig> nic_rigs(uint64_t seed) {
       nic_rig("nectar/two-hubs", with(16, "pair:2", ""), seed, open_nectar),
       nic_rig("nectar/bit-errors", with(12, "star", "ber=3e-6"), seed, open_nectar),
       nic_rig("nectar/lost-signals", with(16, "pair:2", "drop=1e-3"), seed, open_nectar),
+      with_busy_ports("nectar/busy-ports", with(12, "star", ""), seed),
       nic_rig("nectar/cut", with(8, "pair:2", "cut#30/cable=8,cut#500/cable=9/for=100us"), seed,
               open_nectar),
       nic_rig("nectar/datagram", with(12, "star", ""), seed, open_nectar_datagram),
@@ -140,6 +170,8 @@ std::vector<Rig> nic_rigs(uint64_t seed) {
                         open_nectar_datagram)),
       with_link(nic_rig("nectar/datagram-link-cut",
                         with(8, "pair:2", "cut#30/cable=8,cut#500/cable=9/for=100us"), seed,
+                        open_nectar_datagram)),
+      with_link(nic_rig("nectar/datagram-link-lost-signals", with(16, "pair:2", "drop=1e-3"), seed,
                         open_nectar_datagram)),
       nic_rig("sci", with(12, "ring:6", ""), seed, open_sci),
       nic_rig("sci/two-a-card", with(4, "ring:4", ""), seed, open_sci),
@@ -151,6 +183,8 @@ std::vector<Rig> nic_rigs(uint64_t seed) {
       nic_rig("sci/dolphin", with(12, "ring:6", ""), seed, open_sci_dolphin),
       nic_rig("sci/dolphin-bit-errors", with(12, "ring:6", "ber=1e-5,drop=1e-3"), seed,
               open_sci_dolphin),
+      nic_rig("sci/dolphin-cut", with(8, "ring:8", "cut#30/cable=8,cut#500/cable=10/for=100us"),
+              seed, open_sci_dolphin),
   };
 }
 

@@ -10,6 +10,7 @@ fuzz_programs = \
 	test/fuzz/attach_fuzz \
 	test/fuzz/card_fuzz \
 	test/fuzz/group_fuzz \
+	test/fuzz/hub_fuzz \
 	test/fuzz/link_fuzz \
 	test/fuzz/multicast_fuzz \
 	test/fuzz/param_fuzz \
@@ -25,6 +26,7 @@ check_PROGRAMS += test/fuzz/seeds $(fuzz_programs)
 $(call objects_of,$(fuzz_programs)): AM_CXXFLAGS += $(COVERAGE_FLAGS) -fno-rtti
 $(fuzz_programs): private AM_LDFLAGS = -fsanitize=fuzzer,address,undefined
 test_fuzz_card_fuzz_LDADD = libtorii_nic.la $(LDADD)
+test_fuzz_hub_fuzz_LDADD = libtorii_nic.la $(LDADD)
 test_fuzz_protocol_fuzz_SOURCES = test/fuzz/protocol_fuzz.cc test/fuzz/world.cc test/fuzz/world_memory.cc \
 	test/fuzz/world_user.cc
 endif

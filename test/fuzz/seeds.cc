@@ -108,7 +108,7 @@ void wire_seeds() {
 }
 
 // Steps of protocol_fuzz (every kind of them often, over every kind of driver), link_fuzz,
-// group_fuzz, card_fuzz, multicast_fuzz, team_fuzz, segment_fuzz.
+// group_fuzz, card_fuzz, hub_fuzz, multicast_fuzz, team_fuzz, segment_fuzz.
 void step_seeds(const std::string& target) {
   uint64_t random = 1;
   for (unsigned shape = 0; shape < 64; ++shape) {
@@ -239,6 +239,7 @@ int main(int argc, char** argv) {
   step_seeds("link");
   step_seeds("group");
   step_seeds("card");
+  step_seeds("hub");
   step_seeds("attach");
   step_seeds("multicast");
   step_seeds("team");

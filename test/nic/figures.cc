@@ -8,6 +8,7 @@
 //   figures --sweep CARD [PARAMETER=VALUE...]
 //                      latency and bandwidth by size; of Myrinet by programmed I/O, by DMA, and
 //                      with BullFrog's switch
+//   figures --cards    messages by size, one card beside the other
 #include "nic/figures.h"
 
 #include <cmath>
@@ -151,6 +152,33 @@ bool print_sweep(const std::string& card,
   return true;
 }
 
+// Messages of a tagged port, with what MPI took on the hosts of that card, where that is known.
+bool print_cards() {
+  const struct {
+    const char* name;
+    Setup setup;
+    size_t largest;  // that ends in time
+  } cards[] = {{"myrinet", bulldog(kBullFrog), 1 << 20},
+               {"tnet", tnet(), 1 << 20},
+               {"qsnet", qsnet(), 1 << 20},
+               {"sci", dolphin(), 1 << 20},
+               {"nectar", nectar(), 64 << 10}};
+  std::printf("%8s", "# bytes");
+  for (const auto& card : cards) std::printf(" %8s us %8s", card.name, "Mbit/s");
+  std::printf("\n");
+  for (size_t bytes = 4; bytes <= 1 << 20; bytes *= 4) {
+    std::printf("%8zu", bytes);
+    for (const auto& card : cards) {
+      const double ns = bytes <= card.largest ? message_ns(card.setup, bytes) : 0;
+      if (ns == 0 && bytes <= card.largest) return false;
+      if (ns == 0) std::printf(" %11s %8s", "-", "-");
+      if (ns != 0) std::printf(" %11.2f %8.2f", us(ns), mbit_per_s(bytes, ns));
+    }
+    std::printf("\n");
+  }
+  return true;
+}
+
 int run(int argc, char** argv) {
   const std::string option = argc > 1 ? argv[1] : "";
   std::vector<std::pair<std::string, std::string>> parameters;
@@ -161,8 +189,10 @@ int run(int argc, char** argv) {
                             equals == text.npos ? "" : text.substr(equals + 1));
   }
   if (option == "--sweep" && argc > 2) return print_sweep(argv[2], parameters) ? 0 : 1;
+  if (option == "--cards" && argc == 2) return print_cards() ? 0 : 1;
   if (argc > 2 || (!option.empty() && option != "--inputs")) {
-    std::fprintf(stderr, "usage: figures [--inputs | --sweep CARD [PARAMETER=VALUE...]]\n");
+    std::fprintf(stderr,
+                 "usage: figures [--inputs | --cards | --sweep CARD [PARAMETER=VALUE...]]\n");
     return 2;
   }
   return print_figures(option == "--inputs") ? 0 : 1;

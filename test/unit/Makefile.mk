@@ -121,6 +121,7 @@ test_unit_nic_tests_SOURCES = \
 	test/unit/nic/nic_engine_test.cc \
 	test/unit/nic/nic_fabric_test.cc \
 	test/unit/nic/nic_hosts_test.cc \
+	test/unit/nic/nic_hub_test.cc \
 	test/unit/nic/nic_link_test.cc \
 	test/unit/nic/nic_myrinet_test.cc \
 	test/unit/nic/nic_nectar_test.cc \

@@ -18,17 +18,9 @@ Cab::Cab(const Board& board)
           board.engine, &memory_[kDataRam], kStepNs, [this] { return firmware_->step(); },
           [this] { board_.bus.interrupt(0); }) {}
 
-void Cab::open(unsigned, Name name, uint64_t) {
-  reset();
-  name_ = name;
-}
-
-bool Cab::idle(unsigned) const {
-  return !firmware_ || (firmware_->idle() && !processor_.has_command() && !out_is_busy());
-}
-
 // Other circuits do not wait for one that is left behind.
-void Cab::reset() {
+void Cab::open(unsigned, Name name, uint64_t) {
+  name_ = name;
   firmware_ = nullptr;
   processor_.stop();
   has_input_ = moving_ = sending_ = false;
@@ -42,25 +34,7 @@ void Cab::reset() {
   std::ranges::fill(rights_, kMayRead | kMayWrite | kMayExecute);
 }
 
-void Cab::boot(Protocol protocol) {
-  reset();
-  // The node has its mailboxes and what is shared, and nothing else of the memory.
-  const auto vme = rights_.begin() + kVmeDomain * kPagesOfDomain;
-  constexpr uint32_t kFirst = kDataRam / kPageBytes, kLast = kInputAt / kPageBytes;
-  std::fill(vme, vme + kRegisters / kPageBytes, uint8_t{0});
-  std::fill(vme, vme + kPromBytes / kPageBytes, uint8_t{kMayRead});
-  std::fill(vme + kFirst, vme + kLast, uint8_t{kMayRead | kMayWrite});
-  firmware_ = make_firmware(*this, protocol == kReliableProtocol);
-  processor_.start(kMagic);
-}
-
 // --- accesses of the node ----------------------------------------------------------------------
-
-bool Cab::may(uint32_t at, uint8_t right) {
-  if (rights_[kVmeDomain * kPagesOfDomain + at / kPageBytes] & right) return true;
-  faults_++;
-  return false;
-}
 
 void Cab::bus_write(unsigned, uint32_t at, std::span<const std::byte> bytes) {
   for (; !bytes.empty(); bytes = bytes.subspan(4), at += 4) {
@@ -69,10 +43,8 @@ void Cab::bus_write(unsigned, uint32_t at, std::span<const std::byte> bytes) {
       for (size_t k = 0; k < 4; k++) rights_[at - kRights + k] = static_cast<uint8_t>(bytes[k]) & 7;
     } else if (at >= kRegisters) {
       set(at, load_little<uint32_t>(bytes.data()));
-    } else if (at >= kProgramRam) {
-      std::ranges::copy(bytes.first(4), memory_.begin() + at);
     } else {
-      faults_++;
+      std::ranges::copy(bytes.first(4), memory_.begin() + at);
     }
   }
   processor_.wake();
@@ -92,36 +64,33 @@ uint32_t Cab::bus_read(unsigned, uint32_t at) {
 void Cab::set(uint32_t at, uint32_t value) {
   if (at >= kRegisters + sizeof(regs_)) return;
   reg(at) = value;
-  if (at == dma(kFiberOut, kControl)) return send_by_register();
-  if (at == dma(kVme, kControl)) return move();
-  if (at != dma(kFiberIn, kControl)) return;
-  in_.control = kFailed;
-  if (!firmware_ && in_data_ram(in_.address, in_.length)) arm_in(in_.address, in_.length);
+  const size_t channel = (at - kRegisters) / sizeof(DmaRegisters);
+  if (channel > kVme || at % sizeof(DmaRegisters) != kControl) return;
+  DmaRegisters& regs = regs_.channels[channel];
+  regs.control = kFailed;
+  const uint32_t offset = regs.address - kDataRam;
+  if (offset > kDataBytes || regs.length > kDataBytes - offset) return;
+  const std::span<std::byte> here = memory_.subspan(regs.address, regs.length);
+  if (channel == kFiberOut) send_by_register(value, here);
+  if (channel == kFiberIn && !firmware_) arm_in(regs.address, regs.length);
+  if (channel == kVme) move(value, here);
 }
 
-void Cab::send_by_register() {
-  const uint32_t control = std::exchange(out_.control, kFailed), bytes = out_.length;
-  const uint32_t commands = control & kPacket ? control >> kCommandShift & 0xff : bytes;
-  if (!in_data_ram(out_.address, bytes) || commands > bytes || bytes > kInputBytes ||
-      out_is_busy() || (bytes == 0 && !(control & kPacket)))
-    return;
-  const std::span all = memory_.subspan(out_.address, bytes);
-  Bytes item(all.begin(), all.begin() + commands);
+void Cab::send_by_register(uint32_t control, std::span<const std::byte> here) {
+  const size_t commands = control & kPacket ? control >> kCommandShift & 0xff : here.size();
+  if (commands > here.size() || here.size() > kInputBytes || out_is_busy()) return;
+  Bytes item(here.begin(), here.begin() + commands);
   if (control & kPacket) {
-    const std::span<const std::byte> data = all.subspan(commands);
-    add_packet(&item, {data});
-    out_.checksum = crc32(data);
-    if (control & kCloseAll) add_command(&item, kCloseEvery);
+    add_packet(&item, here.subspan(commands), control & kCloseAll);
+    out_.checksum = crc32(here.subspan(commands));
   }
+  if (item.empty()) return;
   out_.control = kBusy;
   start_out(std::move(item));
 }
 
-void Cab::move() {
-  const uint32_t control = std::exchange(vme_.control, kFailed), at = vme_.address;
-  if (!in_data_ram(at, vme_.length) || moving_) return;
-  const std::span<std::byte> here = memory_.subspan(at, vme_.length);
-  moving_ = true;
+void Cab::move(uint32_t control, std::span<std::byte> here) {
+  if (std::exchange(moving_, true)) return;
   vme_.control = kBusy;
   const auto over = [this, here, life = processor_.life()](Status status,
                                                            std::span<const std::byte> data = {}) {
@@ -139,33 +108,19 @@ void Cab::move() {
 
 // --- the fibres ------------------------------------------------------------------------------
 
-void Cab::transmit() {
-  if (pending_.empty() || sending_ || !board_.port.ready()) return;
-  const Item item(pending_);
-  if (item.has_packet && item.has(kTestOpenRetry) && !ready_) return;
-  ready_ &= !item.has_packet;
-  sending_ = true;
-  packets_out_++;
-  board_.port.send(0, std::exchange(pending_, {}));
-}
-
-void Cab::port_ready() {
-  if (std::exchange(sending_, false)) out_.control &= ~uint32_t{kBusy};
-  transmit();
-  processor_.wake();
-}
-
 void Cab::arrive(Packet&& packet) {
   board_.port.release();
-  if (is_signal(packet.bytes, kReadySignal)) {
+  const Item item(packet.bytes);
+  if (item.signal == kReadySignal) {
     ready_ = true;
     return transmit();
   }
-  if (is_signal(packet.bytes, kReply)) {
-    if (firmware_) firmware_->replied(reply_of(packet.bytes));
+  if (item.signal == kReply) {
+    if (firmware_)
+      firmware_->replied(header_of<HubCommand>(item.rest),
+                         load_little<uint32_t>(&item.rest[kCommandBytes]));
     return processor_.wake();
   }
-  const Item item(packet.bytes);
   bad_ += !item.has_packet && item.commands.empty();
   if (!item.has_packet) return;
   packets_in_++;
@@ -173,12 +128,6 @@ void Cab::arrive(Packet&& packet) {
   if (name_ == kNobody || !queue_.empty() || (item.data.size() > kQueueBytes && !input_.data()))
     return lose();
   queue_ = std::move(packet.bytes);
-  receive();
-}
-
-void Cab::arm_in(uint32_t at, uint32_t bytes) {
-  in_ = {at, bytes, kBusy, in_.checksum};
-  input_ = memory_.subspan(at, bytes);
   receive();
 }
 
@@ -193,9 +142,8 @@ void Cab::receive() {
   const bool fits = in.size() >= kSumBytes && in.size() - kSumBytes <= to.size();
   const auto data = in.first(fits ? in.size() - kSumBytes : 0);
   std::ranges::copy(data, to.begin());
-  in_.length = static_cast<uint32_t>(data.size());
-  in_.control = fits ? 0 : uint32_t{kFailed};
-  in_.checksum = fits ? crc32(data) ^ load_little<uint32_t>(&in[data.size()]) : 0;
+  in_ = {in_.address, static_cast<uint32_t>(data.size()), fits ? 0 : uint32_t{kFailed},
+         fits ? crc32(data) ^ load_little<uint32_t>(&in[data.size()]) : 0};
   processor_.wake();
 }
 
@@ -206,7 +154,15 @@ Status Cab::control(unsigned context, const Control& in, Control* out) {
     return board_.group_call(static_cast<GroupCall>(in.call - kJoin), context, in, out);
   if (in.call != kBoot || in.words[0] - kReliableProtocol >= 2 || board_.nodes > kNodes)
     return Status::invalid;
-  boot(static_cast<Protocol>(in.words[0]));
+  open(context, name_, 0);  // resets it
+  // The node has its mailboxes and what is shared, and nothing else of the memory.
+  const auto vme = rights_.begin() + kVmeDomain * kPagesOfDomain;
+  constexpr uint32_t kFirst = kDataRam / kPageBytes, kLast = kInputAt / kPageBytes;
+  std::fill(vme, vme + kRegisters / kPageBytes, uint8_t{0});
+  std::fill(vme, vme + kPromBytes / kPageBytes, uint8_t{kMayRead});
+  std::fill(vme + kFirst, vme + kLast, uint8_t{kMayRead | kMayWrite});
+  firmware_ = make_firmware(*this, in.words[0] == kReliableProtocol);
+  processor_.start(kMagic);
   return Status::ok;
 }
 

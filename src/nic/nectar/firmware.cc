@@ -46,7 +46,6 @@ class Firmware final : public Program {
     cab_.arm_in(kInputAt, kInputBytes);
   }
   uint64_t step() override {
-    const bool late = now_ns() >= deadline_ns_;
     Entry command;
     if (cab_.has_input_) {
       receive();
@@ -55,31 +54,29 @@ class Firmware final : public Program {
     } else if (state_ == State::prepared) {
       transmit();
     } else if (state_ == State::sending && !cab_.out_is_busy()) {
-      leave(kAckNs << (current_ ? std::min(current_->tries, kDoublingsMax) : 0));
+      leave(true);
     } else if (state_ == State::idle) {
       finish();
       expire();
-      return state_ == State::idle && prepare() ? kPacketNs : 0;
-    } else if (!late) {
+      if (state_ == State::idle) prepare();
+      return state_ == State::prepared ? kPacketNs : 0;
+    } else if (now_ns() < deadline_ns_) {
       return 0;
-    } else if (state_ == State::looking) {
-      give_up();
     } else {
       look();
     }
     return kStepNs;
   }
 
-  void replied(const HubReply& reply) override {
-    if (state_ == State::looking) judge(reply);
-    if (state_ == State::opening && reply.status & kStatusOpened && --missing_ == 0) transmit();
+  void replied(const HubCommand& reply, uint32_t status) override {
+    if (state_ == State::looking) judge({reply.hub, reply.output}, status);
+    if (state_ == State::opening && status & kStatusOpened && --missing_ == 0) transmit();
   }
 
   bool idle() const override { return out_.empty() && state_ == State::idle; }
   std::string report() const override {
     return format_text(
-        "%llu sent again, %llu without a mailbox, %llu ways given "
-        "up, %llu connections closed, "
+        "%llu sent again, %llu without a mailbox, %llu ways given up, %llu connections closed, "
         "%llu ready bits set",
         again_, full_, given_up_, closed_, set_);
   }
@@ -124,19 +121,20 @@ class Firmware final : public Program {
     if (c.kind > kSendToGroup || c.slot >= kSendSlots || c.bytes > kFrameMax ||
         std::ranges::find(out_, c.slot, &Out::slot) != out_.end())
       return;
-    std::vector<Name> names{c.peer};
-    if (c.kind == kSendToGroup) names = cab_.board_.manager.members(c.peer);
+    const bool is_group = c.kind == kSendToGroup;
     Out& out = out_.emplace_back(Out{c.slot, c.bytes, {}});
-    for (const Name name : names)
-      if (endpoint_of(name) < kNodes && (c.kind != kSendToGroup || name != cab_.name_))
+    for (const Name name : is_group ? cab_.board_.manager.members(c.peer) : std::vector{c.peer})
+      if (endpoint_of(name) < kNodes && !(is_group && name == cab_.name_))
         out.targets.push_back({name, pairs_[endpoint_of(name)].number(name)});
   }
 
-  // Nobody waits for processes that are gone. Frames that have left and that all have are over.
-  void finish() {
+  // Nobody waits for processes that are gone, nor for one that acknowledges all before `next`.
+  // Frames that have left and that all have are over.
+  void finish(Name acknowledger = kNobody, uint32_t next = 0) {
     for (Out& out : out_)
       std::erase_if(out.targets, [&](const Target& target) {
-        return cab_.board_.manager.life(cab_.board_.node, target.to) != Life::there;
+        return (target.to == acknowledger && static_cast<int32_t>(next - target.sequence) > 0) ||
+               cab_.board_.manager.life(cab_.board_.node, target.to) != Life::there;
       });
     std::erase_if(out_, [&](const Out& out) {
       const bool over = out.targets.empty() && &out != current_;
@@ -165,19 +163,15 @@ class Firmware final : public Program {
 
   // --- sending ---------------------------------------------------------------------------------
 
-  // False: there is nothing to send.
-  bool prepare() {
+  void prepare() {
     if (!acks_.empty()) {
-      const Sequence& pair = pairs_[*acks_.begin()];
-      acks_.erase(acks_.begin());
-      build({{pair.from, pair.expected}}, kAck, {});
-      return true;
+      const Sequence& pair = pairs_[acks_.extract(acks_.begin()).value()];
+      return build({{pair.from, pair.expected}}, kAck, {});
     }
     const auto next = std::ranges::find(out_, 0u, &Out::deadline_ns);
-    if (next == out_.end()) return false;
+    if (next == out_.end()) return;
     current_ = &*next;
     build(next->targets, kData, cab_.memory_.subspan(slot_at(next->slot), next->bytes));
-    return true;
   }
 
   // All connections that lead to the receivers, once each.
@@ -189,17 +183,15 @@ class Firmware final : public Program {
         if (std::ranges::find(tree, connection) == tree.end()) tree.push_back(connection);
     }
     const FrameHeader header{kind, static_cast<uint32_t>(targets.size()), cab_.name_};
-    Bytes data;
-    add_packet(&data,
-               {std::as_bytes(std::span(&header, 1)), std::as_bytes(std::span(targets)), frame});
-    add_command(&data, kCloseEvery);
-    const bool fits = tree.size() * kCommandBytes + data.size() <= kQueueBytes;
+    Bytes data = make_bytes(header, std::as_bytes(std::span(targets)));
+    append(&data, frame);
+    opening_ = item_ = {};
+    add_packet(&item_, data, true);
+    const bool fits = tree.size() * kCommandBytes + item_.size() <= kQueueBytes;
     missing_ = fits ? 0 : tree.size();
-    item_.clear();
     for (const SwitchOutput& c : tree)
-      add_command(&item_, fits ? kTestOpenRetry : kOpenRetryReply, c.crossbar, c.port);
-    opening_ = fits ? Bytes{} : std::exchange(item_, {});
-    item_.insert(item_.end(), data.begin(), data.end());
+      append(&opening_, one_command(fits ? kTestOpenRetry : kOpenRetryReply, c));
+    if (fits) item_.insert(item_.begin(), opening_.begin(), opening_.end());
     state_ = State::prepared;
   }
 
@@ -209,49 +201,45 @@ class Firmware final : public Program {
     cab_.start_out(std::exchange(opens ? opening_ : item_, {}));
   }
 
-  // The frame is no longer being sent. It is sent again after that time, 0: at once, unless all
-  // have it by then.
-  void leave(uint64_t ns) {
+  // The frame is no longer being sent. If it has left it is sent again unless all have it in time,
+  // else at once.
+  void leave(bool has_left) {
     state_ = State::idle;
     if (Out* const out = std::exchange(current_, nullptr)) {
-      out->deadline_ns = ns ? now_ns() + ns : 0;
-      if (ns) cab_.processor_.wake_at(out->deadline_ns);
-      if (!reliable_ && (ns || ++out->tries > 2)) out->targets.clear();
+      out->deadline_ns = has_left ? now_ns() + (kAckNs << std::min(out->tries, kDoublingsMax)) : 0;
+      if (has_left) cab_.processor_.wake_at(out->deadline_ns);
+      if (!reliable_ && (has_left || ++out->tries > 2)) out->targets.clear();
     }
     finish();
   }
 
   // --- recovery --------------------------------------------------------------------------------
 
-  // Asks all HUBs on the way.
+  // Asks all HUBs on the way, once.
   void look() {
+    if (state_ == State::looking) return give_up();
     Bytes item;
     cab_.pending_.clear();
-    for (const SwitchOutput& c : way_) {
-      add_command(&item, kStatus, c.crossbar, c.port);
-      add_command(&item, kOpen, c.crossbar, c.port);
-    }
+    for (const SwitchOutput& c : way_)
+      for (const Opcode opcode : {kStatus, kOpen}) append(&item, one_command(opcode, c));
     missing_ = way_.size();
     if (way_.empty()) return give_up();
     cab_.steal(std::move(item));
     enter(State::looking, kStatusNs);
   }
 
-  void judge(const HubReply& reply) {
-    if (std::ranges::find(way_, SwitchOutput{reply.hub, reply.output}) == way_.end()) return;
+  void judge(const SwitchOutput& at, uint32_t status) {
+    if (std::ranges::find(way_, at) == way_.end()) return;
+    Seen& seen = seen_[{at.crossbar, at.port}];
     const uint64_t now = now_ns();
-    Seen& seen = seen_[{reply.hub, reply.output}];
-    const auto command = [&](Opcode opcode) {
-      cab_.steal(one_command(opcode, reply.hub, reply.output));
-      return 1;
-    };
-    if (seen.at_ns && seen.status == reply.status && now - seen.at_ns <= kOldNs) {
-      const bool stuck = now - seen.at_ns >= kStuckNs;
-      if (stuck && !(reply.status & kOutputMine)) closed_ += command(kClose);
-      if (stuck && !(reply.status & kOutputReady)) set_ += command(kSetReady);
-    } else {
-      seen = {reply.status, now};
-    }
+    if (!seen.at_ns || seen.status != status || now - seen.at_ns > kOldNs) seen = {status, now};
+    const bool is_stuck = now - seen.at_ns >= kStuckNs;
+    const bool is_held = is_stuck && !(status & kOutputMine);
+    const bool is_full = is_stuck && !(status & kOutputReady);
+    if (is_held) cab_.steal(one_command(kClose, at));
+    if (is_full) cab_.steal(one_command(kSetReady, at));
+    closed_ += is_held;
+    set_ += is_full;
     if (--missing_ == 0) give_up();
   }
 
@@ -261,7 +249,7 @@ class Firmware final : public Program {
     cab_.ready_ = true;
     given_up_++;
     choice_++;
-    leave(0);
+    leave(false);
   }
 
   // --- receiving -------------------------------------------------------------------------------
@@ -279,19 +267,11 @@ class Firmware final : public Program {
     for (uint32_t i = 0; is_whole && i < header.targets; i++) {
       const auto target = header_of<Target>(data.subspan(sizeof(header) + i * sizeof(Target)));
       if (target.to != cab_.name_) continue;
-      if (header.kind == kAck) acknowledged(header.from, target.sequence);
+      if (header.kind == kAck) finish(header.from, target.sequence);
       if (header.kind == kData) take(header.from, target.sequence, data.subspan(front));
       break;
     }
     cab_.arm_in(kInputAt, kInputBytes);
-  }
-
-  void acknowledged(Name from, uint32_t next) {
-    for (Out& out : out_)
-      std::erase_if(out.targets, [&](const Target& target) {
-        return target.to == from && static_cast<int32_t>(next - target.sequence) > 0;
-      });
-    finish();
   }
 
   void take(Name from, uint32_t sequence, std::span<const std::byte> frame) {

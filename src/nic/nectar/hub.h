@@ -11,48 +11,45 @@
 // circuits for them.
 #pragma once
 
-#include <initializer_list>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "nic/crossbar.h"
 #include "nic/nectar/regs.h"
+#include "nic/topology.h"
 
 namespace torii::nic::nectar {
 
 using Bytes = std::vector<std::byte>;
+inline void append(Bytes* to, std::span<const std::byte> more) {
+  to->insert(to->end(), more.begin(), more.end());
+}
 
+// Signals begin with one, too, and so does a packet, with its length in place of the parameters.
 struct HubCommand {
   uint8_t opcode, hub, output;
 };
 static_assert(sizeof(HubCommand) == kCommandBytes);
-void add_command(Bytes* to, Opcode opcode, uint32_t hub = kEveryHub, uint32_t output = 0);
-Bytes one_command(Opcode opcode, uint32_t hub = kEveryHub, uint32_t output = 0);
-// Appends a packet of these parts and their checksum.
-void add_packet(Bytes* to, std::initializer_list<std::span<const std::byte>> parts);
+Bytes one_command(Opcode opcode, SwitchOutput at = {kEveryHub, 0});
+// Appends a packet of these data and their checksum, and perhaps a command that closes.
+void add_packet(Bytes* to, std::span<const std::byte> data, bool closes);
 
-inline constexpr size_t kFrontBytes = 3;  // before the data of a packet
-inline constexpr size_t kSumBytes = 4;    // at their end
+inline constexpr size_t kSumBytes = 4;  // at the end of a packet
+inline constexpr size_t kReplyBytes = kCommandBytes + sizeof(uint32_t);
 
 // The parts of an item, which has to outlive this. All is inside, whatever the bytes are.
 struct Item {
-  explicit Item(const Bytes& bytes);
+  explicit Item(std::span<const std::byte> bytes);
   bool has(Opcode opcode) const { return opcodes >> opcode & 1; }
 
   std::vector<HubCommand> commands;  // in front
+  std::span<const std::byte> rest;   // behind these
   uint32_t opcodes = 0;              // of these and of one behind the packet, a bit each
+  uint8_t signal = 0;                // kReadySignal or kReply, with StatusBits behind it; 0: none
   bool has_packet = false;
   std::span<const std::byte> data;  // of the packet, with their checksum
 };
-
-// An answer of a HUB.
-struct HubReply {
-  uint8_t hub, output;
-  uint32_t status;  // StatusBits
-};
-bool is_signal(const Bytes& bytes, Opcode opcode);
-HubReply reply_of(const Bytes& bytes);
 
 std::unique_ptr<Switch> make_hub(Engine& engine, unsigned number, const CrossbarOptions& options);
 

@@ -4,9 +4,10 @@
 // Nectar's CAB: memories, page protection, DMA, the fibres, and what runs its firmware.
 #pragma once
 
-#include <deque>
 #include <memory>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "nic/model.h"
@@ -23,7 +24,7 @@ class Program {
  public:
   virtual ~Program() = default;
   virtual uint64_t step() = 0;  // as of Processor
-  virtual void replied(const HubReply& reply) = 0;
+  virtual void replied(const HubCommand& reply, uint32_t status) = 0;
   virtual bool idle() const = 0;  // nothing that the node has asked for is still to leave
   virtual std::string report() const = 0;
 };
@@ -33,13 +34,19 @@ class Cab final : public Model {
   explicit Cab(const Board& board);
 
   void open(unsigned context, Name name, uint64_t shared_address) override;
-  bool idle(unsigned context) const override;
+  bool idle(unsigned) const override {
+    return !firmware_ || (firmware_->idle() && !processor_.has_command() && !out_is_busy());
+  }
   void gone(unsigned) override { open(0, kNobody, 0); }
   void bus_write(unsigned context, uint32_t at, std::span<const std::byte> bytes) override;
   uint32_t bus_read(unsigned context, uint32_t at) override;
   Status control(unsigned context, const Control& in, Control* out) override;
   void arrive(Packet&& packet) override;
-  void port_ready() override;
+  void port_ready() override {
+    if (std::exchange(sending_, false)) out_.control &= ~uint32_t{kBusy};
+    transmit();
+    processor_.wake();
+  }
   void port_down() override { port_ready(); }
   std::string report() const override;
 
@@ -49,25 +56,37 @@ class Cab final : public Model {
     uint32_t address, length, control, checksum;
   };
 
-  static bool in_data_ram(uint32_t at, uint64_t bytes) {
-    return at >= kDataRam && at - kDataRam <= kDataBytes && bytes <= kDataBytes - (at - kDataRam);
+  bool may(uint32_t at, Right right) {  // nobody writes the PROM
+    const bool has = rights_[kVmeDomain * kPagesOfDomain + at / kPageBytes] & right &&
+                     (right == kMayRead || at >= kProgramRam);
+    faults_ += !has;
+    return has;
   }
-  bool may(uint32_t at, uint8_t right);
-  void set(uint32_t at, uint32_t value);
-  void send_by_register();
-  void move();
-  void reset();
-  void boot(Protocol protocol);
   uint32_t& reg(uint32_t at) { return reinterpret_cast<uint32_t*>(&regs_)[(at - kRegisters) / 4]; }
+  void set(uint32_t at, uint32_t value);
+  void send_by_register(uint32_t control, std::span<const std::byte> here);
+  void move(uint32_t control, std::span<std::byte> here);
   // Sends it as soon as the fibre is free and, if it is to be stored, the HUB is ready.
   void start_out(Bytes item) {
     pending_ = std::move(item);
     transmit();
   }
   bool out_is_busy() const { return sending_ || !pending_.empty(); }
-  void transmit();
+  void transmit() {
+    if (pending_.empty() || sending_ || !board_.port.ready()) return;
+    const Item item(pending_);
+    if (item.has_packet && item.has(kTestOpenRetry) && !ready_) return;
+    ready_ &= !item.has_packet;
+    sending_ = true;
+    packets_out_++;
+    board_.port.send(0, std::exchange(pending_, {}));
+  }
   void steal(Bytes item) { board_.port.steal(std::move(item)); }
-  void arm_in(uint32_t at, uint32_t bytes);
+  void arm_in(uint32_t at, uint32_t bytes) {
+    in_ = {at, bytes, kBusy, in_.checksum};
+    input_ = memory_.subspan(at, bytes);
+    receive();
+  }
   void receive();
   void lose() {  // what has come in
     lost_++;

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "drivers/decorator.h"
 #include "drivers/myrinet/myrinet.h"
 #include "drivers/nectar/nectar.h"
 #include "drivers/qsnet/qsnet.h"
@@ -65,19 +66,25 @@ void expect_other_cards_refused(Open open) {
   EXPECT_NE(why.find("use "), why.npos) << why;
 }
 
-// Endpoints with drivers of that name, one a node.
+// Endpoints with drivers of that name, one a node; `wrap`: with that over each of them.
 struct CardEnds {
-  CardEnds(const std::string& name, nic::FabricOptions options)
+  using Wrap = std::unique_ptr<Driver> (*)(const OpenBelow& below, const DriverEnv& env);
+
+  CardEnds(const std::string& name, nic::FabricOptions options, Wrap wrap = nullptr)
       : fabric(make_cards(name, options)) {
-    for (uint32_t i = 0; i < options.nodes; i++)
+    for (uint32_t i = 0; i < options.nodes; i++) {
+      const auto open = [this, name, i](const DriverEnv& env) {
+        return open_card(name, *fabric, i, env);
+      };
       ends.push_back(std::make_unique<End>(
-          [&](const DriverEnv& env) { return open_card(name, *fabric, i, env); }));
+          [&](const DriverEnv& env) { return wrap ? wrap(open, env) : open(env); }));
+    }
   }
   End& operator[](size_t i) { return *ends[i]; }
-  // Rounds of 1 us; all of them poll.
-  void run(int rounds) {
+  // Rounds of 1 us, or as long as that; all of them poll.
+  void run(int rounds, uint64_t ns = 1000) {
     for (int i = 0; i < rounds; i++) {
-      fabric->engine().run_to(fabric->engine().now_ns() + 1000);
+      fabric->engine().run_to(fabric->engine().now_ns() + ns);
       for (const auto& end : ends)
         if (end) end->driver->poll(fabric->engine().now_ns(), 64);
     }

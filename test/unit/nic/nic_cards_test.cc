@@ -6,7 +6,9 @@
 
 #include <algorithm>
 
+#include "core/base/param.h"
 #include "core/base/random.h"
+#include "core/link/link.h"
 #include "nic/trace.h"
 
 namespace torii::test {
@@ -14,9 +16,13 @@ namespace {
 
 class NicCards : public testing::TestWithParam<const char*> {};
 
-// All that happens while four nodes send to each other over bad links.
+// All that happens while four nodes send to each other over cables that flip bits and lose packets,
+// and one of which is cut for a while.
 std::string trace_of_cards(const char* name, uint64_t seed) {
-  CardEnds ends(name, {.nodes = 4, .faults = "ber=2e-6,seed=" + std::to_string(seed)});
+  CardEnds ends(
+      name, {.nodes = 4,
+             .topology = "ring:4",
+             .faults = "ber=2e-6,drop=1e-3,cut#60/cable=5/for=40us,seed=" + std::to_string(seed)});
   std::string text;
   nic::Trace trace(nic::TraceFormat::text, [&](std::string_view part) { text += part; });
   ends.fabric->engine().trace = &trace;
@@ -67,14 +73,50 @@ TEST_P(NicCards, ACutWithoutASecondRouteIsReported) {
   EXPECT_EQ(ends[2].sink.packets.size(), before + 1);
 }
 
+// Protocols of a card that know nothing of ended peers: the link over them finds out.
+class NicCardsUnderALink : public testing::TestWithParam<const char*> {
+ protected:
+  static void SetUpTestSuite() { set_deadline("150"); }
+  static void TearDownTestSuite() { set_deadline("30000"); }
+  static void set_deadline(const char* ms) {
+    std::string why;
+    ASSERT_EQ(param_set("peer_deadline_ms", ms, "test", &why), Status::ok) << why;
+  }
+};
+
+TEST_P(NicCardsUnderALink, ACutWithoutASecondRouteIsReported) {
+  CardEnds ends(GetParam(), {.nodes = 3, .faults = "cut#60/cable=1"}, wrap_link);
+  const PeerId to_1 = ends[0].connect(ends[1]), to_2 = ends[0].connect(ends[2]);
+  uint64_t cookies = 0;
+  for (int i = 0; i < 30000 && ends[0].sink.downs.empty(); i++) {
+    cookies += ends[0].send(to_1, "to 1", {}, cookies + 1);
+    cookies += ends[0].send(to_2, "to 2", {}, cookies + 1);
+    ends.run(1, 10000);
+  }
+  ends.run(1000, 10000);
+  ASSERT_EQ(ends[0].sink.downs.size(), 1u);
+  EXPECT_EQ(ends[0].sink.downs[0].peer, to_1);
+  EXPECT_EQ(ends[0].sink.downs[0].status, Status::peer_dead);
+  EXPECT_EQ(ends[0].sink.dones.size(), cookies) << "cookies that are never done";
+  EXPECT_GT(ends[1].sink.packets.size(), 0u) << "it was there before";
+  const size_t before = ends[2].sink.packets.size();
+  ends.send(0, to_2, "still there");
+  ends.run(1000, 10000);
+  EXPECT_EQ(ends[2].sink.packets.size(), before + 1);
+}
+
+std::string test_name(const testing::TestParamInfo<const char*>& info) {
+  std::string name = info.param;
+  std::ranges::replace(name, '/', '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, NicCardsUnderALink, testing::Values("myrinet/raw", "nectar/datagram"),
+                         test_name);
 INSTANTIATE_TEST_SUITE_P(All, NicCards,
                          testing::Values("skeleton", "tnet", "myrinet", "myrinet/raw", "qsnet",
                                          "nectar", "nectar/datagram", "sci", "sci/dolphin"),
-                         [](const auto& info) {
-                           std::string name = info.param;
-                           std::ranges::replace(name, '/', '_');
-                           return name;
-                         });
+                         test_name);
 
 }  // namespace
 }  // namespace torii::test

@@ -8,6 +8,7 @@
 #include "core/base/random.h"
 #include "nic/nectar/hub.h"
 #include "nic/nectar/regs.h"
+#include "nic/trace.h"
 #include "nic_cards.h"
 
 namespace torii::nic::nectar {
@@ -40,7 +41,7 @@ struct Board {
   // Commands, then a packet if there are data.
   void send(std::vector<Step> commands, const std::string& data = {}, bool closes = true) {
     Bytes bytes;
-    for (const Step& c : commands) add_command(&bytes, c.opcode, c.hub, c.output);
+    for (const Step& c : commands) append(&bytes, one_command(c.opcode, {c.hub, c.output}));
     const auto front = static_cast<uint32_t>(bytes.size());
     for (const char c : data) bytes.push_back(static_cast<std::byte>(c));
     const auto length = static_cast<uint32_t>(bytes.size());
@@ -316,7 +317,8 @@ TEST(NicNectar, AMemberThatHasLostItGetsItAgain) {
   EXPECT_FALSE(reports(*ends.fabric, 2, "in, 0 bad")) << "the checksum has found it";
 }
 
-// The commands of the circuit are lost on one of the two cables between the HUBs.
+// The commands of the circuit are lost on one of the two cables between the HUBs. The board asks
+// for the status of both, closes all, and opens another one.
 TEST(NicNectar, ACircuitWithoutReplyGoesAnotherWay) {
   CardEnds ends("nectar", {.nodes = 2, .topology = "pair:2"});
   const PeerId to = ends[0].connect(ends[1]);
@@ -328,8 +330,18 @@ TEST(NicNectar, ACircuitWithoutReplyGoesAnotherWay) {
   const size_t bad = packets(2) > 0 ? 2 : 3, other = 5 - bad;
   const uint64_t before = packets(other);
   ends.fabric->link(bad, false).add_fault({.fault = nic::Fault::drop, .rate = 1});
+  std::string text;
+  Trace trace(TraceFormat::text, [&](std::string_view part) { text += part; });
+  ends.fabric->engine().trace = &trace;
   ends.send(0, to, "head", letters(4000));
   ends.run(30000);
+  ends.fabric->engine().trace = nullptr;
+  size_t at = 0;
+  for (const char* const item : {"6", "12", "3", "6"}) {  // bytes
+    at = text.find(std::string("cable0a    packet ") + item + " bytes", at);
+    ASSERT_NE(at, text.npos) << item << '\n' << text;
+    at++;
+  }
   ASSERT_EQ(ends[1].sink.packets.size(), 2u);
   EXPECT_TRUE(ends[1].sink.packets[1].bytes == "head" + letters(4000));
   EXPECT_GT(packets(other), before);

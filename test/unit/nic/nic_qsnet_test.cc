@@ -301,6 +301,29 @@ TEST(NicQsnet, PacketsGoUpWhereThereIsRoom) {
   EXPECT_GE(all, 2 * 8 * 313u);
 }
 
+// Packets of the higher priority overtake those that wait at a switch.
+TEST(NicQsnet, UrgentPacketsPassOthers) {
+  double took[2];
+  for (const bool is_urgent : {false, true}) {
+    const auto fabric = make_qsnet(4, "fattree");
+    User target(*fabric, 0), a(*fabric, 1), b(*fabric, 2), c(*fabric, 3);
+    for (User* const user : {&a, &b})
+      for (uint32_t i = 0; i < 4; i++)
+        user->start(i, dma(kDmaWrite, kLent + kData, kLent + kData, 100000, target.name()));
+    a.run(20000);
+    Descriptor d = dma(kDmaWrite, kLent + kData, kLent + kData, 8000, target.name());
+    if (is_urgent) d.type |= kUrgent;
+    const uint64_t begin = fabric->engine().now_ns();
+    c.start(0, d);
+    while (c.status(0) == kNone && fabric->engine().now_ns() < begin + 10000000)
+      fabric->engine().step();
+    EXPECT_EQ(c.status(0), kDone);
+    EXPECT_EQ(a.status(3), kNone) << "the others are still there";
+    took[is_urgent] = static_cast<double>(fabric->engine().now_ns() - begin);
+  }
+  EXPECT_LT(took[true], 0.7 * took[false]);
+}
+
 TEST(NicQsnet, ABroadcastIsDoneWhenAllMembersHaveIt) {
   const auto fabric = make_qsnet(8, "fattree");
   std::vector<std::unique_ptr<User>> all;

@@ -64,14 +64,22 @@ kill -TERM $fabric
 wait $fabric
 [ $? = 3 ] && grep -q told "$work/out" || { echo "failed: the signal was not passed on"; failed=1; }
 
-# Two processes on two nodes; the second one of a node would go by shared memory.
-for card in skeleton tnet qsnet nectar sci; do
-  run 0 --card $card --faults ber=1e-6,seed=3 -- \
+# Two processes on two nodes; the second one of a node would go by shared memory. Each card on the
+# network that it had, with the faults of that.
+while read -r card nodes topology faults; do
+  run 0 --card $card --nodes $nodes --topology $topology --faults $faults,seed=3 -- \
     ./torii-perf --iterations 3 --repetitions 2 --max 16k --test latency
   has out "path: rank 1 on .* by $card"
+  has err "^torii-fabric: $card, $nodes nodes, $topology; 2 processes"
   has err '^node1: [1-9][0-9]* '
   has err '^cable0a: .* resends'
-done
+done <<END
+skeleton 2 star ber=1e-6
+tnet 2 star ber=1e-6
+qsnet 2 fattree ber=1e-6,drop=1e-3
+nectar 2 pair:2 ber=1e-6,drop=1e-3
+sci 2 ring:2 ber=1e-6,drop=1e-3
+END
 run 0 --card tnet -- ./torii-info --drivers
 has out '^  driver .*skeleton *myrinet *tnet *qsnet *nectar *sci'
 
