@@ -44,6 +44,14 @@ typedef int netmod_torii_count_t;
 #define netmod_torii_errflag_t MPIR_Errflag_t*
 #endif
 
+/* The composition of allgather and alltoall that asks the netmod for the whole communicator: since
+ * 4.1 another one stands before it. */
+#if NETMOD_TORII_SINCE(4, 1)
+#define NETMOD_TORII_EXCHANGE_WHOLE "beta"
+#else
+#define NETMOD_TORII_EXCHANGE_WHOLE "alpha"
+#endif
+
 #if NETMOD_TORII_SINCE(4, 3)
 #define NETMOD_TORII_TAG_MASK MPIR_TAG_USABLE_MASK
 #else
@@ -56,12 +64,17 @@ typedef int netmod_torii_count_t;
 #define NETMOD_TORII_LOCK(vci) MPIDI_VCI_LOCK(vci)
 #define NETMOD_TORII_BYTE MPIR_BYTE_INTERNAL
 #define NETMOD_TORII_BOOL MPIR_C_BOOL_INTERNAL
+#define NETMOD_TORII_IS_NODE(comm) \
+  (0 != ((comm)->attr & MPIR_COMM_ATTR__HIERARCHY) && 1 == (comm)->num_external)
 typedef int netmod_torii_context_t;
 #else
 #define NETMOD_TORII_AV(table, index) (&MPIDIU_get_av(table, index))
 #define NETMOD_TORII_LOCK(vci) MPIDI_VCI(vci).lock
 #define NETMOD_TORII_BYTE MPI_BYTE
 #define NETMOD_TORII_BOOL MPI_C_BOOL
+#define NETMOD_TORII_IS_NODE(comm)                             \
+  (MPIR_COMM_HIERARCHY_KIND__NODE == (comm)->hierarchy_kind || \
+   (NULL != (comm)->node_comm && (comm)->node_comm->local_size == (comm)->local_size))
 #define netmod_torii_context_t MPIR_Context_id_t
 #endif
 

@@ -13,8 +13,6 @@
 
 #include "torii_impl.h"
 
-#if !NETMOD_TORII_SINCE(4, 1)
-
 #define WHEN(condition, then) "\"" condition "\":{" then "}"
 #define TAKE(composition) WHEN("composition=MPIDI_" composition, "")
 #define ALWAYS(operation, composition) \
@@ -57,10 +55,10 @@ const char netmod_torii_compositions[] = "{"
   ALWAYS("gatherv", "Gatherv_intra_composition_alpha") ","
   ALWAYS("scatter", "Scatter_intra_composition_alpha") ","
   ALWAYS("scatterv", "Scatterv_intra_composition_alpha") ","
-  ALWAYS("alltoall", "Alltoall_intra_composition_alpha") ","
+  ALWAYS("alltoall", "Alltoall_intra_composition_" NETMOD_TORII_EXCHANGE_WHOLE) ","
   ALWAYS("alltoallv", "Alltoallv_intra_composition_alpha") ","
   ALWAYS("alltoallw", "Alltoallw_intra_composition_alpha") ","
-  ALWAYS("allgather", "Allgather_intra_composition_alpha") ","
+  ALWAYS("allgather", "Allgather_intra_composition_" NETMOD_TORII_EXCHANGE_WHOLE) ","
   ALWAYS("allgatherv", "Allgatherv_intra_composition_alpha") ","
   ALWAYS("reduce_scatter", "Reduce_scatter_intra_composition_alpha") ","
   ALWAYS("reduce_scatter_block", "Reduce_scatter_block_intra_composition_alpha") ","
@@ -70,5 +68,3 @@ const char netmod_torii_compositions[] = "{"
   WHEN("collective=exscan", TAKE("Exscan_intra_composition_alpha"))
   "}";
 /* clang-format on */
-
-#endif

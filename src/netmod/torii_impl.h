@@ -270,19 +270,16 @@ bool netmod_torii_alltoall(const struct netmod_torii_parts* in,
 /* The communicator ends at this process. */
 void netmod_torii_coll_close(MPIR_Comm* comm);
 
-#if !NETMOD_TORII_SINCE(4, 1)
 /* --- torii_compositions.c ------------------------------------------------------------------ */
 
 /* The steps in which operations go from a communicator to its parts on nodes. MPICH reads it
  * instead of its own table, which has the other name. */
 extern const char netmod_torii_compositions[];
 #define MPIDI_coll_generic_json netmod_torii_compositions
-#endif
 
 /* Do all members run on this node, as far as MPICH tells? */
 static inline bool netmod_torii_on_one_node(MPIR_Comm* comm) {
-  return 1 == comm->local_size || MPIR_COMM_HIERARCHY_KIND__NODE == comm->hierarchy_kind ||
-         (NULL != comm->node_comm && comm->node_comm->local_size == comm->local_size);
+  return 1 == comm->local_size || NETMOD_TORII_IS_NODE(comm);
 }
 
 static inline uint64_t netmod_torii_tag(netmod_torii_context_t context, int tag) {
