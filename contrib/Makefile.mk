@@ -2,6 +2,7 @@
 EXTRA_DIST += \
 	.ci/run \
 	contrib/CONTRIBUTING.md \
+	contrib/README.md \
 	contrib/check \
 	contrib/check-parts.sh \
 	contrib/check-tree \

@@ -22,8 +22,10 @@ constexpr uint64_t kMappedAt = 0x40000000;
 constexpr uint64_t kMappedEnd = 0xf0000000;
 // Beyond them, for a card that has such: the memory of the processes, as find_page() gives it.
 constexpr uint64_t kProcess = uint64_t{1} << 63;
-constexpr unsigned kContextShift = 47, kOpenedShift = 55;
+// An aarch64 has addresses of 48 bits, an x86-64 of 47.
+constexpr unsigned kContextShift = 48, kOpenedShift = 56;
 constexpr uint64_t kProcessMask = (uint64_t{1} << kContextShift) - 1;
+constexpr uint64_t kOpenedMask = 0x7f;
 
 uint64_t whole_pages(uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
@@ -158,7 +160,7 @@ Status Node::move_process(bool write, uint64_t address, std::span<std::byte> byt
   const auto context = static_cast<unsigned>(address >> kContextShift & 0xff);
   // Whoever closes his card gives the memory back.
   if (context >= contexts.size() || contexts[context].state != Context::State::open ||
-      (opened_of(contexts[context].name) & 0xff) != (address >> kOpenedShift & 0xff))
+      (opened_of(contexts[context].name) & kOpenedMask) != (address >> kOpenedShift & kOpenedMask))
     return Status::denied;
   const uintptr_t at = address & kProcessMask;
   if (ProcessMemory* const memory = contexts[context].memory) return memory->move(write, at, bytes);
@@ -170,7 +172,7 @@ Status Node::move_process(bool write, uint64_t address, std::span<std::byte> byt
 
 bool Node::find_page(unsigned context, uint64_t at, uint64_t* address) {
   std::byte probe[1];
-  *address = kProcess | uint64_t{opened_of(contexts[context].name) & 0xff} << kOpenedShift |
+  *address = kProcess | (opened_of(contexts[context].name) & kOpenedMask) << kOpenedShift |
              uint64_t{context} << kContextShift | at;
   return at <= kProcessMask && move_process(false, *address, probe) == Status::ok;
 }

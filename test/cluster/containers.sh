@@ -28,6 +28,18 @@ narrow='mount -t tmpfs -o ro none /dev/shm && mount -o remount,bind,ro / &&
   exec setpriv --bounding-set=-all --inh-caps=-all "$@"'
 no_proc='mount -t tmpfs none /proc && exec "$@"'
 
+# No driver opens where there are no random numbers. The job ends, and in the time of a start.
+without_random() {
+  local case="torii-containers: no getrandom" words begin=$SECONDS status
+  mapfile -t words < <(over_torii n1:2 -x TORII_BOOT_DEADLINE_MS=5000 -- "$@")
+  cluster run timeout -k 5 60 "${words[@]}" >"$work/output" 2>&1 </dev/null
+  status=$?
+  verdict "$case: ends" "$(
+    [ $status -ne 0 ] || echo "exit status 0; "
+    [ $((SECONDS - begin)) -le 20 ] || echo "took $((SECONDS - begin)) s")"
+  output_has "$case" 'getrandom failed: .*allow it in the seccomp profile'
+}
+
 torii_in_containers() {
   chosen torii-containers || return 0
   local outside="the launcher is in another PID namespace" case
@@ -46,6 +58,7 @@ torii_in_containers() {
     unshare --mount sh -c "$no_proc" sh
   apart "no memfd" 'shm: .*memfd_create.*seccomp' "$work/refuse" memfd
   apart "no seals" 'shm: a segment of .*F_ADD_SEALS in the seccomp' "$work/refuse" seals
+  without_random "$work/refuse" random "$work/exchange" 0
   case="torii-containers: user namespaces side by side"
   judge_torii "$case" n1:2 -- unshare --user --map-root-user "$work/exchange" 0
   output_has "$case" 'rank . -> rank . on n1 .* by shm'

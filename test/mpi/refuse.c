@@ -2,7 +2,7 @@
  * Copyright (c) 2026, the Torii authors
  *
  * refuse WHAT PROGRAM [ARGUMENT...]: runs the program where the kernel refuses WHAT, as containers
- * do: attach (cross-memory), memfd, or seals.
+ * do: attach (cross-memory), memfd, seals, or random (getrandom).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,16 +31,21 @@ static struct sock_filter attach[] = {LOAD(nr), IS(SYS_process_vm_readv, 1, 0),
 static struct sock_filter memfd[] = {LOAD(nr), IS(SYS_memfd_create, 0, 1), REFUSE, ALLOW};
 static struct sock_filter seals[] = {
     LOAD(nr), IS(SYS_fcntl, 0, 3), LOAD(args[1]), IS(F_ADD_SEALS, 0, 1), REFUSE, ALLOW};
+static struct sock_filter draw[] = {LOAD(nr), IS(SYS_getrandom, 0, 1), REFUSE, ALLOW};
 static const struct {
   const char* name;
   struct sock_fprog program;
-} all[] = {{"attach", PROGRAM(attach)}, {"memfd", PROGRAM(memfd)}, {"seals", PROGRAM(seals)}};
+} all[] = {{"attach", PROGRAM(attach)},
+           {"memfd", PROGRAM(memfd)},
+           {"seals", PROGRAM(seals)},
+           {"random", PROGRAM(draw)}};
 
 int main(int argc, char** argv) {
+  const size_t count = sizeof(all) / sizeof(all[0]);
   size_t i = 0;
-  while (argc > 2 && i < 3 && strcmp(argv[1], all[i].name) != 0) ++i;
-  if (argc < 3 || i == 3) {
-    fprintf(stderr, "usage: refuse attach|memfd|seals PROGRAM [ARGUMENT...]\n");
+  while (argc > 2 && i < count && strcmp(argv[1], all[i].name) != 0) ++i;
+  if (argc < 3 || i == count) {
+    fprintf(stderr, "usage: refuse attach|memfd|seals|random PROGRAM [ARGUMENT...]\n");
     return 2;
   }
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||

@@ -2,9 +2,11 @@
 nodist_bin_SCRIPTS += src/core/tools/torii-env
 EXTRA_DIST += src/core/tools/README.md
 
-# Manual pages, from what the tools print by --help.
+# Manual pages, from what the tools print by --help. None where tools of another system cannot run.
 man_pages = torii-check.1 torii-env.1 torii-fabric.1 torii-info.1 torii-perf.1 torii-tune.1
+if MAN_PAGES
 man_MANS = $(man_pages)
+endif
 CLEANFILES += $(man_pages)
 EXTRA_DIST += src/core/tools/man-page
 torii-check.1: torii-check$(EXEEXT)
@@ -14,7 +16,7 @@ torii-info.1: torii-info$(EXEEXT)
 torii-perf.1: torii-perf$(EXEEXT)
 torii-tune.1: torii-tune$(EXEEXT)
 $(man_pages): src/core/tools/man-page
-	$(AM_V_GEN)$(SHELL) $(srcdir)/src/core/tools/man-page $(TEST_RUNNER) \
+	$(AM_V_GEN)$(SHELL) $(srcdir)/src/core/tools/man-page $(if $(filter %-env,$^),,$(TEST_RUNNER)) \
 		./$(filter-out %/man-page,$^) >$@.new && mv $@.new $@
 
 # The sources of the tools and their tests, beside the library.

@@ -235,8 +235,10 @@ ArenaKey Arena::fill_slot(const void* base, uint64_t bytes, uint32_t access, uin
   return {static_cast<uint32_t>(fd_.get()), number, last_serial_};
 }
 
+// A peer that reads what the owner writes there from now on sees that the region has ended.
 void Arena::clear_slot(uint32_t slot) {
   header_->slots[slot].word.store(0);
+  std::atomic_thread_fence(release);
   slots_[slot] = {};
   free_slots_.push_back(slot);
 }

@@ -52,9 +52,9 @@ TEST(Sim, TheSeedDecidesTheOrderBetweenPairs) {
 TEST(Sim, OrderWithinAPairFollowsTheFlag) {
   const auto inversions = [](const std::string& order) {
     int count = 0;
-    char last[3] = {-1, -1, -1};
+    int last[3] = {-1, -1, -1};
     for (size_t i = 0; i < order.size(); i += 2) {
-      char& l = last[order[i] - 'a'];
+      int& l = last[order[i] - 'a'];
       count += order[i + 1] < l;
       l = order[i + 1];
     }
