@@ -88,6 +88,9 @@ find_openmpi() {
   mapfile -t transport_options < <(options_for "$transport")
 }
 
+# A path between two virtual nodes (test/cluster) in TORII_REPORT's words.
+by_ucx='torii report: rank [0-9]+ -> rank [0-9]+ on n[0-9]+ .* by ucx \('
+
 # The leftovers of a run: shared memory and session folders.
 leftovers() { ls -d /dev/shm/* /tmp/ompi.*/pid.* 2>/dev/null | sort; }
 
