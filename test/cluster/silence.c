@@ -4,8 +4,8 @@
  * silence SECONDS [kill | stop SECONDS | compute SECONDS]: every rank exchanges with every other
  * one for so long. After half a second of it rank 0 says "exchanging", and rank 1 kills itself, is
  * stopped for a while, or makes no calls for a while. A rank with an error says so, and when the
- * last exchange had gone well, and ends; else rank 0 says "ok". Each exchange has other bytes, and a
- * rank that gets wrong ones ends the job.
+ * last exchange had gone well, and ends; else rank 0 says "ok". Each exchange has other bytes, and
+ * a rank that gets wrong ones ends the job.
  */
 #include <mpi.h>
 #include <signal.h>
@@ -44,8 +44,8 @@ static int round_trip(int rank, int size, char* out, char* in, int bytes, int ro
     const char expected = (char)(31 * other + round);
     for (int at = 0; at < bytes; ++at) {
       if (in[at] == expected) continue;
-      fprintf(stderr, "rank %d: not true: round %d, byte %d of rank %d is %d, not %d\n", rank, round,
-              at, other, in[at], expected);
+      fprintf(stderr, "rank %d: not true: round %d, byte %d of rank %d is %d, not %d\n", rank,
+              round, at, other, in[at], expected);
       MPI_Abort(MPI_COMM_WORLD, 3);
     }
   }
