@@ -30,11 +30,11 @@ nested() {
 # Cases of test/mpi/run that do not depend on one node. All four ranks are on nodes of their own; eight, for
 # collectives, are two on each.
 mpi_cases="selected pingpong order probe truncation datatypes persistent modes not-direct requests communicators
-  queues threads-2 waiting intercommunicators spawn connect-accept collectives-off
+  queues threads-2 waiting intercommunicators connect-accept collectives-off
   conjugate-gradient one-sided fork thread-order large kill-survivors collective-kill btl-pingpong btl-modes
   btl-requests btl-collectives btl-datatypes btl-windows-allocate btl-windows-malloc btl-windows-dynamic
   btl-beside-mtl-malloc btl-kill-windows"
-mpi_cases_8="pingpong requests collectives collective-kinds collective-dups btl-collective-kinds"
+mpi_cases_8="pingpong requests collectives collective-kinds collective-dups"
 
 # mpi_case RANKS CASE: test/mpi/run judges it; and its report shows paths by ucx
 mpi_case() {

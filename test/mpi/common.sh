@@ -53,7 +53,7 @@ with_components() {
 options_for() {
   case $1 in
     torii)
-      printf '%s\n' --mca pml cm --mca mtl torii
+      printf '%s\n' --mca pml cm --mca mtl torii ${osc:+--mca osc "$osc"}
       with_components
       ;;
     btl)
