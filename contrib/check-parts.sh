@@ -40,8 +40,9 @@ asan       as many seeds of the simulations as without sanitizers, and the figur
 tsan       also the tests of the conformance kit itself
 fuzz       a minute for each target
 compare    every figure of contrib/compare
-cluster    a million datagrams of the intruder; mpiexec of MPICH under salloc, which waits for Slurm
-rdma       all cases of the kit, more programs of MPI, killed peers, and two guests whose link goes down
+cluster    a million datagrams of the intruder; mpiexec of MPICH under salloc, which waits for Slurm; tests of
+           MPI, LAMMPS, HPCC and MPICH's programs over ucx on four nodes
+rdma       all cases of the kit, more programs of MPI, killed and stopped peers, two guests whose link goes down
 mpi        also with 7 ranks, under valgrind, and messages of 5 GiB, which need 13 GiB of memory
 programs   also with 7 ranks
 mpich      all programs of MPICH's lists"
@@ -285,7 +286,8 @@ part_programs() {
 part_cluster() {
   make -s -C build test/cluster/group_frames >"$work/group_frames.log" 2>&1 ||
     report FAIL "cluster: test/cluster/group_frames builds" "$(tail -n 1 "$work/group_frames.log")"
-  suite cluster 1200 test/cluster/run --components "$components"
+  suite cluster $([ -n "$long" ] && echo 3600 || echo 1200) test/cluster/run --components "$components" \
+    --suite "$work/suite"
 }
 
 # Guests on processors that QEMU emulates: a busy machine takes several times the budget.

@@ -4,7 +4,8 @@
  * silence SECONDS [kill | stop SECONDS | compute SECONDS]: every rank exchanges with every other
  * one for so long. After half a second of it rank 0 says "exchanging", and rank 1 kills itself, is
  * stopped for a while, or makes no calls for a while. A rank with an error says so, and when the
- * last exchange had gone well, and ends; else rank 0 says "ok".
+ * last exchange had gone well, and ends; else rank 0 says "ok". Each exchange has other bytes, and
+ * a rank that gets wrong ones ends the job.
  */
 #include <mpi.h>
 #include <signal.h>
@@ -32,13 +33,21 @@ static void compute_for(double seconds) {
 }
 
 /* With all others in turn; whatever fails first. */
-static int round_trip(int rank, int size, char* out, char* in, int bytes) {
+static int round_trip(int rank, int size, char* out, char* in, int bytes, int round) {
+  memset(out, 31 * rank + round, (size_t)bytes);
   for (int distance = 0; distance < size; ++distance) {
     const int other = (distance + size - rank) % size;
     if (other == rank) continue;
     const int code = MPI_Sendrecv(out, bytes, MPI_BYTE, other, 1, in, bytes, MPI_BYTE, other, 1,
                                   MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     if (MPI_SUCCESS != code) return code;
+    const char expected = (char)(31 * other + round);
+    for (int at = 0; at < bytes; ++at) {
+      if (in[at] == expected) continue;
+      fprintf(stderr, "rank %d: not true: round %d, byte %d of rank %d is %d, not %d\n", rank,
+              round, at, other, in[at], expected);
+      MPI_Abort(MPI_COMM_WORLD, 3);
+    }
   }
   return MPI_SUCCESS;
 }
@@ -55,7 +64,7 @@ int main(int argc, char** argv) {
   double good = begin;
   for (int i = 0; !done; ++i) {
     done = MPI_Wtime() - begin > seconds; /* rank 0 decides */
-    int code = round_trip(rank, size, out, in, i % 2 ? 8 : BYTES);
+    int code = round_trip(rank, size, out, in, i % 2 ? 8 : BYTES, i);
     if (MPI_SUCCESS == code) code = MPI_Bcast(&done, 1, MPI_INT, 0, MPI_COMM_WORLD);
     if (MPI_SUCCESS != code) {
       char text[MPI_MAX_ERROR_STRING];

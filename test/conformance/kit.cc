@@ -64,6 +64,12 @@ uint64_t thread_ns() {
 
 }  // namespace
 
+std::vector<std::byte> flipped(std::span<const std::byte> bytes, size_t bit) {
+  std::vector<std::byte> out(bytes.begin(), bytes.end());
+  out[bit / 8] ^= std::byte{1} << (bit % 8);
+  return out;
+}
+
 uint64_t real_ns() {
   return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
 }
@@ -352,6 +358,7 @@ Rig named_rig(const std::string& name, uint64_t seed) {
   const bool emulated = on_emulated_cluster() && is_network(base) && base != "udp";
   rig.own_clock = ucx || emulated;
   rig.resets = ucx && over_tcp();
+  rig.sealed = ucx;
   rig.open = [name, keyed = ucx](const DriverEnv& env, std::string* why) {
     DriverEnv named = env;
     named.name = name;

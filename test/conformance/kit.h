@@ -42,9 +42,13 @@ struct Rig {
   bool own_clock = false;
   // A sender may take a peer that is closing for dead: TCP's reset overtakes the last words.
   bool resets = false;
+  bool sealed = false;  // it notices any change of an address or a key
   uint64_t seed = 1;
   uint64_t frames = 1500;  // each way, in the cases that look for rare faults
 };
+
+// Bytes with one bit changed.
+std::vector<std::byte> flipped(std::span<const std::byte> bytes, size_t bit);
 
 // One endpoint under test. Checks at every upcall what always holds: upcalls only inside poll(),
 // done() once per accepted cookie, peer_down() once per peer, after its cookies, if declared.

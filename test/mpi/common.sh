@@ -53,7 +53,7 @@ with_components() {
 options_for() {
   case $1 in
     torii)
-      printf '%s\n' --mca pml cm --mca mtl torii
+      printf '%s\n' --mca pml cm --mca mtl torii ${osc:+--mca osc "$osc"}
       with_components
       ;;
     btl)
@@ -87,6 +87,9 @@ find_openmpi() {
   name_options
   mapfile -t transport_options < <(options_for "$transport")
 }
+
+# A path between two virtual nodes (test/cluster) in TORII_REPORT's words.
+by_ucx='torii report: rank [0-9]+ -> rank [0-9]+ on n[0-9]+ .* by ucx \('
 
 # The leftovers of a run: shared memory and session folders.
 leftovers() { ls -d /dev/shm/* /tmp/ompi.*/pid.* 2>/dev/null | sort; }

@@ -15,6 +15,17 @@ start_nodes() {
   where=(cluster run env HYDRA_HOST_FILE="$suite/hosts")
 }
 
+# All programs use the driver ucx between nodes, as the report of one of them shows: what it says is not a
+# program's output.
+choose_ucx() {
+  local out=$suite/ucx-report
+  export TORII_DRIVERS=self,shm,ucx TORII_UCX_TLS=$ucx
+  "$mpich/bin/mpicc" -o "$suite/hello" "$here/hello.c" &&
+    "${where[@]}" env TORII_REPORT=1 timeout -k 10 "$limit" "$mpich/bin/mpiexec" -n "$nodes" "$suite/hello" \
+      >"$out" 2>&1 </dev/null || die "hello.c does not run over ucx: $(tail -n 3 "$out")"
+  grep -aom 1 -E 'rank [0-9]+ -> rank [0-9]+ on n[0-9]+ .* by ucx \([^)]*\)' "$out" || die "no path by ucx: $(tail -n 3 "$out")"
+}
+
 # over_cards RANKS COMMAND...: torii-fabric starts it. What this says of its cards is not the command's
 # output; but a program whose ranks leave them alone fails.
 over_cards() {

@@ -17,7 +17,8 @@ export TORII_PEER_DEADLINE_MS=4000
 # that closes and one that is killed.
 kit_cases="every_size gather ordered every_cookie_is_done_once upcalls_may_send sleepers_are_woken
   bad_addresses_are_refused taken_frames_outlive_disconnect everybody_to_everybody closing_is_reported
-  cookies_end_when_the_peer_closes another_process_answers_and_closes another_process_is_killed"
+  cookies_end_when_the_peer_closes another_process_answers_and_closes another_process_is_killed
+  another_process_is_killed_in_silence"
 kit_cases_rc="put_writes get_reads bad_puts bad_gets"
 
 # report PASS|FAIL|SKIP CASE REASON: one line for the runner
@@ -82,13 +83,15 @@ complaint() { awk '/^\[ RUN / { text = "" } !/^\[/ { text = text $0 " " } END { 
 
 # --- Open MPI ----------------------------------------------------------------------------------------
 
-# run_mpi HOSTS TLS LOG PROGRAM...: two ranks over ucx and no other network; with further $options for mpirun
+# run_mpi HOSTS TLS LOG PROGRAM...: two ranks over ucx and no other network; with further $options for mpirun.
+# TLS "any": Torii chooses driver and transports.
 options=()
 run_mpi() {
-  local hosts=$1 tls=$2 log=$3
+  local hosts=$1 tls=$2 log=$3 choice=(-x TORII_DRIVERS=self,ucx -x TORII_UCX_TLS="$2")
   shift 3
-  timeout -k 5 "${limit:-100}" "$mpirun" --host "$hosts" --oversubscribe -x TORII_DRIVERS=self,ucx \
-    -x TORII_UCX_TLS="$tls" -x UCX_NET_DEVICES -x TORII_PEER_DEADLINE_MS -x TORII_REPORT=1 -x TORII_LOG=info \
+  [ "$tls" != any ] || choice=()
+  timeout -k 5 "${limit:-100}" "$mpirun" --host "$hosts" --oversubscribe "${choice[@]}" \
+    -x UCX_NET_DEVICES -x TORII_PEER_DEADLINE_MS -x TORII_REPORT=1 -x TORII_LOG=info \
     "${recovery[@]}" "${options[@]}" "${mpi_words[@]}" "$@" >"$log" 2>&1 </dev/null
 }
 
@@ -101,7 +104,7 @@ path_over() { grep -aoE -m 1 "rank [01] -> rank [01] .* by ucx \([^)]*${1}_verbs
 # case_mpi TLS: over rc the card reads the long messages of "pingpong"
 case_mpi() {
   local tls=$1 program log=$work/mpi.log status path
-  for program in "pingpong 524288 16" order ${long:+probe modes collectives "onesided malloc" "accumulates malloc"}; do
+  for program in "pingpong 524288 16" order ${long:+probe modes collectives "reuse 16" "onesided malloc" "accumulates malloc"}; do
     case $program in *malloc) options=(--mca btl torii,self --mca osc rdma) ;; esac
     run_mpi localhost:2 "$tls" "$log" "$bin/${program%% *}" ${program#"${program%% *}"}
     status=$?
@@ -115,6 +118,21 @@ case_mpi() {
       report FAIL "mpi-$tls: $program" "exit status $status, path '$path': $(said "$log")"
     fi
   done
+}
+
+# case_stop TLS: rank 1 is stopped for two deadlines while both exchange; nobody takes it for dead, and every
+# byte is right
+case_stop() {
+  local log=$work/stop.log status path
+  run_mpi localhost:2 "$1" "$log" "$bin/silence" 12 stop 9
+  status=$?
+  path=$(path_over "$1" "$log")
+  cat "$log"
+  if [ $status -eq 0 ] && grep -qx ok "$log" && [ -n "$path" ] && ! grep -q ' died' "$log"; then
+    report PASS "stop-$1" "$path"
+  else
+    report FAIL "stop-$1" "exit status $status, path '$path': $(said "$log")"
+  fi
 }
 
 # judge_death CASE TLS LOG HOST: rank 0 has said in time who is gone and by what it was reached
@@ -146,12 +164,31 @@ make_pair() {
     make_device eth1 "10.77.1.$1" || exit 3
 }
 
+# The launcher's words for ranks on both guests.
+between_guests=(--mca plm_rsh_agent "$tree/test/rdma/remote" --mca oob_tcp_if_include eth0)
+
 serve_commands() { "$tree/test/rdma/remote" --serve 10.77.0.2; }
+
+# case_choice any: without a word of the user's, ucx carries the messages between nodes that have a device
+case_choice() {
+  local log=$work/choice.log status path
+  options=("${between_guests[@]}")
+  run_mpi guest1:1,guest2:1 "$1" "$log" "$bin/order" 1
+  status=$?
+  options=()
+  path=$(path_over rc "$log")
+  cat "$log"
+  if [ $status -eq 0 ] && grep -qx ok "$log" && [ -n "$path" ]; then
+    report PASS "choice-$1" "$path"
+  else
+    report FAIL "choice-$1" "exit status $status, path '$path': $(said "$log")"
+  fi
+}
 
 # case_link TLS: the other guest's link goes down while both ranks exchange
 case_link() {
   local log=$work/link.log job
-  options=(--mca plm_rsh_agent "$tree/test/rdma/remote" --mca oob_tcp_if_include eth0)
+  options=("${between_guests[@]}")
   run_mpi guest1:1,guest2:1 "$1" "$log" "$bin/silence" 40 &
   job=$!
   until grep -qsx exchanging "$log" || ! kill -0 $job 2>/dev/null; do sleep 0.1; done

@@ -36,7 +36,7 @@ namespace {
 constexpr uint32_t kMtu = 8128;           // with the prefix less than a piece of UCX's, but for ud
 constexpr uint32_t kOpenMax = 16;         // messages of a peer that UCX keeps
 constexpr uint64_t kGreetNs = 100000000;  // between two hellos
-constexpr int kTriesToClose = 500;        // of a millisecond
+constexpr int kCloseMs = 500;             // at most, for the last messages
 
 class UcxDriver final : public Driver, private Paths, private Advice {
  public:
@@ -51,8 +51,7 @@ class UcxDriver final : public Driver, private Paths, private Advice {
     const ucp_request_param_t param{};
     void* const request = ucp.worker_flush_nbx(ucx_.handle, &param);
     if (UCS_PTR_IS_PTR(request)) {
-      const auto under_way = [&] { return ucp.request_check_status(request) == UCS_INPROGRESS; };
-      for (int i = 0; i < kTriesToClose && under_way(); i++)
+      for (int i = 0; ucp.request_check_status(request) == UCS_INPROGRESS && i < kCloseMs; i++)
         if (ucp.worker_progress(ucx_.handle) == 0) usleep(1000);
       ucp.request_free(request);
     }
@@ -266,8 +265,7 @@ class UcxDriver final : public Driver, private Paths, private Advice {
     params.address = reinterpret_cast<const ucp_address_t*>(address.data() + sizeof(AddressHead));
     params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
     params.err_handler = {on_error, peer.get()};
-    const bool drawn =
-        getrandom(&peer->expected, sizeof(peer->expected), 0) == sizeof(peer->expected);
+    const bool drawn = getrandom(&peer->expected, sizeof(uint32_t), 0) == sizeof(uint32_t);
     const ucs_status_t status =
         drawn ? ucp.ep_create(ucx_.handle, &params, &peer->ep) : UCS_ERR_IO_ERROR;
     if (status != UCS_OK)
@@ -308,12 +306,18 @@ class UcxDriver final : public Driver, private Paths, private Advice {
     return true;
   }
 
-  // A hello that came while its receiver could not ask who that is, was not heard.
+  // A hello that came while its receiver could not ask who that is, was not heard. Cards answer an
+  // empty message as long as there is the process.
   void greet_again() {
     if (now_ns_ < greet_at_ns_) return;
     greet_at_ns_ = now_ns_ + kGreetNs;
-    for (const auto& peer : peers_)
-      if (!peer->heard && peer->end == Status::ok && peer->open == 0) greet(*peer);
+    const bool ask = has_memory() && now_ns_ >= ask_at_ns_;
+    if (ask) ask_at_ns_ = now_ns_ + 250000 * params().peer_deadline_ms;  // a quarter
+    for (const auto& peer : peers_) {
+      if (peer->end != Status::ok || peer->open > 0) continue;
+      if (!peer->heard) greet(*peer);
+      if (peer->heard && ask) post(*peer, next_->bytes.data());
+    }
   }
 
   // False: nobody who may talk to this process has sent that.
@@ -331,13 +335,9 @@ class UcxDriver final : public Driver, private Paths, private Advice {
         (!peer && (!env_.members || !env_.members->admits({hello.job, hello.rank}, address))))
       return false;
     std::string why;
-    if (peer) {
-      // It may not have heard the hello that came before it knew this process. It hears this one,
-      // which comes before all frames.
-      greet(*peer);
-    } else {
-      peer = meet(head.key, address, &why);
-    }
+    // A known peer may have missed the hello before this one, which comes before all frames.
+    if (peer) greet(*peer);
+    if (!peer) peer = meet(head.key, address, &why);
     if (!peer) {
       TORII_WARN("rank %u says hello, but %s", hello.rank, why.c_str());
       return true;
@@ -407,7 +407,7 @@ class UcxDriver final : public Driver, private Paths, private Advice {
   // gap there is only what no good peer has sent.
   bool accept(std::span<const std::byte> message) {
     Prefix prefix;
-    if (message.size() < sizeof(prefix)) return false;
+    if (message.size() < sizeof(prefix)) return message.empty();
     std::memcpy(&prefix, message.data(), sizeof(prefix));
     Peer* const peer = find(prefix.to & ~kBye);
     if (!peer) return take_hello(message);
@@ -415,13 +415,12 @@ class UcxDriver final : public Driver, private Paths, private Advice {
     peer->expected++;
     peer->connected = true;
     const auto frame = message.subspan(sizeof(prefix));
-    if (prefix.to & kBye) {
+    if (prefix.to & kBye)
       end(*peer, Status::peer_closed);
-    } else if (events_ >= budget_) {
+    else if (events_ >= budget_)
       kept_.emplace_back(peer->id, std::vector(frame.begin(), frame.end()));
-    } else {
+    else
       hand_up(peer->id, frame);
-    }
     return true;
   }
 
@@ -536,6 +535,7 @@ class UcxDriver final : public Driver, private Paths, private Advice {
   uint32_t open_ = 0;  // messages, puts and gets under way
   uint64_t now_ns_ = 0;
   uint64_t greet_at_ns_ = 0;  // when peers that have not been heard hear again
+  uint64_t ask_at_ns_ = 0;    // when the others' cards are asked whether they are there
   unsigned events_ = 0;       // of this round
   unsigned budget_ = 0;       // of this round: so many, then frames wait for the next one
   bool ends_ = false;         // there are some to be reported

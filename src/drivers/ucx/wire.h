@@ -9,6 +9,7 @@
 // key       KeyHead, UCX's key, zeros: kKeyMax bytes
 // frame     Prefix, the frame
 // bye       Prefix with kBye
+// question  nothing: the answer is the card's
 // hello     Hello, the sender's address, tag (kTagBytes) of all before it by a key that only these
 //           two processes have
 #pragma once

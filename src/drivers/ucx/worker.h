@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -39,11 +40,9 @@ struct Library {
   static constexpr char kFile[] = "libucp.so.0";  // of all versions 1.x
 
   // False: it is not there, or lacks a function. UCX replaces functions of the C library and
-  // handlers of signals while it is loaded, unless it is told not to: it is told so, but for what
-  // the user's UCX_MEM_EVENTS and UCX_HANDLE_ERRORS say. It stays loaded. Its own messages are
-  // shown from TORII_LOG=info on.
+  // handlers of signals while it is loaded, unless variables that it reads then tell it not to; the
+  // user's word counts. It stays loaded. Its own messages are shown from TORII_LOG=info on.
   bool load() {
-    // It reads them while it is loaded.
     const std::pair<const char*, const char*> wanted[] = {
         {"UCX_MEM_EVENTS", "n"},
         {"UCX_HANDLE_ERRORS", "none"},
@@ -73,29 +72,22 @@ struct Library {
 };
 inline Library ucp;
 
-// Do cards carry out reads and writes over all transports in this list, such as "rc,ud"? Others do
-// it by messages in which any address can stand.
-inline bool has_remote_memory(const std::string& transports) {
-  bool cards = false;
-  std::istringstream in(transports);
-  for (std::string name; std::getline(in, name, ',');) {
-    const std::string family = name.substr(0, name.find('_'));
-    if (family != "ib" && family != "rc" && family != "dc" && family != "ud") return false;
-    cards |= family != "ud";
-  }
-  return cards;
-}
-
-// Do all transports in this list belong to the family, such as "ud" for "ud_verbs,ud_mlx5"?
-inline bool all_of_family(const std::string& transports, const std::string& family) {
+// Does each transport in a list, such as "rc_mlx5,ud", belong to one of these kinds?
+inline bool all_of(const std::string& transports, std::initializer_list<std::string_view> kinds) {
   std::istringstream in(transports);
   for (std::string name; std::getline(in, name, ',');)
-    if (name.substr(0, name.find('_')) != family) return false;
+    if (std::ranges::count(kinds, name.substr(0, name.find('_'))) == 0) return false;
   return true;
 }
 
-// The transports and devices in what UCX prints of an endpoint, "rc_mlx5/mlx5_0:1" in "lane[0]:
-// 1:rc_mlx5/mlx5_0:1.0 md[0] ...": the number behind the dot is not the user's business.
+// Do cards carry out reads and writes over all of them? Others do it by messages in which any
+// address can stand.
+inline bool has_remote_memory(const std::string& transports) {
+  return all_of(transports, {"ib", "rc", "dc", "ud"}) && !all_of(transports, {"ud"});
+}
+
+// The transports and devices in what UCX prints of an endpoint: "rc_mlx5/mlx5_0:1" of a line
+// "lane[0]: 1:rc_mlx5/mlx5_0:1.0 md[0] ...".
 inline std::string transports_in(const std::string& printed) {
   std::string out;
   for (size_t lane = 0; (lane = printed.find("lane[", lane)) != printed.npos; lane++) {
@@ -123,8 +115,7 @@ struct Worker {
     static const bool loaded = ucp.load();
     if (!loaded)
       return refuse(why, false,
-                    "ucx: %s with the functions of UCX 1.13 or newer cannot be opened; install it "
-                    "(Debian: libucx0)",
+                    "ucx: %s of UCX 1.13 or newer does not open; install it (Debian: libucx0)",
                     Library::kFile);
     const SignalsBlocked blocked;
     const ucs_status_t status = start(deadline_ms);
@@ -135,8 +126,7 @@ struct Worker {
                     transports.c_str(), ucp.status_string(status));
     if (address.size() > kWorkerMax)
       return refuse(why, false,
-                    "ucx: UCX's address has %zu bytes, %zu is the most; name fewer devices "
-                    "(UCX_NET_DEVICES)",
+                    "ucx: UCX's address has %zu bytes, the most is %zu; set UCX_NET_DEVICES",
                     address.size(), kWorkerMax);
     return true;
   }
@@ -162,8 +152,6 @@ struct Worker {
   uint32_t version = 0;  // of UCX: major << 8 | minor
 
  private:
-  static constexpr unsigned kRetries = 5;
-
   ucs_status_t start(uint64_t deadline_ms) {
     unsigned major = 0, minor = 0, release = 0;
     ucp.get_version(&major, &minor, &release);
@@ -200,11 +188,14 @@ struct Worker {
     const auto ms = [](uint64_t time) {
       return std::to_string(std::max<uint64_t>(time, 1)) + "ms";
     };
+    const bool tcp = all_of(transports, {"tcp"}), ud = all_of(transports, {"ud"});
     const std::pair<std::string, std::string> settings[] = {
-        {"KEEPALIVE_INTERVAL", ms(deadline_ms / 4)},
+        // UCX asks by ud beside rc. A stopped process does not answer that, but its card does to
+        // rc.
+        {"KEEPALIVE_INTERVAL", has_remote_memory(transports) ? "inf" : ms(deadline_ms / 4)},
         {"KEEPALIVE_NUM_EPS", "inf"},
-        {"RC_TIMEOUT", ms(deadline_ms / 4 / (kRetries + 1))},
-        {"RC_RETRY_COUNT", std::to_string(kRetries)},
+        {"RC_TIMEOUT", ms(deadline_ms / 4 / 6)},
+        {"RC_RETRY_COUNT", "5"},
         {"RC_RX_QUEUE_LEN", "512"},
         {"UD_TIMEOUT", ms(deadline_ms / 2)},
         {"UD_RX_QUEUE_LEN", "1024"},
@@ -212,7 +203,6 @@ struct Worker {
         // to other devices with IPv4 addresses, unless it does not look.
         {"UD_ETH_DGID_CHECK", "n"}};
     (void)ucp.config_modify(config, "TLS", transports.c_str());
-    const bool tcp = all_of_family(transports, "tcp"), ud = all_of_family(transports, "ud");
     for (const auto& [name, value] : settings)
       if (!(tcp && !name.starts_with("KEEPALIVE")) && !(ud && name.starts_with("RC_")) &&
           !getenv(("UCX_" + name).c_str()))

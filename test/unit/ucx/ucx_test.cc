@@ -4,8 +4,12 @@
 // The driver over UCX's tcp on loopback, unless TORII_UCX_TLS names transports: what UCX must not
 // do to this process, and what a process can send that has a worker of UCX but no key of the job.
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <link.h>
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <chrono>
@@ -15,6 +19,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "core/base/hardware.h"
 #include "core/base/param.h"
 #include "core/base/random.h"
 #include "core/link/link.h"
@@ -28,15 +33,16 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-// The first instructions of functions that UCX likes to replace, and the handlers of signals, as
-// they were before anything in this program has opened UCX.
+// The code of the C library, the first instructions of functions that UCX likes to replace,
+// wherever they are, and the handlers of signals, as they were before anything in this program has
+// opened UCX.
 class Process {
  public:
-  Process() : code_(read_code()) {
+  Process() : library_(read_library()), code_(read_code()) {
     for (size_t i = 0; i < std::size(kSignals); i++) sigaction(kSignals[i], nullptr, &actions_[i]);
   }
   std::string changes() const {
-    std::string out;
+    std::string out = library_.empty() ? " no code" : read_library() == library_ ? "" : " libc";
     const auto now = read_code();
     for (size_t i = 0; i < std::size(kFunctions); i++)
       if (now[i] != code_[i]) out += std::string(" ") + kFunctions[i];
@@ -62,6 +68,25 @@ class Process {
     return out;
   }
 
+  // The executable segments of libc.so.
+  static Bytes read_library() {
+    Bytes out;
+    const auto append = [](dl_phdr_info* library, size_t, void* to) {
+      if (!strstr(library->dlpi_name, "/libc.so")) return 0;
+      for (const auto& segment : std::span(library->dlpi_phdr, library->dlpi_phnum)) {
+        if (segment.p_type != PT_LOAD || !(segment.p_flags & PF_X)) continue;
+        const auto* const begin =
+            reinterpret_cast<const std::byte*>(library->dlpi_addr + segment.p_vaddr);
+        auto& bytes = *static_cast<Bytes*>(to);
+        bytes.insert(bytes.end(), begin, begin + segment.p_memsz);
+      }
+      return 1;
+    };
+    dl_iterate_phdr(append, &out);
+    return out;
+  }
+
+  const Bytes library_;
   const Code code_;
   struct sigaction actions_[std::size(kSignals)];
 };
@@ -119,9 +144,19 @@ class Stranger {
   explicit Stranger(End& to) : to_(to) {
     std::string why;
     EXPECT_TRUE(ucx_.open("tcp", 10000, &why)) << why;
+    ucp_am_handler_param_t handler{};
+    handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
+                         UCP_AM_HANDLER_PARAM_FIELD_ARG;
+    handler.id = kMessageId;
+    handler.cb = on_message;
+    handler.arg = this;
+    EXPECT_EQ(ucp.worker_set_am_recv_handler(ucx_.handle, &handler), UCS_OK);
     const Bytes bytes = to.address();
     ucp_ep_params_t params{};
-    params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
+    params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
+                        UCP_EP_PARAM_FIELD_ERR_HANDLER;
+    params.err_mode = UCP_ERR_HANDLING_MODE_PEER;  // as the driver, which can answer then
+    params.err_handler.cb = [](void*, ucp_ep_h, ucs_status_t) {};
     params.address = reinterpret_cast<const ucp_address_t*>(bytes.data() + sizeof(AddressHead));
     EXPECT_EQ(ucp.ep_create(ucx_.handle, &params, &ep_), UCS_OK);
   }
@@ -162,17 +197,65 @@ class Stranger {
     out.insert(out.end(), key.begin(), key.begin() + kTagBytes);
     return out;
   }
+  // Says hello, and waits for the answer: the prefix of the first message of this process.
+  Prefix become_peer() {
+    send(hello());
+    EXPECT_TRUE(wait_until([&] {
+      poll();
+      return answer.size() >= sizeof(Hello);
+    }));
+    Hello heard;
+    if (answer.size() >= sizeof(Hello)) std::memcpy(&heard, answer.data(), sizeof(heard));
+    EXPECT_EQ(heard.magic, Hello{}.magic);
+    return {heard.number, heard.first};
+  }
+
+  Bytes answer;  // the last message
 
  private:
+  static ucs_status_t on_message(void* self, const void*, size_t, void* data, size_t size,
+                                 const ucp_am_recv_param_t*) {
+    const auto* const begin = static_cast<const std::byte*>(data);
+    static_cast<Stranger*>(self)->answer.assign(begin, begin + size);
+    return UCS_OK;
+  }
+
   End& to_;
   test::PlainKeys keys_;
   Worker ucx_;
   ucp_ep_h ep_ = nullptr;
 };
 
+// First of all, for what was loaded stays.
+TEST(Ucx, IsNotLoadedWithoutADevice) {
+  if (!rdma_devices().empty() || !params().ucx_tls.empty())
+    GTEST_SKIP() << "there is a device, or TORII_UCX_TLS is set";
+  std::string why;
+  EXPECT_EQ(open_ucx({}, &why), nullptr);
+  EXPECT_TRUE(why.starts_with("ucx: this node has no RDMA device")) << why;
+  for (const char* const library : {Library::kFile, "libucs.so.0", "libibverbs.so.1"})
+    EXPECT_EQ(dlopen(library, RTLD_NOW | RTLD_NOLOAD), nullptr) << library;
+}
+
 TEST(Ucx, ReplacesNothingInTheProcess) {
   const End end;
   EXPECT_EQ(before_ucx.changes(), "");
+}
+
+// The test before this one in another process, in which UCX is told to replace functions.
+TEST(Ucx, WhatUcxReplacesIsSeen) {
+  const pid_t child = fork();
+  if (child == 0) {
+    setenv("UCX_MEM_EVENTS", "y", 1);
+    setenv("UCX_TLS", "tcp", 1);
+    const int nowhere = open("/dev/null", O_WRONLY);
+    dup2(nowhere, STDOUT_FILENO);
+    execl("/proc/self/exe", "ucx_test", "--gtest_filter=Ucx.ReplacesNothingInTheProcess", nullptr);
+    _exit(127);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << status;
 }
 
 TEST(Ucx, EveryChangedHelloIsRefused) {
@@ -239,6 +322,51 @@ TEST(Ucx, AHelloThatWasNotHeardIsSaidAgainBeforeFrames) {
   }));
 }
 
+// A member that sends anything: only the message with its number and the next sequence is taken.
+TEST(Ucx, EveryChangedPrefixIsRefused) {
+  End end;
+  Stranger member(end);
+  const Prefix good = member.become_peer();
+  uint64_t bad = 0;
+  const auto send = [&](const Prefix& prefix, size_t bytes = sizeof(Prefix) + 10) {
+    Bytes message(bytes, std::byte{'x'});
+    std::memcpy(message.data(), &prefix, std::min(bytes, sizeof(prefix)));
+    member.send(message);
+    if (++bad % 16 == 0) member.poll();
+  };
+  for (unsigned bit = 0; bit < 64; bit++)
+    if (bit != 31)  // a bye with the next sequence is one
+      send({bit < 32 ? good.to ^ 1u << bit : good.to,
+            bit < 32 ? good.seq : good.seq ^ 1u << bit % 32});
+  for (size_t bytes = 1; bytes < sizeof(Prefix); bytes++) send(good, bytes);
+  member.send({});  // asks the card, and says nothing
+  Random random(7);
+  for (int i = 0; i < 2000; i++) {
+    const auto seq = static_cast<uint32_t>(random.next());
+    if (seq == good.seq) continue;
+    const auto to = static_cast<uint32_t>(random.next());
+    send({i % 2 ? to : good.to | (i % 4 ? kBye : 0), seq});
+  }
+  EXPECT_TRUE(wait_until([&] {
+    member.poll();
+    return end.counters.ucx_foreign == bad;
+  })) << end.counters.ucx_foreign
+      << " of " << bad;
+  EXPECT_TRUE(end.frames.empty());
+  EXPECT_EQ(end.downs, 0u);
+  send(good);  // and once more: it has come already
+  send(good);
+  EXPECT_TRUE(wait_until([&] {
+    member.poll();
+    return end.counters.ucx_foreign == bad - 1 && end.frames.size() == 1;
+  }));
+  send({good.to | kBye, good.seq + 1});
+  EXPECT_TRUE(wait_until([&] {
+    member.poll();
+    return end.downs == 1;
+  }));
+}
+
 TEST(Ucx, FramesOfStrangersAreNotHandedUp) {
   End a, b;
   PeerId to = kNoPeer;
@@ -262,7 +390,7 @@ TEST(Ucx, FramesOfStrangersAreNotHandedUp) {
   Random random(3);
   unsigned sent = 0;
   for (; sent < 900; sent++) {
-    Bytes message(random.between(0, 64));
+    Bytes message(random.between(1, 64));
     for (std::byte& byte : message) byte = std::byte(random.next());
     // As a frame of a peer, and as its bye.
     const uint32_t to_peer = sent & 2 ? kBye : 0;
@@ -314,8 +442,8 @@ TEST(Ucx, OnlyCardsReadAndWrite) {
   EXPECT_FALSE(has_remote_memory("ud")) << "by messages that name any address";
   EXPECT_FALSE(has_remote_memory("rc,tcp"));
   EXPECT_FALSE(has_remote_memory("tcp"));
-  EXPECT_TRUE(all_of_family("ud_verbs,ud", "ud"));
-  EXPECT_FALSE(all_of_family("ud,rc", "ud"));
+  EXPECT_TRUE(all_of("ud_verbs,ud", {"ud"}));
+  EXPECT_FALSE(all_of("ud,rc", {"ud"}));
 }
 
 TEST(Ucx, PathsAreReadFromWhatUcxPrints) {
