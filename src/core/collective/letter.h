@@ -34,9 +34,9 @@ inline constexpr uint8_t kLetterKinds = 6;
 struct Letter {
   LetterKind kind = LetterKind::offer;
   Status status = Status::ok;  // `ok`, `unsupported`, `peer_dead` or `peer_closed`
-  bool scarce = false;
-  uint32_t member = 0;  // whom the status is about
-  uint64_t order = 0;   // a number made of the members in their order
+  bool scarce = false;         // offer, report: there; plan: at one of the members
+  uint32_t member = 0;         // whom the status is about
+  uint64_t order = 0;          // a number made of the members in their order
   std::span<const std::byte> body;
 };
 

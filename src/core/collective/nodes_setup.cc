@@ -123,6 +123,7 @@ void NodesTeam::report() {
   if (mine_.empty() && own.home == self_ && (keys_ = KeyPair::draw(&mine_))) own.key = keys_->own();
   const std::vector<std::byte> body = team::write_report(own);
   Letter out = letter(LetterKind::report, mine_.empty() ? Status::ok : Status::unsupported);
+  out.scarce = parts_.scarce;
   out.body = body;
   letters_.receive(0, *members_[0], team::kBodyMax);
   letters_.send(*members_[0], out);
@@ -200,6 +201,7 @@ std::string NodesTeam::check_reports(uint32_t* about) {
   if (!mine_.empty()) return mine_;
   reports_.assign(members_.size(), {});
   reports_[0] = own_report();
+  scarce_ = parts_.scarce;
   bool one_network = reports_[0].network != 0;
   std::vector<uint32_t> sizes(members_.size());
   uint64_t least = 0;
@@ -210,6 +212,7 @@ std::string NodesTeam::check_reports(uint32_t* about) {
     if (i > 0 && (!letters_.read(i, LetterKind::report, &said) || said.status != Status::ok ||
                   !team::read_report(said.body, &report)))
       return parts_.protocol.describe(*members_[i]) + " cannot take part";
+    scarce_ |= said.scarce;
     if (said.order != (i > 0 ? order_ : 0)) return "the members are in another order there";
     if (report.home > i || reports_[report.home].home != report.home)
       return parts_.protocol.describe(*members_[i]) + " shares memory with only some of its node";
@@ -253,6 +256,7 @@ Status NodesTeam::make_plan() {
     plan.sealed = sealed[i];
     const std::vector<std::byte> body = team::write_plan(plan);
     Letter out = letter(LetterKind::plan, Status::ok);
+    out.scarce = scarce_;
     out.body = body;
     if (members_[i]->state == PeerState::up) letters_.send(*members_[i], out);
   }
@@ -305,6 +309,7 @@ Status NodesTeam::take_plan() {
                      mine_.empty() ? "another member cannot take part" : mine_);
   if (!team::read_plan(said.body, members_.size(), &plan) || plan.homes[self_] != home_)
     return end_setup(Status::unsupported, 0, "the plan of the first member makes no sense");
+  scarce_ = said.scarce;
   adopt(plan);
   if (leads() && !unseal_key(plan)) mine_ = "the key of the group cannot be read";
   return Status::pending;
@@ -407,6 +412,7 @@ std::string NodesTeam::join() {
   shape.rail = rail_;
   shape.frame = frame_;
   shape.key = key_;
+  shape.scarce = scarce_;
   std::string why;
   group_node_ = GroupNode::join(parts_.protocol, parts_.counters, shape, &why);
   return why;

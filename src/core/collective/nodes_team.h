@@ -160,6 +160,7 @@ class NodesTeam {
   bool in_blocks_ = true;          // the members of each node follow each other
   bool even_ = true;               // each node has as many
   size_t frame_ = 0;
+  bool scarce_ = false;   // some have to share their processors
   uint64_t least_ = 0;    // of the plan: 0: all that can be served is
   bool several_ = false;  // the nodes have two members each or more, on average
 

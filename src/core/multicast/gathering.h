@@ -3,9 +3,10 @@
 //
 // Operations to which every node contributes up to 1 KiB and which end when all have: barrier,
 // small allreduce, and the agreement that all are ready for a long message. Up to 16 nodes all
-// multicast to all. More send up a tree, where parts are combined, and node 0 multicasts the
-// result. Parts are combined in the order of nodes, so all nodes get the same bits. Parts and
-// result are kept for two operations: nobody can be farther behind.
+// multicast to all. More of them, and those that share processors, send up a tree, where parts are
+// combined, and node 0 multicasts the result. Parts are combined in the order of nodes, so all
+// nodes get the same bits. Parts and result are kept for two operations: nobody can be farther
+// behind.
 #pragma once
 
 #include <cstdint>
@@ -71,7 +72,7 @@ class Gathering {
   // Datagrams that have not left, because the channel had no room.
   enum class Owed : uint8_t { nothing, part, subtree, result };
 
-  bool flat() const { return outgoing_.nodes() <= kFlatMost; }
+  bool flat() const { return outgoing_.nodes() <= kFlatMost && !outgoing_.scarce(); }
   uint32_t all_parts() const { return (1u << sources_) - 1; }
   uint32_t own_source() const { return flat() ? outgoing_.self() : 0; }
   std::byte* part(const Slot& slot, uint32_t source);

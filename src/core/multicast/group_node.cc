@@ -91,6 +91,7 @@ void GroupNode::open(uint64_t now) {
   Identity identity;
   identity.self = shape_.self;
   identity.nodes = static_cast<uint32_t>(shape_.nodes.size());
+  identity.scarce = shape_.scarce;
   identity.seed = shape_.number;
   ring_ = std::make_unique_for_overwrite<std::byte[]>(Member::kRing);
   Channel& channel = *this;

@@ -29,6 +29,7 @@ class GroupNode final : private Channel {
     uint8_t rail = 0;          // index of the driver that reaches all of them
     size_t frame = 0;          // bytes of a datagram: at most frame_of() at any leader
     SecretKey key{};           // drawn for this group
+    bool scarce = false;       // as Identity::scarce
   };
 
   // Bytes of a datagram that this process can send by that driver to one leader and to all; 0:

@@ -27,8 +27,9 @@ enum class Path : uint8_t {
 
 struct Identity {
   uint32_t self = 0;
-  uint32_t nodes = 1;  // at most kNodesMax
-  uint64_t seed = 0;   // of random choices
+  uint32_t nodes = 1;   // at most kNodesMax
+  bool scarce = false;  // nodes share processors: few datagrams are better than few steps
+  uint64_t seed = 0;    // of random choices
 };
 
 class Outgoing {
@@ -38,6 +39,7 @@ class Outgoing {
 
   uint32_t self() const { return identity_.self; }
   uint32_t nodes() const { return identity_.nodes; }
+  bool scarce() const { return identity_.scarce; }
   Channel& channel() { return channel_; }
   // Bytes of the stream in one datagram.
   uint64_t piece_bytes() const { return piece_bytes_; }

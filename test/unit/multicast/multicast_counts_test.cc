@@ -70,6 +70,29 @@ TEST(MulticastCounts, OverAReliableChannelOnlyPiecesLeave) {
   }
 }
 
+// Each of the others sends its part, and node 0 multicasts the result.
+TEST(MulticastCounts, WhereProcessorsAreSharedFewDatagramsLeave) {
+  for (const bool scarce : {false, true}) {
+    NetworkShape shape;
+    shape.nodes = 8;
+    shape.scarce = scarce;
+    Network network(shape);
+    network.start({{What::barrier, 0, 0}});
+    ASSERT_TRUE(network.run(kSecond));
+    uint64_t before = 0, left = 0;
+    const auto all = [&] {
+      uint64_t sum = 0;
+      for (uint32_t i = 0; i < 8; i++) sum += network.counts(i).multicast;
+      return sum;
+    };
+    before = all();
+    network.start(std::vector<Step>(10, {What::barrier, 0, 0}));
+    ASSERT_TRUE(network.run(network.now() + kSecond));
+    left = all() - before;
+    EXPECT_EQ(left, scarce ? 10u : 80u);
+  }
+}
+
 TEST(MulticastCounts, OverAReliableChannelMulticastIsTakenAtItsWord) {
   NetworkShape shape;
   shape.nodes = 8;

@@ -48,6 +48,7 @@ struct NetworkShape {
   uint64_t ring = Member::kRing;
   size_t frame = 1456;
   size_t burst = 44;
+  bool scarce = false;
   bool reliable = false;  // nothing is lost, also at a node that reads late; then without faults
   NetworkFaults faults;
 };
@@ -82,6 +83,7 @@ class Network {
       multicast::Identity identity;
       identity.self = node->number;
       identity.nodes = shape.nodes;
+      identity.scarce = shape.scarce;
       identity.seed = 7;
       node->member =
           std::make_unique<Member>(*node, identity, std::span(node->ring.get(), shape.ring), 0);

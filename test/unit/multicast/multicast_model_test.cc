@@ -60,6 +60,7 @@ NetworkShape shape_of(Random& random, uint64_t seed) {
     faults.silent_from = random.between(0, 30 * kMs);
     faults.silent_to = faults.silent_from + random.between(0, 3000 * kMs);
   }
+  shape.scarce = random.chance(500000);
   shape.reliable = random.chance(200000);
   if (shape.reliable) faults = {};
   if (random.chance(300000)) {
