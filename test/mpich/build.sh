@@ -121,4 +121,6 @@ configure_suite() {
     -C "$suite" "$mpich_tree/test/mpi/configure" \
     --with-mpi="$mpich" --disable-fortran --disable-cxx --disable-romio \
     MPICH_THREAD_LEVEL=MPI_THREAD_MULTIPLE
+  # Some programs of 4.2 and later read files beside their sources.
+  find "$mpich_tree/test/mpi/coll" -name 'coords-*' -exec cp -t "$suite/coll" {} +
 }
