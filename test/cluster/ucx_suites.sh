@@ -64,10 +64,15 @@ programs_over_ucx() {
   done
 }
 
+# Programs of the folder rma that take seconds.
+rma_programs="winname transpose1 accfence2 fetchandadd compare_and_swap put_bottom rget_unlock
+  get_accumulate_double_derived strided_putget_indexed manyrma3 large_small_acc pscw_ordering mutex_bench
+  acc_pairtype derived_acc_flush_local large_acc_flush_local get_struct"
+
 suite_over_ucx() {
   long_case torii-ucx-suite || return 0
   local suite=("$mpi/pt2pt-suite" --components "$components" --nodes 4 --ucx tcp ${suite_cache:+--cache "$suite_cache"})
   nested "torii-ucx-suite: pt2pt" "${suite[@]}"
-  nested "torii-ucx-suite: rma" "${suite[@]}" --folder rma
-  nested "torii-ucx-suite: rma over btl" "${suite[@]}" --folder rma --over btl
+  nested "torii-ucx-suite: rma" "${suite[@]}" --folder rma $rma_programs
+  nested "torii-ucx-suite: rma over btl" "${suite[@]}" --folder rma --over btl $rma_programs
 }
