@@ -34,6 +34,7 @@ namespace ucx {
 namespace {
 
 constexpr uint32_t kMtu = 8128;           // with the prefix less than a piece of UCX's, but for ud
+constexpr uint32_t kTcpMtu = 60 << 10;    // the same over tcp, where UCX need not copy long ones
 constexpr uint32_t kOpenMax = 16;         // messages of a peer that UCX keeps
 constexpr uint64_t kGreetNs = 100000000;  // between two hellos
 constexpr int kCloseMs = 500;             // at most, for the last messages
@@ -72,11 +73,11 @@ class UcxDriver final : public Driver, private Paths, private Advice {
       return refuse(why, false, "ucx: UCX takes no handler of messages; use another version of it");
     own_ = seal(AddressHead{.version = ucx_.version, .key = env_.keys->own()}, ucx_.address);
     caps_ = {.flags = kReliable | kPeerDown | kWait,
-             .mtu = kMtu,
-             .inline_max = kMtu,
+             .mtu = all_of(transports, {"tcp"}) ? kTcpMtu : kMtu,
              .pieces_max = 16,
              .address_bytes = static_cast<uint32_t>(own_.size()),
              .peers_max = kBye - 1};
+    caps_.inline_max = caps_.mtu;
     if (!has_remote_memory(transports)) return true;
     caps_.flags |= kPut | kGet;
     caps_.key_bytes = kKeyMax;
@@ -222,7 +223,7 @@ class UcxDriver final : public Driver, private Paths, private Advice {
   };
   struct Message {
     Peer* peer = nullptr;
-    std::array<std::byte, sizeof(Prefix) + kMtu> bytes;
+    std::array<std::byte, sizeof(Prefix) + kTcpMtu> bytes;
   };
   // A put or a get.
   struct Move {
