@@ -460,8 +460,8 @@ void one_dies(const char* card) {
   std::string why;
   ASSERT_EQ(a.driver->connect(std::as_bytes(std::span(text)), &peer, &why), Status::ok) << why;
   // Its completions fill up: some frames wait on the network when it dies.
-  for (int i = 0; i < 2000; i++) {
-    a.send(peer, "frame", body, 1);
+  for (int i = 0, refused = 0; i < 2000 && refused < 50; i++) {
+    refused += !a.send(peer, "frame", body, 1);
     a.driver->poll(1, 64);
   }
   child.end();
