@@ -2,10 +2,10 @@
 // Copyright (c) 2026, the Torii authors
 //
 // The needs of reliable multicast, of the layer below: datagrams to all other nodes of a group, and
-// to one of them. Both may be lost, doubled or overtaken, if the channel is not reliable. The owner
-// of both gives what arrives to
-// Member::receive(), with the number of the node that sent it, which the layer below has checked.
-// The owner makes all calls on one thread, or under its lock.
+// to one of them. Both may be lost, doubled or overtaken, if the channel is not reliable. Their
+// bytes are as they were sent. The owner gives what arrives to Member::receive(), with the number
+// of the node that sent it, which the layer below has checked. The owner makes all calls on one
+// thread, or under its lock.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +24,9 @@ class Channel {
  public:
   virtual ~Channel() = default;
 
-  // What was taken arrives, once, and from each node in the order in which it was sent: nobody asks
-  // for what is missing, and multicast needs no proof. From the beginning, and at all nodes alike.
+  // Datagrams that were taken arrive, once, and from each node in the order in which they were
+  // sent: nobody asks for what is missing, and multicast needs no proof. Constant, and alike at all
+  // nodes.
   virtual bool reliable() const { return false; }
   // Bytes of a datagram, at least kLeastFrame, and the same at all nodes of the group.
   virtual size_t largest_frame() const = 0;
