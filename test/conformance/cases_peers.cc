@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <functional>
 
 #include "conformance/kit.h"
 #include "core/base/log.h"
@@ -366,17 +367,21 @@ void another_process_answers_and_closes(Bed& bed) {
   EXPECT_EQ(a.downs[to], Status::peer_closed) << status_text(a.downs[to]);
 }
 
-// The survivor sends nothing afterwards.
+// The peer answers, dies, and is reported as dead. `after`: what the survivor does then.
+void lose(Node& a, Child& child, PeerId to, const std::function<void()>& after) {
+  ASSERT_TRUE(run_real(a, [&] { return a.send(to, "x"); }));
+  ASSERT_TRUE(run_real(a, [&] { return !a.frames.empty(); }));
+  child.kill_now();
+  after();
+  ASSERT_TRUE(run_real(a, [&] { return a.downs.count(to) != 0; })) << "not reported in 5 s";
+  EXPECT_EQ(a.downs[to], Status::peer_dead) << status_text(a.downs[to]);
+}
+
 void another_process_is_killed_in_silence(Bed& bed) {
   if (!bed.rig.other_process) GTEST_SKIP() << "endpoints in one process only";
   Node& a = bed.node();
   Child child(bed.rig, a.address());
-  const PeerId to = meet(a, child);
-  ASSERT_TRUE(run_real(a, [&] { return a.send(to, "x"); }));
-  ASSERT_TRUE(run_real(a, [&] { return !a.frames.empty(); }));
-  child.kill_now();
-  ASSERT_TRUE(run_real(a, [&] { return a.downs.count(to) != 0; })) << "not reported in 5 s";
-  EXPECT_EQ(a.downs[to], Status::peer_dead) << status_text(a.downs[to]);
+  lose(a, child, meet(a, child), [] {});
 }
 
 void another_process_is_killed(Bed& bed) {
@@ -384,13 +389,10 @@ void another_process_is_killed(Bed& bed) {
   Node& a = bed.node();
   Child child(bed.rig, a.address());
   const PeerId to = meet(a, child);
-  ASSERT_TRUE(run_real(a, [&] { return a.send(to, "x"); }));
-  ASSERT_TRUE(run_real(a, [&] { return !a.frames.empty(); }));
   const std::string& body = bed.keep(pattern(1, body_max(a.caps(), 8)));
-  child.kill_now();
-  for (int i = 0; i < 20; i++) a.send(to, "12345678", body, a.new_cookie());
-  ASSERT_TRUE(run_real(a, [&] { return a.downs.count(to) != 0; })) << "not reported in 5 s";
-  EXPECT_EQ(a.downs[to], Status::peer_dead) << status_text(a.downs[to]);
+  ASSERT_NO_FATAL_FAILURE(lose(a, child, to, [&] {
+    for (int i = 0; i < 20; i++) a.send(to, "12345678", body, a.new_cookie());
+  }));
   EXPECT_TRUE(a.pending.empty());
 }
 

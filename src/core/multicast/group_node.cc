@@ -201,8 +201,8 @@ void GroupNode::count(std::span<const Datagram> sent) {
 
 // --- receiving --------------------------------------------------------------------------------
 
-// Where the driver does not know who has sent a frame, the writer's word is taken: the tag proves
-// only that it is one of the members.
+// A driver without a link, whose network can be trusted, may not know who has sent a frame: then
+// the writer's word is taken.
 void GroupNode::on_lossy(uint32_t sender, std::span<const std::byte> datagram, uint64_t now) {
   if (datagram.size() < kHeaderBytes) return;
   receive(sender == kNoSender ? writer_of(datagram) : sender, datagram, now);
